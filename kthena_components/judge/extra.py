@@ -47,7 +47,7 @@ Source: kthena_components/core/spec/model.py.""",
     "type": """A value has the field's type: a number is not a text, and a text is not a number.
 
 Pass: replicas 2.
-Fail: replicas "2"; a mapping with a key that is not a text.
+Fail: replicas "2"; a map with a key that is not a text.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
     "range": """A number is within the bounds of its field.

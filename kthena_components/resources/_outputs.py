@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pulumi
 
 from kthena_components.core.findings import Finding, SpecError, path_of
-from kthena_components.core.values.display import SECRET, show_value
+from kthena_components.core.values.display import SECRET, display
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, OUTPUT_TOKEN
 from kthena_components.resources._sealed import config_secrets, holds_secret
 
@@ -29,7 +29,7 @@ def to_tokens(args: object) -> "tuple[dict[str, Any], Outputs]":
     hiding = _Hiding(args)
     plain = hiding.visit(args, ())
     if not isinstance(plain, dict):
-        hiding.refuse((), args, "a mapping of fields", "write a mapping")
+        hiding.refuse((), args, "a map of fields", "write a map")
     if hiding.findings:
         raise SpecError(hiding.findings)
     return plain, Outputs(hiding.outputs)
@@ -109,8 +109,8 @@ class _Hiding:
             return [self.visit(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, pulumi.Output) or isawaitable(value):
             return self._token(value, path)
-        words = "write its fields as a mapping, with the names that Kubernetes uses"
-        self.refuse(path, value, "plain data: a mapping, a list, text or a number", words)
+        words = "write its fields as a map, with the names that Kubernetes uses"
+        self.refuse(path, value, "plain data: a map, a list, text or a number", words)
         return None
 
     def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
@@ -164,5 +164,5 @@ def _shown(value: object) -> str:
     if isinstance(value, pulumi.Output):
         return "an Output"
     if value is None or isinstance(value, str | int | float | list | tuple):
-        return show_value(list(value) if isinstance(value, tuple) else value)
+        return display(value)
     return f"of the type {type(value).__name__}"

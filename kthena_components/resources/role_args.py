@@ -92,7 +92,7 @@ class EngineArgs(TypedDict):
     router in front must send each request to both halves, such as a role with an entry_template.
     """
     hf_config: NotRequired[HfConfig]
-    """The model's config.json as a mapping, or the path of that file or of its folder, relative to
+    """The model's config.json as a map, or the path of that file or of its folder, relative to
     the program's working directory. Default: the shape is looked up by the model's name; for a
     model that is not in the table the rules about shapes report that they could not check. An
     unreadable file, or one without heads and layers, is an error. Its sizes become an annotation of

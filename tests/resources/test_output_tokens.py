@@ -179,8 +179,8 @@ def test_text_that_could_be_a_token_is_refused(character: str) -> None:
 def test_args_objects_are_refused_with_the_remedy() -> None:
     found = findings({"roles": [{"entry_template": PodArgs()}], "x": {1, 2}})
     assert found[0] == (
-        "roles[0].entry_template: is of the type PodArgs, but must be plain data: a mapping, a "
-        "list, text or a number. Write its fields as a mapping, with the names that Kubernetes "
+        "roles[0].entry_template: is of the type PodArgs, but must be plain data: a map, a "
+        "list, text or a number. Write its fields as a map, with the names that Kubernetes "
         "uses. [type]"
     )
     assert found[1].startswith("x: is of the type set, but must be plain data")
@@ -202,9 +202,7 @@ def test_an_output_cannot_be_a_key() -> None:
 
 @pytest.mark.parametrize(("args", "shown"), [(None, "null"), ([], "a list"), ("chat", "'chat'")])
 def test_args_must_be_a_mapping(args: object, shown: str) -> None:
-    assert findings(args) == [
-        f"is {shown}, but must be a mapping of fields. Write a mapping. [type]"
-    ]
+    assert findings(args) == [f"is {shown}, but must be a map of fields. Write a map. [type]"]
 
 
 def test_a_token_is_shown_to_readers_as_an_output() -> None:

@@ -46,11 +46,11 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     ),
     "text for a serving": (
         {"servings[0]": "llama"},
-        ["servings[0]: is 'llama', but must be a mapping. Write a mapping. [type]"],
+        ["servings[0]: is 'llama', but must be a map. Write a map. [type]"],
     ),
     "several topologies": (
         {"topology": [{"hyper_nodes": []}]},
-        ["topology: is a list, but must be a mapping of fields. Write a mapping of fields. [type]"],
+        ["topology: is a list, but must be a map of fields. Write a map of fields. [type]"],
     ),
     "no servings": ({"servings": REMOVED}, [EMPTY]),
     "an empty list of servings": ({"servings": []}, [EMPTY]),

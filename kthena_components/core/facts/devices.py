@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.values.display import show_value
+from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
@@ -112,7 +112,7 @@ def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
         return Unknown(f"one {resource} has several cores, as many as its kind says")
     read = parse_quantity(amount)
     if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():
-        return Unknown(f"{show_value(amount)} is not a count of {resource}")
+        return Unknown(f"{display(amount)} is not a count of {resource}")
     return int(read)
 
 

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
 from kthena_components.core.spec.model import NAME_PATTERNS, PATTERNS
-from kthena_components.core.values.display import show_value
+from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
 M = TypeVar("M", bound=BaseModel)
@@ -25,8 +25,8 @@ _KINDS = {
     "string": "text",
     "bool": "true or false",
     "list": "a list",
-    "dict": "a mapping",
-    "model": "a mapping of fields",
+    "dict": "a map",
+    "model": "a map of fields",
     "float": "a number",
 }
 
@@ -84,7 +84,7 @@ def _wrong_value(
     kind: str, value: object, context: Mapping[str, Any]
 ) -> tuple[str, str, str] | None:
     """Describe what is wrong with a value of the right type; None if the type is wrong."""
-    shown, words = show_value(value), ""
+    shown, words = display(value), ""
     match kind:
         case "greater_than_equal" | "less_than_equal":
             words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
@@ -128,7 +128,7 @@ def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
         remedy = f"put it in quotes: '{value}'"
     elif wanted == _KINDS["int"] and isinstance(value, str) and value.isdecimal():
         remedy = f"write {value} without quotes"
-    return f"is {show_value(value)}, but must be {wanted}", remedy, "type"
+    return f"is {display(value)}, but must be {wanted}", remedy, "type"
 
 
 def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:

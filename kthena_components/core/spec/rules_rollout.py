@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
-from kthena_components.core.values.display import show_value
+from kthena_components.core.values.display import display
 
 PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")
 _ROLLING = "rollout_strategy.rolling_update_configuration"
@@ -120,7 +120,7 @@ def _no_budget(path: str, budget: int | str) -> Finding:
     return Finding(
         path=path,
         rule="rollout-budget",
-        seen=f"is {show_value(budget)}, but must be a count of at least 0 "
+        seen=f"is {display(budget)}, but must be a count of at least 0 "
         "or a percentage from 0% to 100%",
         remedy="write for example 1 or 25%",
     )

@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.spec.model import RoleSpec
-from kthena_components.core.values.display import show_value
+from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
 _TEMPLATE = ("metadata", "spec")
@@ -141,7 +141,7 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
             yield Finding(
                 path=f"{field}.spec.schedulerName",
                 rule="template-scheduler",
-                seen=f"is {show_value(stated)}, but all pods get the serving's scheduler_name, "
+                seen=f"is {display(stated)}, but all pods get the serving's scheduler_name, "
                 f"which is '{scheduler}'",
                 remedy="remove it, or write it as the serving's scheduler_name",
             )

@@ -1,7 +1,6 @@
 """Formats values for messages."""
 
 from collections.abc import Mapping
-from enum import Enum
 
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.values.unknown import (
@@ -13,18 +12,6 @@ from kthena_components.core.values.unknown import (
 
 SECRET = "[secret]"  # noqa: S105 - a placeholder, as in Pulumi's own messages
 """Stands for a secret value in messages, and in objects that are checked again for them."""
-
-
-def show_value(value: object) -> str:
-    """Format a value for a message: short, with its type if that is the mistake."""
-    names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, str):
-        return f"'{value[:60]}'"
-    if isinstance(value, Enum | float) or (isinstance(value, int) and abs(value) < 10**20):
-        return str(value)
-    return names.get(type(value), type(value).__name__)
 
 
 _LONG_INT = 10_000

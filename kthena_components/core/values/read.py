@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from kthena_components.core.values.display import INT32, show_value
+from kthena_components.core.values.display import INT32, display
 from kthena_components.core.values.unknown import Blank, MaybeInt, MaybeText, Unknown, is_unresolved
 
 
@@ -37,7 +37,7 @@ def count_or_unknown(value: object, what: str, default: int) -> MaybeInt:
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1
     if 0 <= number <= MAX_COUNT and number == int(number):
         return int(number)
-    return Unknown(f"{what} is {show_value(value)}, which is not a count")
+    return Unknown(f"{what} is {display(value)}, which is not a count")
 
 
 NOT_YET_KNOWN = Unknown("the value is known only after the deployment")
@@ -125,7 +125,7 @@ def unknown_in(value: object) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
     if isinstance(value, str):
         if type(value) is Blank:
-            return Unknown(f"{show_value(value)} is a placeholder, to be filled in first")
+            return Unknown(f"{display(value)} is a placeholder, to be filled in first")
         return NOT_YET_KNOWN if is_unresolved(value) else None
     return value if isinstance(value, Unknown) else None
 

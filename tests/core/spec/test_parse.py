@@ -8,7 +8,8 @@ from hypothesis import given
 from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.model import ModelServingSpec, QueueSpec, RoleSpec
 from kthena_components.core.spec.parse import known_fields, parse_spec
-from kthena_components.core.values.display import show_value
+from kthena_components.core.spec.words import Launcher
+from kthena_components.core.values.display import display
 from tests.support.specs import ENGINE_RAY, REMOVED, TEMPLATES_PLAIN, Args, changed
 from tests.support.strategies import LATE, json_trees, law
 
@@ -79,14 +80,14 @@ MESSAGES: dict[str, tuple[Args, str]] = {
         {"roles[0].engine.parallelism.expert": "yes"},
         "is 'yes', but must be true or false. Write true or false. [type]",
     ),
-    "mapping-for-a-list": ({"roles": {}}, "is a mapping, but must be a list. Write a list. [type]"),
+    "mapping-for-a-list": ({"roles": {}}, "is a map, but must be a list. Write a list. [type]"),
     "list-for-a-map": (
         {"gang_policy.min_role_replicas": []},
-        "is a list, but must be a mapping. Write a mapping. [type]",
+        "is a list, but must be a map. Write a map. [type]",
     ),
     "list-for-a-mapping": (
         {"expose": []},
-        "is a list, but must be a mapping of fields. Write a mapping of fields. [type]",
+        "is a list, but must be a map of fields. Write a map of fields. [type]",
     ),
     "too-small": ({"replicas": -1}, "is -1, but must be at least 0. Write at least 0. [range]"),
     "too-large": (
@@ -141,11 +142,11 @@ def test_a_wrong_value_is_refused_with_what_to_write(changes: Args, message: str
 IN_TEMPLATES: dict[str, tuple[Args, str]] = {
     "containers": (
         {"roles[0].entry_template.spec.containers": {"app": {}}},
-        "is a mapping, but must be a list. Write a list. [type]",
+        "is a map, but must be a list. Write a list. [type]",
     ),
     "env": (
         {"roles[0].worker_template.spec.containers[0].env": {"A": "b"}},
-        "is a mapping, but must be a list. Write a list. [type]",
+        "is a map, but must be a list. Write a list. [type]",
     ),
     "argument": (
         {"roles[0].entry_template.spec.containers[0].args": [8080]},
@@ -232,10 +233,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_what_is_no_mapping_at_all_is_refused() -> None:
-    assert (
-        said("chat")
-        == "is 'chat', but must be a mapping of fields. Write a mapping of fields. [type]"
-    )
+    assert said("chat") == "is 'chat', but must be a map of fields. Write a map of fields. [type]"
 
 
 @pytest.mark.property
@@ -252,16 +250,17 @@ def test_whatever_is_given_is_read_or_refused(args: Any) -> None:
         (None, "null"),
         (False, "false"),
         (1.5, "1.5"),
-        ("x" * 80, f"'{'x' * 60}'"),
+        ("x" * 80, f"'{'x' * 40}…'"),
+        (Launcher.RAY, "'ray'"),
         ([1], "a list"),
-        ({}, "a mapping"),
-        (10**5000, "a number"),
-        (object(), "object"),
+        ({}, "a map"),
+        (10**5000, "a number of 16610 bits"),
+        (object(), "a value of type object"),
     ],
-    ids=["null", "false", "fraction", "long", "list", "mapping", "huge", "other"],
+    ids=["null", "false", "fraction", "long", "enum", "list", "mapping", "huge", "other"],
 )
 def test_a_value_is_shown_short(value: object, shown: str) -> None:
-    assert show_value(value) == shown
+    assert display(value) == shown
 
 
 @pytest.mark.parametrize(
