@@ -89,17 +89,21 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     errors = [error for body in others.values() for error in _unread(body)]
     parts: dict[int, Converted | Kept] = {}
     moved: list[Moved] = []
+    shared: set[int] = set()
     for index, backend in found.items():
         try:
-            part, front = _convert(objects[index], backend, others, changes)
+            part, front, merged = _convert(objects[index], backend, others, changes)
         except SpecError as error:
             errors.append(error)
             continue
         parts[index] = part
         moved.append(_moved(part, changes.target))
+        shared |= merged
         if front is not None:
             del others[front]
     for index, body in others.items():
+        if index in shared:
+            continue
         result, losses, notes = keep(body, moved)
         parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
     return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
@@ -126,24 +130,27 @@ def _unread(body: Body) -> Iterator[SpecError]:
 
 def _convert(
     body: Body, found: Backend, others: Mapping[int, Body], changes: Changes
-) -> tuple[Converted, int | None]:
-    backend, emitter, describer = found
+) -> tuple[Converted, int | None, set[int]]:
+    backend, _, describer = found
     same = changes.target in {SAME, backend}
-    source = describer.filled(body)
+    whole, merged = _merged(body, others, describer)
+    source = describer.filled(whole)
     args = {**describer.arguments(source), "backend": backend}
     if same and describer.same_name is not None:
         args = describer.same_name(source, args)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
     args |= {"waivers": waivers} if waivers else {}
-    given = {k: v for k, v in args.items() if same or k != "backend_options"}
-    own, args, front = _exposed(args, given, others, title_of(body), changes)
-    (written,) = (m.body for m in own.manifests if group_kind(m.body) in describer.kinds)
-    result = describer.filled(written)
+    kept = same or describer.needs_options
+    given = {k: v for k, v in args.items() if kept or k != "backend_options"}
+    rest = {index: other for index, other in others.items() if index not in merged}
+    own, args, front = _exposed(args, given, rest, title_of(body), changes)
+    result = describer.filled(_written(own, describer))
     if not same:
         source, result = _unnamed(source), _unnamed(result)
-    for_target, notes = _for_target(args, emitter, backend, changes)
+    for_target, notes = _for_target(args, found, changes)
     compiled = compile_serving(for_target, title_of(body), today=changes.today)
-    losses = [*find_losses(source, result), *lost_gang(own, compiled)]
+    options = [] if same else _lost_options(args, describer, changes.target)
+    losses = [*find_losses(source, result), *options, *lost_gang(own, compiled)]
     added = [f"adds {path}" for path in find_additions(source, result)]
     converted = Converted(
         source=body,
@@ -151,9 +158,46 @@ def _convert(
         args=for_target,
         compiled=compiled,
         losses=tuple(losses),
-        notes=(*added, *notes, *gained_gang(own, compiled)),
+        notes=(
+            *_included([others[index] for index in sorted(merged)], compiled),
+            *added,
+            *notes,
+            *gained_gang(own, compiled),
+        ),
     )
-    return converted, front
+    return converted, front, merged
+
+
+def _merged(body: Body, others: Mapping[int, Body], describer: Describer) -> tuple[Body, set[int]]:
+    """Put what is written with an object into it, and return which of the others that is."""
+    if describer.merged is None:
+        return body, set()
+    places = list(others)
+    whole, used = describer.merged(body, list(others.values()))
+    return whole, {places[index] for index in used}
+
+
+def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
+    """Name the objects that are part of the result, except those that are written again."""
+    titles = {title_of(manifest.body) for manifest in compiled.manifests}
+    return [f"includes {title_of(body)}" for body in merged if title_of(body) not in titles]
+
+
+def _written(own: Compiled, describer: Describer) -> Body:
+    """Return the only object of the describer's kinds, with what is written beside it."""
+    bodies = [manifest.body for manifest in own.manifests]
+    (written,) = (body for body in bodies if group_kind(body) in describer.kinds)
+    beside = {index: body for index, body in enumerate(bodies) if body is not written}
+    return _merged(written, beside, describer)[0]
+
+
+def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) -> list[Loss]:
+    """List options as losses where the comparison has to use them."""
+    options = mapping(args.get("backend_options")) if describer.needs_options else {}
+    return [
+        Loss(name=f"backend_options.{name}", seen=f"is not kept: {target} has no such option")
+        for name in options
+    ]
 
 
 def _unnamed(body: Body) -> dict[str, Any]:
@@ -186,11 +230,13 @@ def _exposed(
 
 
 def _for_target(
-    args: Mapping[str, Any], emitter: Emitter, backend: str, changes: Changes
+    args: dict[str, Any], found: Backend, changes: Changes
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments for the target, and notes about what was rewritten."""
+    backend, emitter, describer = found
     if changes.target in {SAME, backend}:
         return with_changes(args, changes.arguments), []
+    args = args if describer.elsewhere is None else describer.elsewhere(args)
     target = systems.find_emitter(changes.target)
     foreign = {"backend_options", *(() if changes.target == "kthena" else ("kthena_version",))}
     result = {key: value for key, value in args.items() if key not in foreign}

@@ -161,6 +161,16 @@ class Describer:
     """The arguments of a ModelServing, of a filled object. Defaults that differ between backends
     are stated.
     """
+    merged: Callable[[Body, Sequence[Body]], tuple[Body, tuple[int, ...]]] | None = None
+    """Puts others among some objects, which are written with this one, into it, and returns their
+    indices: a ConfigMap in the place of its name. None: an object has all of its serving.
+    """
+    needs_options: bool = False
+    """Whether the backend writes nothing without `backend_options`. Each of them is a loss then for
+    other backends.
+    """
+    elsewhere: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Changes the arguments for another backend. None: they are the same."""
     same_name: Callable[[Body, dict[str, Any]], dict[str, Any]] | None = None
     """Renames the arguments so that an object of the same kind keeps its name, where that needs
     other names than those for another kind. None: the name stays anyway.

@@ -29,8 +29,10 @@ def emitted(args: Mapping[str, Any]) -> list[dict[str, Any]]:
     return bodies
 
 
-def converted(bodies: list[dict[str, Any]], target: str) -> Conversion:
-    return convert(bodies, Changes(target=target))
+def converted(
+    bodies: list[dict[str, Any]], target: str, changed: Mapping[str, Any] | None = None
+) -> Conversion:
+    return convert(bodies, Changes(target=target, arguments=changed or {}))
 
 
 def filled(backend: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -71,7 +73,8 @@ def test_a_described_serving_gives_the_same_objects(backend: str, data: st.DataO
 def test_a_serving_comes_back_with_the_same_pods_or_is_refused(
     backend: str, data: st.DataObject
 ) -> None:
-    bodies = emitted(data.draw(servings(backend)))
+    args = data.draw(servings(backend))
+    bodies = emitted(args)
     target = data.draw(st.sampled_from([name for name in DESCRIBED if name != backend]))
     there = converted(bodies, target)
     if there.errors:
@@ -79,7 +82,13 @@ def test_a_serving_comes_back_with_the_same_pods_or_is_refused(
         return
     (moved,) = there.servings
     objects = [dict(manifest.body) for manifest in moved.compiled.manifests]
-    back = converted(json.loads(json.dumps(objects)), backend)
+    changed: dict[str, Any] = {}
+    if needs_options(backend):
+        # Objects of other systems do not say which nodes KAITO uses, and it recovers no groups.
+        changed = {"backend_options": args["backend_options"], "recovery_policy": None}
+        if "preset" in args["backend_options"]:
+            return  # KAITO writes these pods; the result has pods of its own.
+    back = converted(json.loads(json.dumps(objects)), backend, changed)
     assert pods_of(back.servings[0].compiled) == pods_of(
         converted(bodies, SAME).servings[0].compiled
     )
@@ -94,6 +103,13 @@ def test_no_object_breaks_the_conversion(backend: str, data: st.DataObject) -> N
     target = data.draw(st.sampled_from([*EMITTERS, SAME]))
     result = convert(broken, Changes(target=target))
     assert len(result.parts) + len(result.errors) <= len(broken)
+
+
+def needs_options(backend: str) -> bool:
+    emitter = find_emitter(backend)
+    assert emitter is not None
+    assert emitter.describer is not None
+    return emitter.describer.needs_options
 
 
 def pods_of(compiled: Compiled) -> list[str]:

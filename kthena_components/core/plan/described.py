@@ -63,3 +63,22 @@ def _stripped(container: object, added: list[Mapping[str, Any]]) -> object:
     kept = [entry for entry in container["env"] if entry not in added]
     stripped = {**container, "env": kept}
     return stripped if kept else {key: stripped[key] for key in stripped if key != "env"}
+
+
+SERVE = "serve"
+"""Name of the role of an object that has no roles."""
+
+
+def serving_and_role(metadata: Mapping[str, Any]) -> tuple[object, str]:
+    """Return the names of the serving and the role: our labels, or the object's own name."""
+    labels, name = mapping(metadata.get("labels")), metadata.get("name")
+    serving, role = labels.get(naming.NAME), labels.get(naming.ROLE)
+    ours = isinstance(role, str) and f"{serving}-{role}" == name
+    return (serving, str(role)) if ours else (name, SERVE)
+
+
+def split_name(name: object) -> tuple[str, str] | None:
+    """Split an object's name into those of a serving and a role, as backends join them."""
+    serving, _, role = str(name).rpartition("-")
+    fits = naming.DNS_1035.fullmatch(serving) and naming.DNS_1123_LABEL.fullmatch(role)
+    return (serving, role) if fits else None

@@ -17,7 +17,7 @@ from kthena_components.systems.kaito.view import CONFIG_KEY
 
 MAX_LEN = "max-model-len"
 _BASE = ("vllm", "serve", "m")
-_RELEASE = "vllm/vllm-openai:v0.22.1"
+RELEASE = "vllm/vllm-openai:v0.22.1"
 """The release of vLLM in KAITO's image. Source: presets/workspace/models/supported_models.yaml."""
 _ONCE = "but KAITO writes each flag once, with one value"
 _HASH = 10
@@ -73,7 +73,7 @@ def _is_number(word: str) -> bool:
 
 def _key(flag: str, values: Sequence[str]) -> str:
     """Return the key of a flag: abbreviations and underscores become vLLM's own spelling."""
-    found = read_command([*_BASE, flag, *values], {}, image=_RELEASE)
+    found = read_command([*_BASE, flag, *values], {}, image=RELEASE)
     names = list(found.options) if found else []
     head, dot, rest = flag.removeprefix("--").partition(".")
     own = head.replace("_", "-") + dot + rest
@@ -82,7 +82,7 @@ def _key(flag: str, values: Sequence[str]) -> str:
 
 def mistakes_in(words: Sequence[str]) -> list[Problem]:
     """Return what vLLM rejects of the flags."""
-    found = read_command([*_BASE, *words], {}, image=_RELEASE)
+    found = read_command([*_BASE, *words], {}, image=RELEASE)
     return [each for each in (found.problems if found else ()) if each.option and each.hard]
 
 

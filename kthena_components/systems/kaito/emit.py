@@ -21,6 +21,7 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kaito.describe import DESCRIBER
 from kthena_components.systems.kaito.estimator import Deployment
 from kthena_components.systems.kaito.facts import facts, node_labels
 from kthena_components.systems.kaito.limits import names, refuse
@@ -183,4 +184,5 @@ EMITTER = Emitter(
     stays_from=None,
     written=WRITTEN,
     proven=PROVEN,
+    describer=DESCRIBER,
 )

@@ -21,6 +21,11 @@ NO_BENCHMARK = f"{GROUP}/disable-benchmark"
 WORKSPACE_LABEL = f"{GROUP}/workspace"
 SET_LABEL = f"inferenceset.{GROUP}/created-by"
 _ENTRY_INDEX = {naming.POD_INDEX: "0"}
+_VALUES = {naming.GROUP_SIZE: "1", naming.ENTRY_ADDRESS: "localhost", naming.WORKER_INDEX: "0"}
+_OWN = [{"name": name, "value": value} for name, value in _VALUES.items()]
+_ALIASES = [{"name": name, "value": _VALUES[same]} for name, same in naming.LWS_ENV.items()]
+VARIABLES = (*_OWN, *_ALIASES)
+"""Kthena's variables and those of LeaderWorkerSet, for a pod that is alone in its group."""
 Body = dict[str, Any]
 
 
@@ -130,10 +135,7 @@ def _template(plan: ServingPlan, role: RolePlan) -> Template:
     annotations = {**(metadata.get("annotations") or {}), **queue}
     own = {naming.NAME: plan.name, naming.ROLE: role.name, naming.ENTRY: "true"}
     labels = {**(metadata.get("labels") or {}), **own}
-    values = {naming.GROUP_SIZE: "1", naming.ENTRY_ADDRESS: "localhost", naming.WORKER_INDEX: "0"}
-    env = [{"name": name, "value": value} for name, value in values.items()]
-    aliases = [{"name": name, "value": values[same]} for name, same in naming.LWS_ENV.items()]
-    spec = with_env(with_env(role.entry, aliases, first=True), env)["spec"]
+    spec = with_env(with_env(role.entry, _ALIASES, first=True), _OWN)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
         "spec": {**spec, "schedulerName": plan.scheduler},

@@ -84,18 +84,22 @@ def command_of(
         words: Further flags, which take precedence.
         files: Files that they name.
     """
-    share = _SHARE_OF.get(instance.gpu, _SHARE)
     own = [
         f"--model={shape.name}",
         f"--tensor-parallel-size={deployment.tensor}",
         f"--pipeline-parallel-size={deployment.pipeline}",
         f"--data-parallel-size={deployment.data}",
-        f"--gpu-memory-utilization={share}",
+        f"--gpu-memory-utilization={share_of(instance)}",
     ]
     stated = {word.partition("=")[0] for word in words}
     kept = (flag for flag in own if flag.partition("=")[0] not in stated)
     argv = ["python3", _PROGRAM, *kept, *words]
     return read_command(argv, {}, files=files) or CommandFacts()
+
+
+def share_of(instance: Instance) -> float:
+    """Return the gpu-memory-utilization of KAITO's command on a node."""
+    return _SHARE_OF.get(instance.gpu, _SHARE)
 
 
 def _facts(sized: Sized, command: CommandFacts, nodes: int) -> ServingFacts:

@@ -9,8 +9,11 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.described import (
+    SERVE,
     described_template,
     filled_map,
+    serving_and_role,
+    split_name,
     stated,
     without_env,
 )
@@ -30,8 +33,6 @@ ALIASES = tuple({"name": same, "value": f"$({name})"} for name, same in naming.L
 _SETS, _ROLES = "leaderworkerset.sigs.k8s.io/", "disaggregatedset.x-k8s.io/"
 EXCLUSIVE = f"{_SETS}exclusive-topology"
 SUBGROUP_EXCLUSIVE = f"{_SETS}subgroup-exclusive-topology"
-ROLE = "serve"
-"""Name of the role of a LeaderWorkerSet, which has no roles."""
 _DEFAULT_SCHEDULER = "default-scheduler"
 _LATE = "RecreateGroupAfterStart"
 _LABELS = {
@@ -110,7 +111,7 @@ def arguments(body: Body) -> dict[str, Any]:
         name, roles = metadata.get("name"), [role.get("name") for role in parts]
     else:
         parts = [{"metadata": metadata, "spec": spec}]
-        name, role = _names(metadata)
+        name, role = serving_and_role(metadata)
         roles = [role]
     specs = [mapping(part.get("spec")) for part in parts]
     marks = [mapping(mapping(part.get("metadata")).get("annotations")) for part in parts]
@@ -134,26 +135,18 @@ def arguments(body: Body) -> dict[str, Any]:
     )
 
 
-def _names(metadata: Mapping[str, Any]) -> tuple[object, str]:
-    """Return the names of the serving and the role: our labels, or the set's own name."""
-    labels, name = mapping(metadata.get("labels")), metadata.get("name")
-    serving, role = labels.get(naming.NAME), labels.get(naming.ROLE)
-    ours = isinstance(role, str) and f"{serving}-{role}" == name
-    return (serving, str(role)) if ours else (name, ROLE)
-
-
 def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
     """Split a set's name into those of a serving and a role, as the backend joins them."""
     name = mapping(body.get("metadata")).get("name")
-    serving, _, role = str(name).rpartition("-")
-    fits = naming.DNS_1035.fullmatch(serving) and naming.DNS_1123_LABEL.fullmatch(role)
-    if group_kind(body) == DISAGGREGATED_SET or args.get("name") != name or not fits:
+    split = split_name(name)
+    if group_kind(body) == DISAGGREGATED_SET or args.get("name") != name or split is None:
         return args
+    serving, role = split
     roles = [{**args["roles"][0], "name": role}]
     result = {**args, "name": serving, "roles": roles}
     options = dict(args.get("backend_options") or {})
-    if ROLE in mapping(options.get("subgroups")):
-        options["subgroups"] = {role: options["subgroups"][ROLE]}
+    if SERVE in mapping(options.get("subgroups")):
+        options["subgroups"] = {role: options["subgroups"][SERVE]}
         result["backend_options"] = options
     return result
 

@@ -1,0 +1,197 @@
+"""Reads a Workspace or an InferenceSet back to the arguments of a serving.
+
+A ConfigMap that `inference.config` names is part of it. Source of the defaults:
+kaito-project/kaito v0.11.0 config/crd/bases.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.engines.files import read_yaml
+from kthena_components.core.plan.described import (
+    described_template,
+    filled_map,
+    serving_and_role,
+    split_name,
+    stated,
+    without_env,
+)
+from kthena_components.core.values.display import text_of
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.kaito.described_preset import content_of, elsewhere, preset_role
+from kthena_components.systems.kaito.objects import (
+    NO_BENCHMARK,
+    SET_LABEL,
+    VARIABLES,
+    WORKSPACE_LABEL,
+)
+from kthena_components.systems.kaito.view import (
+    CONFIG_KEY,
+    GROUP,
+    INFERENCE_SET,
+    WORKSPACE,
+)
+
+_KINDS = ((GROUP, WORKSPACE), (GROUP, INFERENCE_SET))
+_SCHEDULER, _CONFIG_MAP = "default-scheduler", ("", "ConfigMap")
+_LABELS = {WORKSPACE_LABEL: naming.NAME, SET_LABEL: naming.NAME}
+_SHARE = "kv_cache_cpu_memory_utilization"
+_OLD_INSTANCE = "Standard_NC24ads_A100_v4"
+"""Default of Workspaces in v1alpha1."""
+
+
+def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
+    """Put the ConfigMap that `inference.config` names in the place of its name."""
+    name = _inference(body).get("config")
+    for index, other in enumerate(others):
+        if group_kind(other) == _CONFIG_MAP and name_of(other) == name and _same_space(body, other):
+            return _with_inference(body, {**_inference(body), "config": _parsed(other)}), (index,)
+    return body, ()
+
+
+def _same_space(*bodies: Body) -> bool:
+    spaces = {mapping(body.get("metadata")).get("namespace") or "default" for body in bodies}
+    return len(spaces) == 1
+
+
+def _parsed(config_map: Body) -> dict[str, Any]:
+    """Return what a ConfigMap says, with the values of vLLM's flags as KAITO writes them."""
+    data = dict(mapping(config_map.get("data")))
+    content = read_yaml(data[CONFIG_KEY]) if isinstance(data.get(CONFIG_KEY), str) else None
+    if isinstance(content, Mapping):
+        flags = content.get("vllm")
+        written = flags
+        if isinstance(flags, Mapping):
+            written = {key: text_of(value) for key, value in flags.items()}
+        data[CONFIG_KEY] = {**content, "vllm": written}
+    metadata = mapping(config_map.get("metadata"))
+    kept = {key: metadata.get(key) for key in ("labels", "annotations")}
+    rest = {key: value for key, value in config_map.items() if key in {"binaryData", "immutable"}}
+    return {"metadata": kept, "data": data, **rest}
+
+
+def filled(body: Body) -> dict[str, Any]:
+    """Fill in the defaults of the CRD, and the default scheduler of a pod template."""
+    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    result = _with_inference({**body, "metadata": metadata}, _filled_inference(_inference(body)))
+    if group_kind(body)[1] == INFERENCE_SET:
+        result["spec"] = filled_map(result.get("spec"), {"replicas": 1})
+        return result
+    old = str(body.get("apiVersion")).endswith("/v1alpha1")
+    usual = {"count": 1, **({"instanceType": _OLD_INSTANCE} if old else {})}
+    return {**result, "resource": filled_map(body.get("resource"), usual)}
+
+
+def _filled_inference(inference: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(inference)
+    preset, template = result.get("preset"), result.get("template")
+    if isinstance(preset, Mapping):
+        result["preset"] = filled_map(preset, {"accessMode": "public"})
+    if isinstance(template, Mapping):
+        spec = filled_map(template.get("spec"), {"schedulerName": _SCHEDULER})
+        result["template"] = {**template, "spec": spec}
+    return result
+
+
+def _holder(body: Body) -> Mapping[str, Any]:
+    """Return the map with `inference`."""
+    several = group_kind(body)[1] == INFERENCE_SET
+    return mapping(mapping(body.get("spec")).get("template")) if several else body
+
+
+def _inference(body: Body) -> Mapping[str, Any]:
+    return mapping(_holder(body).get("inference"))
+
+
+def _with_inference(body: Body, inference: Mapping[str, Any]) -> dict[str, Any]:
+    if group_kind(body)[1] != INFERENCE_SET:
+        return {**body, "inference": dict(inference)}
+    template = {**_holder(body), "inference": dict(inference)}
+    return {**body, "spec": {**mapping(body.get("spec")), "template": template}}
+
+
+def arguments(body: Body) -> dict[str, Any]:
+    """Describe a filled object; the parallelism of a preset is what KAITO will choose."""
+    metadata, inference = mapping(body.get("metadata")), _inference(body)
+    preset = mapping(inference.get("preset")).get("name")
+    name, role = serving_and_role(metadata)
+    template = mapping(inference.get("template"))
+    described = _template_role(template) if preset is None else preset_role(body, _inference(body))
+    spec, marks = mapping(template.get("spec")), mapping(template.get("metadata"))
+    return stated(
+        name=name,
+        namespace=metadata.get("namespace"),
+        replicas=mapping(body.get("spec")).get("replicas", 1),
+        scheduler_name=spec.get("schedulerName") or _SCHEDULER,
+        queue=mapping(marks.get("annotations")).get(naming.QUEUE_NAME),
+        roles=[{"name": role, **described}],
+        backend_options=_options(body, preset),
+    )
+
+
+def _template_role(template: Mapping[str, Any]) -> dict[str, Any]:
+    scheduler = mapping(template.get("spec")).get("schedulerName")
+    described = described_template(template, scheduler)
+    if described is None:
+        return {}
+    annotations = dict(mapping(mapping(described.get("metadata")).get("annotations")))
+    annotations.pop(naming.QUEUE_NAME, None)
+    metadata = {**mapping(described.get("metadata")), "annotations": annotations}
+    kept = {key: value for key, value in metadata.items() if value}
+    rest = {key: value for key, value in described.items() if key != "metadata"}
+    whole = {**({"metadata": kept} if kept else {}), **rest}
+    return {"entry_template": without_env(whole, VARIABLES)}
+
+
+def _options(body: Body, preset: object) -> dict[str, Any]:
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    resource = mapping(_holder(body).get("resource"))
+    several = group_kind(body)[1] == INFERENCE_SET
+    selector = mapping(spec.get("labelSelector") if several else resource.get("labelSelector"))
+    silent = mapping(metadata.get("annotations")).get(NO_BENCHMARK) == "true"
+    sources = (mapping(each).get("source") for each in sequence(_inference(body).get("adapters")))
+    adapters = {str(mapping(one).get("name")): _adapter(mapping(one)) for one in sources}
+    return stated(
+        preset=preset,
+        instance_type=resource.get("instanceType") or None,
+        label_selector=dict(mapping(selector.get("matchLabels"))) or None,
+        adapters=adapters or None,
+        kv_cache_cpu_memory_utilization=content_of(_inference(body)).get(_SHARE),
+        benchmark=False if silent else None,
+    )
+
+
+def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
+    """Split the name of an object into those of a serving and a role, as the backend joins them."""
+    name = mapping(body.get("metadata")).get("name")
+    split = split_name(name)
+    if args.get("name") != name or split is None:
+        return args
+    return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}
+
+
+def _adapter(source: Mapping[str, Any]) -> dict[str, Any]:
+    return stated(image=source.get("image"), pull_secrets=source.get("imagePullSecrets") or None)
+
+
+def _label(pair: Pair) -> Pair | None:
+    key, value = pair
+    if pair == (naming.POD_INDEX, "0"):
+        return naming.ENTRY, "true"
+    same = _LABELS.get(key)
+    return None if same is None else (same, value)
+
+
+DESCRIBER = Describer(
+    kinds=_KINDS,
+    filled=filled,
+    merged=merged,
+    arguments=arguments,
+    same_name=_same_name,
+    elsewhere=elsewhere,
+    needs_options=True,
+    labels=(f"{GROUP}/", f"inferenceset.{GROUP}/", naming.POD_INDEX),
+    label=_label,
+)
