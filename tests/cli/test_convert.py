@@ -259,5 +259,5 @@ def test_a_kind_that_is_not_read_yet_is_refused(command: Command, file: Any) -> 
     assert (ran.status, ran.out) == (1, "")
     assert (
         "kind: is InferenceService, which convert does not read yet; it reads ModelServing, "
-        "LeaderWorkerSet, DisaggregatedSet, ModelInfer." in ran.err
+        "LeaderWorkerSet, DisaggregatedSet, ModelInfer, Workspace, InferenceSet." in ran.err
     )

@@ -45,10 +45,13 @@ _OLD_INSTANCE = "Standard_NC24ads_A100_v4"
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     """Put the ConfigMap that `inference.config` names in the place of its name."""
     name = _inference(body).get("config")
+    if name is None:
+        return body, ()
     for index, other in enumerate(others):
         if group_kind(other) == _CONFIG_MAP and name_of(other) == name and _same_space(body, other):
             return _with_inference(body, {**_inference(body), "config": _parsed(other)}), (index,)
-    return body, ()
+    # Its content is not known, so it is lost.
+    return _with_inference(body, {**_inference(body), "config": {"name": name}}), ()
 
 
 def _same_space(*bodies: Body) -> bool:
