@@ -40,6 +40,16 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """An object with others that are written with it."""
+
+    source: Body
+    whole: Body
+    indices: frozenset[int]
+    """Places of the others in the files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """An object that is no serving, and how it is changed to find the pods of one."""
 
@@ -86,23 +96,26 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     """Convert every serving among some objects, and keep the others."""
     found = {i: backend for i, body in enumerate(objects) if (backend := _backend_of(body))}
     others = {i: body for i, body in enumerate(objects) if i not in found}
-    errors = [error for body in others.values() for error in _unread(body)]
+    errors: list[SpecError] = []
     parts: dict[int, Converted | Kept] = {}
     moved: list[Moved] = []
     shared: set[int] = set()
     for index, backend in found.items():
+        merged = _merged(objects[index], others, backend[2])
+        shared |= merged.indices
         try:
-            part, front, merged = _convert(objects[index], backend, others, changes)
+            part, front = _convert(merged, backend, others, changes)
         except SpecError as error:
             errors.append(error)
             continue
         parts[index] = part
         moved.append(_moved(part, changes.target))
-        shared |= merged
         if front is not None:
             del others[front]
     for index, body in others.items():
-        if index in shared:
+        unread = [] if index in shared else list(_unread(body))
+        errors += unread
+        if unread or index in shared:
             continue
         result, losses, notes = keep(body, moved)
         parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
@@ -129,20 +142,19 @@ def _unread(body: Body) -> Iterator[SpecError]:
 
 
 def _convert(
-    body: Body, found: Backend, others: Mapping[int, Body], changes: Changes
-) -> tuple[Converted, int | None, set[int]]:
+    merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes
+) -> tuple[Converted, int | None]:
     backend, _, describer = found
-    same = changes.target in {SAME, backend}
-    whole, merged = _merged(body, others, describer)
-    source = describer.filled(whole)
+    body, same = merged.source, changes.target in {SAME, backend}
+    source = describer.filled(merged.whole)
     args = {**describer.arguments(source), "backend": backend}
     if same and describer.same_name is not None:
         args = describer.same_name(source, args)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
     args |= {"waivers": waivers} if waivers else {}
-    kept = same or describer.needs_options
+    kept = same or bool(describer.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
-    rest = {index: other for index, other in others.items() if index not in merged}
+    rest = {index: other for index, other in others.items() if index not in merged.indices}
     own, args, front = _exposed(args, given, rest, title_of(body), changes)
     result = describer.filled(_written(own, describer))
     if not same:
@@ -159,22 +171,21 @@ def _convert(
         compiled=compiled,
         losses=tuple(losses),
         notes=(
-            *_included([others[index] for index in sorted(merged)], compiled),
+            *_included([others[index] for index in sorted(merged.indices)], compiled),
             *added,
             *notes,
             *gained_gang(own, compiled),
         ),
     )
-    return converted, front, merged
+    return converted, front
 
 
-def _merged(body: Body, others: Mapping[int, Body], describer: Describer) -> tuple[Body, set[int]]:
-    """Put what is written with an object into it, and return which of the others that is."""
+def _merged(body: Body, others: Mapping[int, Body], describer: Describer) -> Merged:
     if describer.merged is None:
-        return body, set()
+        return Merged(source=body, whole=body, indices=frozenset())
     places = list(others)
     whole, used = describer.merged(body, list(others.values()))
-    return whole, {places[index] for index in used}
+    return Merged(source=body, whole=whole, indices=frozenset(places[index] for index in used))
 
 
 def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
@@ -188,15 +199,15 @@ def _written(own: Compiled, describer: Describer) -> Body:
     bodies = [manifest.body for manifest in own.manifests]
     (written,) = (body for body in bodies if group_kind(body) in describer.kinds)
     beside = {index: body for index, body in enumerate(bodies) if body is not written}
-    return _merged(written, beside, describer)[0]
+    return _merged(written, beside, describer).whole
 
 
 def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) -> list[Loss]:
     """List options as losses where the comparison has to use them."""
-    options = mapping(args.get("backend_options")) if describer.needs_options else {}
     return [
         Loss(name=f"backend_options.{name}", seen=f"is not kept: {target} has no such option")
-        for name in options
+        for name in mapping(args.get("backend_options"))
+        if name in describer.only_here
     ]
 
 

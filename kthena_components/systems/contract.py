@@ -165,9 +165,9 @@ class Describer:
     """Puts others among some objects, which are written with this one, into it, and returns their
     indices: a ConfigMap in the place of its name. None: an object has all of its serving.
     """
-    needs_options: bool = False
-    """Whether the backend writes nothing without `backend_options`. Each of them is a loss then for
-    other backends.
+    only_here: tuple[str, ...] = ()
+    """The `backend_options` that are a loss for other backends, where the backend writes nothing
+    without options. Empty: the comparison without options finds what they stand for.
     """
     elsewhere: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Changes the arguments for another backend. None: they are the same."""

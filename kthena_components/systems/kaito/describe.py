@@ -27,6 +27,7 @@ from kthena_components.systems.kaito.objects import (
     VARIABLES,
     WORKSPACE_LABEL,
 )
+from kthena_components.systems.kaito.options import KaitoOptions
 from kthena_components.systems.kaito.view import (
     CONFIG_KEY,
     GROUP,
@@ -194,7 +195,7 @@ DESCRIBER = Describer(
     arguments=arguments,
     same_name=_same_name,
     elsewhere=elsewhere,
-    needs_options=True,
+    only_here=tuple(KaitoOptions.model_fields),
     labels=(f"{GROUP}/", f"inferenceset.{GROUP}/", naming.POD_INDEX),
     label=_label,
 )

@@ -7,6 +7,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kserve.describe import DESCRIBER
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, VERSION, emit_llm, entry_labels
 from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service
 from kthena_components.systems.kserve.limits import names, refuse
@@ -46,4 +47,5 @@ EMITTER = Emitter(
     planned=planned,
     written=WRITTEN,
     proven=PROVEN,
+    describer=DESCRIBER,
 )

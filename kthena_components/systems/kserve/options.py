@@ -11,11 +11,11 @@ from pydantic import AfterValidator, Field
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.spec.model import Spec
 
-_SCHEMES = ("pvc://", "oci://")
+SCHEMES = ("pvc://", "oci://")
 
 
 def _uri(value: str) -> str:
-    scheme = next((one for one in _SCHEMES if value.startswith(one)), None)
+    scheme = next((one for one in SCHEMES if value.startswith(one)), None)
     if scheme is None or value == scheme:
         raise ValueError("pvc://claim/path or oci://image")
     return value

@@ -13,6 +13,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.plan.described import without_env
 from kthena_components.core.plan.model import RolePlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates.template import Template
@@ -94,3 +95,12 @@ def with_variables(template: Template, role: RolePlan, *, worker: bool) -> Templ
     if worker:
         env.insert(0, {"name": ADDRESS, "value": ""})
     return with_env(template, env, first=True)
+
+
+def without_variables(template: Template, env: Sequence[Mapping[str, Any]]) -> Template:
+    """Remove variables that `with_variables` adds again, because the template still uses them."""
+    for entry in env:
+        rest = without_env(template, [entry])
+        if mentions(rest, str(entry["name"])):
+            template = rest
+    return template

@@ -1,0 +1,59 @@
+"""Reads objects of KServe back to the arguments of a serving."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.plan.described import split_name
+from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.kserve import describe_llm, describe_service
+from kthena_components.systems.kserve.emit_llm import LLM
+from kthena_components.systems.kserve.view import GROUP, SERVICE
+
+_SERVICE_LABEL, _PART = f"{GROUP}/inferenceservice", "component"
+
+
+def _reader(body: Body) -> Any:
+    return describe_llm if group_kind(body)[1] == LLM else describe_service
+
+
+def _merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
+    result: tuple[Body, tuple[int, ...]] = _reader(body).merged(body, others)
+    return result
+
+
+def _filled(body: Body) -> dict[str, Any]:
+    result: dict[str, Any] = _reader(body).filled(body)
+    return result
+
+
+def _arguments(body: Body) -> dict[str, Any]:
+    result: dict[str, Any] = _reader(body).arguments(body)
+    return result
+
+
+def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
+    """Split the name of an InferenceService into those of a serving and a role."""
+    name = mapping(body.get("metadata")).get("name")
+    split = split_name(name)
+    if group_kind(body)[1] == LLM or args.get("name") != name or split is None:
+        return args
+    return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}
+
+
+def _label(pair: Pair) -> Pair | None:
+    key, value = pair
+    return (naming.NAME, value) if key == _SERVICE_LABEL else None
+
+
+DESCRIBER = Describer(
+    kinds=((GROUP, SERVICE), (GROUP, LLM)),
+    filled=_filled,
+    merged=_merged,
+    arguments=_arguments,
+    same_name=_same_name,
+    only_here=("storage_uri",),
+    labels=(f"{GROUP}/",),
+    label=_label,
+)

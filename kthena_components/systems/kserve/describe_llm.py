@@ -1,0 +1,148 @@
+"""Reads an LLMInferenceService back to the arguments of a serving.
+
+KServe merges it with configs. Those of the object's namespace that are among the files are merged
+here, too. Source: kserve v0.20.0 pkg/controller/v1alpha2/llmisvc/config_merge.go.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.described import (
+    SERVE,
+    described_template,
+    filled_map,
+    stated,
+)
+from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.systems.contract import Body
+from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, PREFILL
+from kthena_components.systems.kserve.options import SCHEMES
+from kthena_components.systems.kserve.templates import without_variables
+from kthena_components.systems.kserve.view import GROUP
+from kthena_components.systems.kserve.view_llm import LlmWorkload, read_llm_service
+
+CONFIGS = "configs"
+"""Our field with the names of the configs that an object is merged with."""
+_PREFIX, _DATA = "kserve-config-llm-", "-data-parallel"
+_ALIASES = [{"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items()]
+_SCHEDULER = "default-scheduler"
+
+
+def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
+    """Merge an object with the configs of its namespace that KServe takes for it."""
+    wanted, found = set(_configs_of(body)), dict[str, int]()
+    for index, other in enumerate(others):
+        same = group_kind(other) == (GROUP, CONFIG) and _space(other) == _space(body)
+        if same and name_of(other) in wanted:
+            found[str(name_of(other))] = index
+    spec: Mapping[str, Any] = {}
+    for name in sorted(found):
+        spec = lay_over(spec, mapping(others[found[name]].get("spec")))
+    whole = {**body, "spec": lay_over(spec, mapping(body.get("spec"))), CONFIGS: sorted(found)}
+    return whole, tuple(found.values())
+
+
+def _space(body: Body) -> object:
+    return mapping(body.get("metadata")).get("namespace") or "default"
+
+
+def _configs_of(body: Body) -> Iterator[str]:
+    """Name the configs for the workers of an object. Source: config_merge.go."""
+    workloads = read_llm_service(read_object(body)).workloads
+    several = len(workloads) > 1
+    for workload in workloads:
+        part = "prefill-worker" if workload.is_prefill else "decode-worker" if several else "worker"
+        kind = "data" if workload.states("data") or workload.states("dataLocal") else "pipeline"
+        yield f"{_PREFIX}{part}-{kind}-parallel"
+
+
+def filled(body: Body) -> dict[str, Any]:
+    """Fill in the number of engines, and the scheduler of each pod."""
+    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    spec = _filled_workload(mapping(body.get("spec")))
+    if isinstance(spec.get(PREFILL), Mapping):
+        spec[PREFILL] = _filled_workload(spec[PREFILL])
+    return {**body, "metadata": metadata, "spec": spec}
+
+
+def _filled_workload(fields: Mapping[str, Any]) -> dict[str, Any]:
+    pods = {
+        key: filled_map(fields[key], {"schedulerName": _SCHEDULER})
+        for key in ("template", "worker")
+        if isinstance(fields.get(key), Mapping)
+    }
+    return {**filled_map(fields, {"replicas": 1}), **pods}
+
+
+def arguments(body: Body) -> dict[str, Any]:
+    """Describe a filled object.
+
+    Raises:
+        SpecError: KServe's own presets have its pods.
+    """
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    workloads = read_llm_service(read_object(body)).workloads
+    missing = list(_without_pods(body, workloads))
+    if missing:
+        raise SpecError(missing, f"{LLM} {name_of(body)}")
+    alone = len(workloads) == 1
+    uri = mapping(spec.get("model")).get("uri")
+    loads = mapping(spec.get("storageInitializer")).get("enabled") is not False
+    configs = sequence(body.get(CONFIGS))
+    return stated(
+        name=metadata.get("name"),
+        namespace=metadata.get("namespace"),
+        replicas=spec.get("replicas") if alone else 1,
+        recovery_policy="RoleRecreate",
+        scheduler_name=mapping(spec.get("template")).get("schedulerName"),
+        roles=[_role(each, alone=alone) for each in workloads],
+        backend_options=stated(
+            kind=LLM,
+            storage_uri=uri if loads and str(uri).startswith(SCHEMES) else None,
+            write_configs=None if configs else False,
+            replaces_presets=True if any(_DATA in str(name) for name in configs) else None,
+        ),
+    )
+
+
+def _without_pods(body: Body, workloads: Sequence[LlmWorkload]) -> Iterator[Finding]:
+    """Report workloads whose pods KServe's presets complete."""
+    for workload in workloads:
+        containers = sequence(mapping(workload.fields.get("template")).get("containers"))
+        own = bool(containers) and mapping(containers[0]).get("image") is not None
+        # KServe publishes no preset for pipelines.
+        preset = workload.states("data") or not workload.many
+        if not own or (preset and not sequence(body.get(CONFIGS))):
+            yield Finding(
+                path=f"{workload.path}.template",
+                seen="is completed by a preset of KServe, so its pods are not known",
+                remedy="add the LLMInferenceServiceConfig of this namespace with all of the pod",
+                rule="convertible",
+            )
+
+
+def _role(workload: LlmWorkload, *, alone: bool) -> dict[str, Any]:
+    fields, pods = workload.fields, workload.pods
+    labels = mapping(fields.get("labels"))
+    usual = SERVE if alone else PREFILL if workload.is_prefill else "decode"
+    entry, worker = (_template(fields, key) for key in ("template", "worker"))
+    return stated(
+        name=labels.get(naming.ROLE) or usual,
+        replicas=None if alone else fields.get("replicas"),
+        worker_replicas=pods - 1 if isinstance(pods, int) else None,
+        entry_template=entry,
+        worker_template=worker,
+    )
+
+
+def _template(fields: Mapping[str, Any], key: str) -> Any:
+    if not isinstance(fields.get(key), Mapping):
+        return None
+    metadata = {name: fields.get(name) for name in ("labels", "annotations")}
+    scheduler = mapping(fields.get("template")).get("schedulerName")
+    found = described_template({"metadata": metadata, "spec": fields[key]}, scheduler)
+    return None if found is None else without_variables(found, _ALIASES)

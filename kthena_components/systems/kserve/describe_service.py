@@ -1,0 +1,235 @@
+"""Reads an InferenceService back to the arguments of a serving.
+
+A ServingRuntime among the files is merged as KServe does. Source: kserve v0.20.0
+pkg/controller/v1beta1/inferenceservice/utils/utils.go MergeRuntimeContainers, MergePodSpec.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.plan.described import (
+    described_template,
+    filled_map,
+    serving_and_role,
+    stated,
+    without_env,
+)
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.values.read import count, group_kind, mapping, name_of, sequence
+from kthena_components.systems.contract import Body
+from kthena_components.systems.kserve.emit_service import RUNTIME
+from kthena_components.systems.kserve.nodes import RayNodes, compute_ray_nodes
+from kthena_components.systems.kserve.sizes import gpus_of
+from kthena_components.systems.kserve.templates import (
+    ADDRESS,
+    HEAD,
+    WORKER,
+    spellings,
+    without_variables,
+)
+from kthena_components.systems.kserve.view import GROUP, MODELS, SERVICE
+
+MERGED = "runtime"
+"""Our field with the name of the runtime that the predictor is merged with."""
+_OF_MODEL = ("modelFormat", "runtime", "storageUri")
+_NOT_OF_PODS = frozenset(
+    {
+        "annotations", "autoScaling", "batcher", "canaryTrafficPercent", "containerConcurrency",
+        "deploymentStrategy", "labels", "logger", "maxReplicas", "minReplicas", "scaleMetric",
+        "scaleMetricType", "scaleTarget", "timeout", "workerSpec",
+        "pipelineParallelSize", "tensorParallelSize", *MODELS,
+    }
+)  # fmt: skip
+"""Fields of a predictor or worker that are no fields of a pod."""
+_NOT_OF_PREDICTORS = frozenset({"supportedModelFormats", "protocolVersions"})
+"""Fields of a runtime by which KServe chooses one."""
+_SCHEDULER = "default-scheduler"
+_ADDRESS = ({"name": ADDRESS, "value": ""},)
+_STORAGE = "STORAGE_URI"
+_ANY = "25%"
+"""Default of both budgets of a Deployment."""
+
+
+def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
+    """Merge a predictor with the runtime that it names."""
+    predictor = mapping(mapping(body.get("spec")).get("predictor"))
+    name, space = mapping(predictor.get("model")).get("runtime"), _space(body)
+    for index, other in enumerate(others):
+        same = group_kind(other) == (GROUP, RUNTIME) and _space(other) == space
+        if same and name_of(other) == name:
+            return _with_predictor(body, _merge(predictor, other), name), (index,)
+    return body, ()
+
+
+def _space(body: Body) -> object:
+    return mapping(body.get("metadata")).get("namespace") or "default"
+
+
+def _merge(predictor: Mapping[str, Any], runtime: Body) -> dict[str, Any]:
+    """Merge the runtime's pods into those of the predictor: its containers have names."""
+    spec = {k: v for k, v in mapping(runtime.get("spec")).items() if k not in _NOT_OF_PREDICTORS}
+    model = mapping(predictor.get("model"))
+    main = {key: value for key, value in model.items() if key not in _OF_MODEL}
+    containers = [{"name": HEAD, **main}, *sequence(predictor.get("containers"))]
+    own = {key: value for key, value in predictor.items() if key != "model"}
+    worker = mapping(predictor.get("workerSpec"))
+    named = [{**mapping(one), "name": WORKER} for one in sequence(worker.get("containers"))]
+    if "workerSpec" in predictor:
+        own["workerSpec"] = {**worker, **({"containers": named} if named else {})}
+    whole = lay_over(spec, {**own, "containers": containers})
+    return {**whole, "model": {key: model[key] for key in _OF_MODEL if key in model}}
+
+
+def _with_predictor(body: Body, predictor: Mapping[str, Any], runtime: object) -> dict[str, Any]:
+    spec = {**mapping(body.get("spec")), "predictor": dict(predictor)}
+    return {**body, "spec": spec, MERGED: runtime}
+
+
+def filled(body: Body) -> dict[str, Any]:
+    """Fill in the number of pods, their scheduler, and budgets as numbers of pods."""
+    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    spec = mapping(body.get("spec"))
+    predictor = filled_map(spec.get("predictor"), {"minReplicas": 1, "schedulerName": _SCHEDULER})
+    pods = count(predictor["minReplicas"])
+    strategy = filled_map(predictor.get("deploymentStrategy"), {"type": "RollingUpdate"})
+    if strategy["type"] == "RollingUpdate":
+        usual = {"maxUnavailable": _ANY, "maxSurge": _ANY}
+        rolling = filled_map(strategy.get("rollingUpdate"), usual)
+        for key, up in (("maxUnavailable", False), ("maxSurge", True)):
+            scaled = scale_budget(rolling[key], pods if isinstance(pods, int) else 0, up=up)
+            rolling[key] = rolling[key] if scaled is None else scaled
+        strategy["rollingUpdate"] = rolling
+    predictor["deploymentStrategy"] = strategy
+    if isinstance(predictor.get("workerSpec"), Mapping):
+        sizes = {"tensorParallelSize": 1, "pipelineParallelSize": 1}
+        worker = filled_map(predictor["workerSpec"], {"schedulerName": _SCHEDULER, **sizes})
+        predictor["workerSpec"] = worker
+    return {**body, "metadata": metadata, "spec": {**spec, "predictor": predictor}}
+
+
+def arguments(body: Body) -> dict[str, Any]:
+    """Describe a filled object.
+
+    Raises:
+        SpecError: The pods come from a runtime that is not among the files.
+    """
+    metadata, predictor = mapping(body.get("metadata")), mapping(mapping(body["spec"])["predictor"])
+    missing = list(_without_pods(body, predictor))
+    if missing:
+        raise SpecError(missing, f"{SERVICE} {name_of(body)}")
+    name, role = serving_and_role(metadata)
+    several, uri = "workerSpec" in predictor, mapping(predictor.get("model")).get("storageUri")
+    pods = _several(predictor) if several else _single(predictor)
+    return stated(
+        name=name,
+        namespace=metadata.get("namespace"),
+        replicas=predictor.get("minReplicas"),
+        recovery_policy=None if several else "RoleRecreate",
+        scheduler_name=predictor.get("schedulerName"),
+        rollout_strategy=_rollout(predictor),
+        roles=[{"name": role, **pods}],
+        backend_options=stated(
+            storage_uri=uri if several else _stored(predictor),
+            keeps_workers=True if several else None,
+        )
+        or None,
+    )
+
+
+def _without_pods(body: Body, predictor: Mapping[str, Any]) -> Iterator[Finding]:
+    field = next((key for key in MODELS if key in predictor), None)
+    if field is None or MERGED in body:
+        return
+    runtime = mapping(predictor[field]).get("runtime")
+    seen = f"is '{runtime}', which is not among the files" if runtime else "is missing"
+    yield Finding(
+        path=f"spec.predictor.{field}.runtime",
+        seen=f"{seen}, so the pods are not known",
+        remedy="name a ServingRuntime, and add its file",
+        rule="convertible",
+    )
+
+
+def _pod(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the template of the pods whose spec is beside other fields."""
+    metadata = {key: fields.get(key) for key in ("labels", "annotations")}
+    spec = {key: value for key, value in fields.items() if key not in _NOT_OF_PODS}
+    return {"metadata": metadata, "spec": spec}
+
+
+def _single(predictor: Mapping[str, Any]) -> dict[str, Any]:
+    pod = _pod(predictor)
+    spec, uri = pod["spec"], _stored(predictor)
+    if uri is not None:
+        main, *rest = sequence(spec.get("containers"))
+        env = [one for one in main["env"] if mapping(one).get("name") != _STORAGE]
+        rest = [
+            {**{k: v for k, v in main.items() if k != "env"}, **({"env": env} if env else {})},
+            *rest,
+        ]
+        pod = {**pod, "spec": {**spec, "containers": rest}}
+    return {"entry_template": _described(pod, predictor, 1, worker=False)}
+
+
+def _stored(predictor: Mapping[str, Any]) -> object:
+    """Return the model that KServe mounts into the first container."""
+    listed = sequence(predictor.get("containers"))
+    env = sequence(mapping(listed[0]).get("env")) if listed else []
+    return next((mapping(e).get("value") for e in env if mapping(e).get("name") == _STORAGE), None)
+
+
+def _several(predictor: Mapping[str, Any]) -> dict[str, Any]:
+    worker = mapping(predictor.get("workerSpec"))
+    pods = _count(predictor, worker)
+    templates = {
+        "entry_template": _described(_pod(predictor), predictor, pods, worker=False),
+        "worker_template": _described(_pod(worker), predictor, pods, worker=True),
+    }
+    return {"worker_replicas": pods - 1, **templates}
+
+
+def _count(predictor: Mapping[str, Any], worker: Mapping[str, Any]) -> int:
+    """Count the pods that KServe creates for the sizes."""
+    sizes = [count(worker.get(f"{name}ParallelSize")) for name in ("tensor", "pipeline")]
+    tensor, pipeline = (size if isinstance(size, int) and size > 0 else 1 for size in sizes)
+    head, rest = (_gpus(fields) for fields in (predictor, worker))
+    made = compute_ray_nodes(tensor * pipeline, rest, head)
+    return made.pods if isinstance(made, RayNodes) else made.nodes.pods
+
+
+def _gpus(fields: Mapping[str, Any]) -> int | None:
+    containers = [one for one in sequence(fields.get("containers")) if isinstance(one, Mapping)]
+    return gpus_of({"spec": {"containers": containers}}) if containers else None
+
+
+def _described(
+    pod: Mapping[str, Any], predictor: Mapping[str, Any], pods: int, *, worker: bool
+) -> Any:
+    """Leave out what the backend adds: the scheduler, and Kthena's variables."""
+    found = described_template(pod, predictor.get("schedulerName"))
+    if found is None:
+        return None
+    return without_env(without_variables(found, _variables(pods, worker=worker)), _ADDRESS)
+
+
+def _variables(pods: int, *, worker: bool) -> list[dict[str, Any]]:
+    address: dict[str, Any] = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    values: dict[str, dict[str, Any]] = {
+        naming.GROUP_SIZE: {"value": str(pods)},
+        naming.ENTRY_ADDRESS: {"value": f"$({ADDRESS})"} if worker else address,
+        naming.WORKER_INDEX: {"value": "1" if worker else "0"},
+    }
+    return [{"name": one, **value} for name, value in values.items() for one in spellings(name)]
+
+
+def _rollout(predictor: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Describe the budget in pods; None for the default, one pod at a time."""
+    strategy = mapping(predictor.get("deploymentStrategy"))
+    rolling = mapping(strategy.get("rollingUpdate"))
+    down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    if not rolling or (down, up) == (1, 0):
+        return None
+    return {"rolling_update_configuration": stated(max_unavailable=down, max_surge=up or None)}
