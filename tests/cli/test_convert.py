@@ -250,14 +250,15 @@ def test_files_are_written_to_a_folder_and_never_overwritten(
 
 def test_a_kind_that_is_not_read_yet_is_refused(command: Command, file: Any) -> None:
     other = {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
+        "apiVersion": "kaito.sh/v1alpha1",
+        "kind": "MultiRoleInference",
         "metadata": {"name": "chat"},
         "spec": {},
     }
     ran = command("convert", "--to", "kthena", file(leader_worker_set(), other))
     assert (ran.status, ran.out) == (1, "")
     assert (
-        "kind: is InferenceService, which convert does not read yet; it reads ModelServing, "
-        "LeaderWorkerSet, DisaggregatedSet, ModelInfer, Workspace, InferenceSet." in ran.err
+        "kind: is MultiRoleInference, which convert does not read yet; it reads ModelServing, "
+        "LeaderWorkerSet, DisaggregatedSet, ModelInfer, Workspace, InferenceSet, "
+        "InferenceService, LLMInferenceService." in ran.err
     )

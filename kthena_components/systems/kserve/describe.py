@@ -1,14 +1,16 @@
 """Reads objects of KServe back to the arguments of a serving."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.described import split_name
-from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.kserve import describe_llm, describe_service
 from kthena_components.systems.kserve.emit_llm import LLM
+from kthena_components.systems.kserve.templates import OWN_ENV, mentions
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 
 _SERVICE_LABEL, _PART = f"{GROUP}/inferenceservice", "component"
@@ -42,6 +44,38 @@ def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
     return {**args, "name": split[0], "roles": [{**args["roles"][0], "name": split[1]}]}
 
 
+def _elsewhere(args: dict[str, Any]) -> dict[str, Any]:
+    """Reject pods that need variables which only KServe sets.
+
+    Raises:
+        SpecError: There are such pods.
+    """
+    found = [
+        Finding(
+            path=f"roles[{index}].{field}",
+            seen=f"uses {', '.join(names)}, which only KServe sets",
+            remedy="write the value, and ENTRY_ADDRESS for the address of the first pod",
+            rule="convertible",
+        )
+        for index, role in enumerate(args["roles"])
+        for field in ("entry_template", "worker_template")
+        if (names := _kserves_own(role.get(field)))
+    ]
+    if found:
+        raise SpecError(found, f"{SERVICE} {args.get('name')}")
+    return args
+
+
+def _kserves_own(template: object) -> list[str]:
+    """List the variables in a template that KServe sets and the template does not."""
+    if not isinstance(template, Mapping):
+        return []
+    names = [name for name in OWN_ENV if mentions(template, name)]
+    listed = sequence(mapping(template.get("spec")).get("containers"))
+    env = [mapping(e) for one in listed for e in sequence(mapping(one).get("env"))]
+    return [name for name in names if not any(e.get("name") == name for e in env)]
+
+
 def _label(pair: Pair) -> Pair | None:
     key, value = pair
     return (naming.NAME, value) if key == _SERVICE_LABEL else None
@@ -52,6 +86,7 @@ DESCRIBER = Describer(
     filled=_filled,
     merged=_merged,
     arguments=_arguments,
+    elsewhere=_elsewhere,
     same_name=_same_name,
     only_here=("storage_uri",),
     labels=(f"{GROUP}/",),

@@ -30,10 +30,10 @@ from kthena_components.systems.kserve.templates import (
     spellings,
     without_variables,
 )
-from kthena_components.systems.kserve.view import GROUP, MODELS, SERVICE
+from kthena_components.systems.kserve.view import GPU_TYPES, GROUP, MODELS, SERVICE
 
 MERGED = "runtime"
-"""Our field with the name of the runtime that the predictor is merged with."""
+"""Our field, in an object whose predictor is merged with its runtime."""
 _OF_MODEL = ("modelFormat", "runtime", "storageUri")
 _NOT_OF_PODS = frozenset(
     {
@@ -47,9 +47,10 @@ _NOT_OF_PODS = frozenset(
 _NOT_OF_PREDICTORS = frozenset({"supportedModelFormats", "protocolVersions"})
 """Fields of a runtime by which KServe chooses one."""
 _SCHEDULER = "default-scheduler"
+_EVERYWHERE = (GROUP, "ClusterServingRuntime")
 _ADDRESS = ({"name": ADDRESS, "value": ""},)
 _STORAGE = "STORAGE_URI"
-_ANY = "25%"
+_QUARTER = "25%"
 """Default of both budgets of a Deployment."""
 
 
@@ -58,9 +59,10 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     predictor = mapping(mapping(body.get("spec")).get("predictor"))
     name, space = mapping(predictor.get("model")).get("runtime"), _space(body)
     for index, other in enumerate(others):
-        same = group_kind(other) == (GROUP, RUNTIME) and _space(other) == space
-        if same and name_of(other) == name:
-            return _with_predictor(body, _merge(predictor, other), name), (index,)
+        near = group_kind(other) == (GROUP, RUNTIME) and _space(other) == space
+        if (near or group_kind(other) == _EVERYWHERE) and name_of(other) == name:
+            whole = _expanded(_merge(predictor, other), str(name_of(body)))
+            return _with_predictor(body, whole), (index,)
     return body, ()
 
 
@@ -80,34 +82,75 @@ def _merge(predictor: Mapping[str, Any], runtime: Body) -> dict[str, Any]:
     if "workerSpec" in predictor:
         own["workerSpec"] = {**worker, **({"containers": named} if named else {})}
     whole = lay_over(spec, {**own, "containers": containers})
-    return {**whole, "model": {key: model[key] for key in _OF_MODEL if key in model}}
+    kept = {key: model[key] for key in _OF_MODEL if key in model and key != "runtime"}
+    return {**whole, "model": kept}
 
 
-def _with_predictor(body: Body, predictor: Mapping[str, Any], runtime: object) -> dict[str, Any]:
+def _expanded(value: Any, name: str) -> Any:
+    """Expand the only placeholder of KServe that its own runtimes use."""
+    if isinstance(value, Mapping):
+        return {key: _expanded(item, name) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expanded(item, name) for item in value]
+    return value.replace("{{.Name}}", name) if isinstance(value, str) else value
+
+
+def _with_predictor(body: Body, predictor: Mapping[str, Any]) -> dict[str, Any]:
     spec = {**mapping(body.get("spec")), "predictor": dict(predictor)}
-    return {**body, "spec": spec, MERGED: runtime}
+    return {**body, "spec": spec, MERGED: True}
 
 
 def filled(body: Body) -> dict[str, Any]:
-    """Fill in the number of pods, their scheduler, and budgets as numbers of pods."""
+    """Fill in the number of pods, their scheduler and GPUs, and a stated strategy."""
     metadata = filled_map(body.get("metadata"), {"namespace": "default"})
     spec = mapping(body.get("spec"))
     predictor = filled_map(spec.get("predictor"), {"minReplicas": 1, "schedulerName": _SCHEDULER})
-    pods = count(predictor["minReplicas"])
-    strategy = filled_map(predictor.get("deploymentStrategy"), {"type": "RollingUpdate"})
-    if strategy["type"] == "RollingUpdate":
-        usual = {"maxUnavailable": _ANY, "maxSurge": _ANY}
-        rolling = filled_map(strategy.get("rollingUpdate"), usual)
-        for key, up in (("maxUnavailable", False), ("maxSurge", True)):
-            scaled = scale_budget(rolling[key], pods if isinstance(pods, int) else 0, up=up)
-            rolling[key] = rolling[key] if scaled is None else scaled
-        strategy["rollingUpdate"] = rolling
-    predictor["deploymentStrategy"] = strategy
+    if predictor.get("deploymentStrategy") is not None:
+        predictor["deploymentStrategy"] = _filled_strategy(predictor)
     if isinstance(predictor.get("workerSpec"), Mapping):
         sizes = {"tensorParallelSize": 1, "pipelineParallelSize": 1}
         worker = filled_map(predictor["workerSpec"], {"schedulerName": _SCHEDULER, **sizes})
-        predictor["workerSpec"] = worker
+        predictor |= _with_gpus({**predictor, "workerSpec": worker})
     return {**body, "metadata": metadata, "spec": {**spec, "predictor": predictor}}
+
+
+def _filled_strategy(predictor: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in a strategy, with budgets as numbers of pods; a missing one is not described."""
+    strategy = filled_map(predictor["deploymentStrategy"], {"type": "RollingUpdate"})
+    if strategy["type"] != "RollingUpdate":
+        return strategy
+    pods = count(predictor["minReplicas"])
+    rolling = filled_map(
+        strategy.get("rollingUpdate"), {"maxUnavailable": _QUARTER, "maxSurge": _QUARTER}
+    )
+    for key, up in (("maxUnavailable", False), ("maxSurge", True)):
+        scaled = scale_budget(rolling[key], pods if isinstance(pods, int) else 0, up=up)
+        rolling[key] = rolling[key] if scaled is None else scaled
+    return {**strategy, "rollingUpdate": rolling}
+
+
+def _with_gpus(predictor: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the GPUs that KServe gives to pods which request none."""
+    worker = mapping(predictor["workerSpec"])
+    if _gpus(predictor) or _gpus(worker):
+        return dict(predictor)
+    made = _nodes(predictor, worker)
+    return {
+        **_requesting(predictor, made.head_gpus),
+        "workerSpec": _requesting(worker, made.worker_gpus),
+    }
+
+
+def _requesting(fields: Mapping[str, Any], gpus: int) -> dict[str, Any]:
+    containers = sequence(fields.get("containers"))
+    if not containers or not isinstance(containers[0], Mapping):
+        return dict(fields)
+    stated_resources = mapping(containers[0].get("resources"))
+    resources = {
+        kind: {**mapping(stated_resources.get(kind)), GPU_TYPES[0]: str(gpus)}
+        for kind in ("limits", "requests")
+    }
+    return {**fields, "containers": [{**containers[0], "resources": resources}, *containers[1:]]}
 
 
 def arguments(body: Body) -> dict[str, Any]:
@@ -183,7 +226,7 @@ def _stored(predictor: Mapping[str, Any]) -> object:
 
 def _several(predictor: Mapping[str, Any]) -> dict[str, Any]:
     worker = mapping(predictor.get("workerSpec"))
-    pods = _count(predictor, worker)
+    pods = _nodes(predictor, worker).pods
     templates = {
         "entry_template": _described(_pod(predictor), predictor, pods, worker=False),
         "worker_template": _described(_pod(worker), predictor, pods, worker=True),
@@ -191,13 +234,13 @@ def _several(predictor: Mapping[str, Any]) -> dict[str, Any]:
     return {"worker_replicas": pods - 1, **templates}
 
 
-def _count(predictor: Mapping[str, Any], worker: Mapping[str, Any]) -> int:
-    """Count the pods that KServe creates for the sizes."""
+def _nodes(predictor: Mapping[str, Any], worker: Mapping[str, Any]) -> RayNodes:
+    """Calculate the pods that KServe creates for the sizes."""
     sizes = [count(worker.get(f"{name}ParallelSize")) for name in ("tensor", "pipeline")]
     tensor, pipeline = (size if isinstance(size, int) and size > 0 else 1 for size in sizes)
     head, rest = (_gpus(fields) for fields in (predictor, worker))
     made = compute_ray_nodes(tensor * pipeline, rest, head)
-    return made.pods if isinstance(made, RayNodes) else made.nodes.pods
+    return made if isinstance(made, RayNodes) else made.nodes
 
 
 def _gpus(fields: Mapping[str, Any]) -> int | None:
