@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.engines.files import read_yaml
+from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.described import (
     described_template,
     filled_map,
@@ -41,6 +42,14 @@ _LABELS = {WORKSPACE_LABEL: naming.NAME, SET_LABEL: naming.NAME}
 _SHARE = "kv_cache_cpu_memory_utilization"
 _OLD_INSTANCE = "Standard_NC24ads_A100_v4"
 """Default of Workspaces in v1alpha1."""
+
+
+_TUNES = Finding(
+    path="tuning",
+    seen="is given, but a Workspace that tunes a model serves none",
+    remedy="remove the Workspace from the file",
+    rule="convertible",
+)
 
 
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
@@ -117,7 +126,13 @@ def _with_inference(body: Body, inference: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments(body: Body) -> dict[str, Any]:
-    """Describe a filled object; the parallelism of a preset is what KAITO will choose."""
+    """Describe a filled object; the parallelism of a preset is what KAITO will choose.
+
+    Raises:
+        SpecError: It tunes a model, and serves none.
+    """
+    if body.get("tuning") is not None:
+        raise SpecError([_TUNES], f"{WORKSPACE} {name_of(body)}")
     metadata, inference = mapping(body.get("metadata")), _inference(body)
     preset = mapping(inference.get("preset")).get("name")
     name, role = serving_and_role(metadata)

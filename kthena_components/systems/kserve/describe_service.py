@@ -183,13 +183,12 @@ def arguments(body: Body) -> dict[str, Any]:
 
 
 def _without_pods(body: Body, predictor: Mapping[str, Any]) -> Iterator[Finding]:
-    field = next((key for key in MODELS if key in predictor), None)
-    if field is None or MERGED in body:
+    if MERGED in body or sequence(predictor.get("containers")):
         return
-    runtime = mapping(predictor[field]).get("runtime")
+    runtime = mapping(predictor.get("model")).get("runtime")
     seen = f"is '{runtime}', which is not among the files" if runtime else "is missing"
     yield Finding(
-        path=f"spec.predictor.{field}.runtime",
+        path="spec.predictor.model.runtime",
         seen=f"{seen}, so the pods are not known",
         remedy="name a ServingRuntime, and add its file",
         rule="convertible",

@@ -147,3 +147,11 @@ def test_a_service_of_the_first_pods_selects_those_of_the_new_controller() -> No
         "modelserving.volcano.sh/name": "big-llama",
         "modelserving.volcano.sh/entry": "true",
     }
+
+
+def test_a_workspace_that_tunes_is_no_serving() -> None:
+    body = workspace({})
+    del body["inference"]
+    body["tuning"] = {"preset": {"name": "phi-3-mini-4k-instruct"}}
+    (error,) = run(body).errors
+    assert "tuning: is given, but a Workspace that tunes a model serves none" in str(error)

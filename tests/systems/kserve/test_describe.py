@@ -109,6 +109,8 @@ def test_a_runtime_that_is_not_among_the_files_is_asked_for() -> None:
     )
     body = of_runtime()
     del body["spec"]["predictor"]["model"]["runtime"]
+    old = service({"tensorflow": {"storageUri": "gs://models/flowers"}})
+    assert "spec.predictor.model.runtime: is missing" in refusal(run(old))
     assert "spec.predictor.model.runtime: is missing, so the pods are not known" in refusal(
         run(body)
     )
