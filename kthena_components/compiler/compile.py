@@ -116,10 +116,22 @@ def _compile(
     told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
     return Compiled(
         plan=plan,
-        manifests=manifests or backend.emit(plan),
+        manifests=labelled(manifests or backend.emit(plan), spec.labels),
         findings=tuple(told),
         waivers=spec.waivers,
     )
+
+
+def labelled(manifests: tuple[Manifest, ...], labels: Mapping[str, str]) -> tuple[Manifest, ...]:
+    """Add labels to all objects; those of the backend stay."""
+    if not labels:
+        return manifests
+    made = []
+    for manifest in manifests:
+        metadata = manifest.body["metadata"]
+        merged = {**metadata, "labels": {**labels, **(metadata.get("labels") or {})}}
+        made.append(replace(manifest, body={**manifest.body, "metadata": merged}))
+    return tuple(made)
 
 
 def read_options(

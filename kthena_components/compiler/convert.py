@@ -151,7 +151,8 @@ def _convert(
     if same and describer.same_name is not None:
         args = describer.same_name(source, args)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
-    args |= {"waivers": waivers} if waivers else {}
+    labels = _own_labels(source)
+    args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(describer.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
     rest = {index: other for index, other in others.items() if index not in merged.indices}
@@ -178,6 +179,12 @@ def _convert(
         ),
     )
     return converted, front
+
+
+def _own_labels(source: Body) -> dict[str, Any]:
+    """Return the labels of an object that are not those of the package."""
+    labels = mapping(mapping(source.get("metadata")).get("labels"))
+    return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
 
 
 def _merged(body: Body, others: Mapping[int, Body], describer: Describer) -> Merged:

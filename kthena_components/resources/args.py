@@ -163,6 +163,10 @@ class ServingGroupArgs(TypedDict):
     """How close the pods must be in the network. Default: anywhere."""
     ready_timeout_seconds: NotRequired[int]
     """Seconds that `up` waits until the group is ready. Default 1800."""
+    labels: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Labels of every object. Those of the pods are in their templates. Default: none but the
+    package's own.
+    """
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
     as warnings, and the objects get the waivers as annotations. Default: none.
@@ -223,6 +227,10 @@ class ModelServingArgs(TypedDict):
     """Service in front of the entry pods. Default: none, and `endpoint` is null."""
     ready_timeout_seconds: NotRequired[int]
     """Seconds that `up` waits until a group is ready. Default 1800."""
+    labels: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Labels of every object. Those of the pods are in their templates. Default: none but the
+    package's own.
+    """
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
     as warnings, and the objects get the waivers as annotations. Default: none.

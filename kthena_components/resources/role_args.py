@@ -188,6 +188,10 @@ class StandaloneRoleArgs(TypedDict):
     """
     ready_timeout_seconds: NotRequired[int]
     """Seconds that `up` waits until the engines are ready. Default 1800."""
+    labels: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Labels of every object. Those of the pods are in their templates. Default: none but the
+    package's own.
+    """
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
     as warnings, and the objects get the waivers as annotations. Default: none.

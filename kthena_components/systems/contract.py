@@ -191,6 +191,11 @@ class Written(NamedTuple):
 
 
 REJECTED = Written("")
+FOR_ALL = {
+    "labels": Written("labels of all objects, but not of the pods"),
+    "waivers": Written("annotations on the objects with findings of the rule"),
+}
+"""What the compiler does with arguments, whatever the backend is."""
 
 
 def _one_serving(plan: ServingPlan) -> list[ServingFacts]:

@@ -76,7 +76,7 @@ def test_a_leader_worker_set_becomes_a_model_serving(command: Command, file: Any
 
 def test_what_is_not_kept_is_named_and_must_be_accepted(command: Command, file: Any) -> None:
     body = leader_worker_set(startupPolicy="LeaderReady", volumeClaimTemplates=[{"a": 1}])
-    body["metadata"] |= {"labels": {"team": "chat"}, "annotations": {"note": "x"}}
+    body["metadata"] |= {"finalizers": ["team/chat"], "annotations": {"note": "x"}}
     body["status"] = {"replicas": 2}
     path = file(body)
     ran = command("convert", "--to", "kthena", path)
@@ -84,7 +84,7 @@ def test_what_is_not_kept_is_named_and_must_be_accepted(command: Command, file: 
     lost = [line.partition(": loss: ")[2] for line in ran.err.splitlines() if ": loss: " in line]
     assert sorted(lost) == [
         "metadata.annotations.note: is not kept",
-        "metadata.labels.team: is not kept",
+        "metadata.finalizers: is not kept",
         "spec.startupPolicy: 'LeaderReady' becomes 'LeaderCreated'",
         "spec.volumeClaimTemplates: is not kept",
         "status: is not kept",
@@ -100,12 +100,12 @@ def test_accepting_a_field_accepts_all_below_it_and_nothing_beside_it(
     command: Command, file: Any
 ) -> None:
     body = leader_worker_set()
-    body["metadata"]["labels"] = {"team": "chat"}
-    body["metadata"]["labelsets"] = {"a": "b"}
-    ran = command("convert", "--to", "kthena", "--accept-loss", "metadata.labels", file(body))
+    body["metadata"]["annotations"] = {"team": "chat"}
+    body["metadata"]["annotationsets"] = {"a": "b"}
+    ran = command("convert", "--to", "kthena", "--accept-loss", "metadata.annotations", file(body))
     assert ran.status == 1
-    assert "accepted: metadata.labels.team: is not kept" in ran.err
-    assert "loss: metadata.labelsets: is not kept" in ran.err
+    assert "accepted: metadata.annotations.team: is not kept" in ran.err
+    assert "loss: metadata.annotationsets: is not kept" in ran.err
     whole = command("convert", "--to", "kthena", "--accept-loss", "metadata", file(body))
     assert whole.status == 0
 

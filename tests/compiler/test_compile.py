@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -160,3 +161,22 @@ def test_whatever_is_asked_for_is_compiled_or_refused(backend: str, data: st.Dat
     assume(all(count < 20 for count in counts if isinstance(count, int)))
     with contextlib.suppress(SpecError):
         compile_serving(args)
+
+
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_labels_are_on_every_object_and_replace_none(backend: str) -> None:
+    args = example_for(backend, next(name for name in ALL if takes(backend, name)))
+    before = compile_serving(args).manifests
+    after = compile_serving({**args, "labels": {"team": "chat"}}).manifests
+    for old, new in zip(before, after, strict=True):
+        labels = {"team": "chat", **old.body["metadata"].get("labels", {})}
+        metadata = {**old.body["metadata"], "labels": labels}
+        assert new == replace(old, body={**old.body, "metadata": metadata})
+
+
+def takes(backend: str, name: str) -> bool:
+    try:
+        compile_serving(example_for(backend, name))
+    except SpecError:
+        return False
+    return True

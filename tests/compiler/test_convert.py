@@ -149,3 +149,12 @@ def test_an_object_that_names_a_lost_label_of_the_pods_says_so() -> None:
     ]
     *_, same = convert([model_serving(), server], Changes(target=SAME)).parts
     assert same.losses == ()
+
+
+def test_labels_of_the_object_are_kept_with_every_backend() -> None:
+    body = model_serving()
+    body["metadata"]["labels"] = {"team": "chat"}
+    found = run(body, "native", recovery_policy=None)
+    assert losses(found) == []
+    for manifest in found.servings[0].compiled.manifests:
+        assert manifest.body["metadata"]["labels"]["team"] == "chat"

@@ -202,6 +202,7 @@ class GroupSpec(Spec):
     queue: QueueName | None = None
     gang_policy: GangPolicySpec | None = None
     network_topology: NetworkTopologySpec | None = None
+    labels: dict[LabelKey, LabelValue] = {}
     ready_timeout_seconds: Positive = 1800
     waivers: Waivers = {}
 
@@ -234,6 +235,7 @@ class StandaloneRoleSpec(RoleSpec):
     group: Count = 0
     scheduler_name: Word = "volcano"
     pod_group: Label | None = None
+    labels: dict[LabelKey, LabelValue] = {}
     ready_timeout_seconds: Positive = 1800
     waivers: Waivers = {}
 

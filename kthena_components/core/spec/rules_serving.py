@@ -7,6 +7,7 @@ what the backend cannot express.
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, suggest
 from kthena_components.core.spec.model import (
     ModelServingSpec,
@@ -197,6 +198,23 @@ def exposed_role(spec: ModelServingSpec) -> RoleSpec | None:
     return named[0] if len(named) == 1 else None
 
 
+def reserved_object_labels(spec: ModelServingSpec) -> Iterator[Finding]:
+    """The labels of a serving are none that the package gives its objects.
+
+    Pass: label app.kubernetes.io/part-of.
+    Fail: label modelserving.volcano.sh/name.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/labels.go; this package: core/naming.py.
+    """
+    for label in sorted((naming.KTHENA_LABELS | {naming.WORKER}).intersection(spec.labels)):
+        yield Finding(
+            path=f"labels.{label}",
+            rule="reserved-object-labels",
+            seen="is a label by which the objects of a serving are found",
+            remedy="remove it, or use a label of your own",
+        )
+
+
 RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     role_names_unique,
     gang_minimum,
@@ -205,4 +223,5 @@ RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     *ROLLOUT_RULES,
     expose_role,
     expose_port,
+    reserved_object_labels,
 )

@@ -1,6 +1,6 @@
 """What each argument becomes in the kaito backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("the number of Workspaces, times `roles[].replicas`"),
@@ -24,7 +24,7 @@ WRITTEN = {
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for the set"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    **FOR_ALL,
 }
 PROVEN = (
     "Verdicts of the webhook of KAITO 0.11 on random objects. Nodes, pods, GPUs and parallelism "

@@ -1,6 +1,6 @@
 """What each argument becomes in the kserve backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written(
@@ -31,7 +31,7 @@ WRITTEN = {
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    **FOR_ALL,
 }
 PROVEN = (
     "Verdicts of the webhooks of KServe 0.20 on random objects. Deployments, LeaderWorkerSets and "

@@ -1,6 +1,6 @@
 """What each argument becomes in the kthena backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("`spec.replicas`"),
@@ -22,7 +22,7 @@ WRITTEN = {
     "restart_grace_period_seconds": Written("`restartGracePeriodSeconds`"),
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    **FOR_ALL,
 }
 PROVEN = (
     "Verdicts of the webhook of Kthena 1.0 on random ModelServings. Pods, gangs, update, scaling, "

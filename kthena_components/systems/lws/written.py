@@ -1,6 +1,6 @@
 """What each argument becomes in the lws backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written(
@@ -26,7 +26,7 @@ WRITTEN = {
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits; with several roles, nothing"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    **FOR_ALL,
 }
 PROVEN = (
     "Verdicts of the webhooks of LWS 0.9 on random objects. Pods, variables, gangs, update, "

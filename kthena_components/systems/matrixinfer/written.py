@@ -1,6 +1,6 @@
 """What each argument becomes in the matrixinfer backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("`spec.replicas`"),
@@ -26,7 +26,7 @@ WRITTEN = {
     "restart_grace_period_seconds": Written("`template.restartGracePeriodSeconds`"),
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    **FOR_ALL,
 }
 PROVEN = (
     "Nothing: its program is not published. The rules of its last source are compared in tests."

@@ -1,6 +1,6 @@
 """What each argument becomes in the native backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("a PodGroup and StatefulSets per group"),
@@ -24,7 +24,7 @@ WRITTEN = {
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for the entries"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    **FOR_ALL,
 }
 PROVEN = (
     "Pods, Services and gangs equal the plan and those of Kthena. Update, scaling, faults, and the "
