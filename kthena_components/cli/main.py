@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from kthena_components import __version__
 from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.context import ModelConfigError, read_shapes
 from kthena_components.cli.levels import read_settings
@@ -75,6 +76,7 @@ def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.Argument
     parser = argparse.ArgumentParser(
         prog="kthena-components", description="Check multi-node LLM serving on Kubernetes."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser(
         "check",

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     ModeWord = TopologyMode | Literal["hard", "soft"]
     RolloutWord = RolloutType | Literal["ServingGroupRollingUpdate", "RoleRollingUpdate"]
     RecoveryWord = RecoveryPolicy | Literal["ServingGroupRecreate", "RoleRecreate", "None"]
+    BackendWord = Literal["native", "kthena", "lws", "matrixinfer", "kaito", "kserve"]
     VersionWord = KthenaVersion | Literal["0.1", "0.2", "0.3", "0.4", "1.0"]
 else:
-    Budget, ModeWord, RolloutWord = Any, TopologyMode, RolloutType
+    BackendWord, Budget, ModeWord, RolloutWord = str, Any, TopologyMode, RolloutType
     RecoveryWord, VersionWord = RecoveryPolicy, KthenaVersion
 
 __all__ = [
@@ -186,7 +187,7 @@ class ModelServingArgs(TypedDict):
     """Kubernetes namespace. Default default. It must exist."""
     replicas: NotRequired[int]
     """ServingGroups: whole copies of all roles. Default 1."""
-    backend: NotRequired[str]
+    backend: NotRequired[BackendWord]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
     roles; matrixinfer: a ModelInfer; kaito: a Workspace, or an InferenceSet for several engines;

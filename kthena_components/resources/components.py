@@ -11,6 +11,7 @@ import pulumi
 
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
+from kthena_components.resources._claims import claim
 from kthena_components.resources._log import report
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
@@ -67,7 +68,7 @@ class ModelServing(pulumi.ComponentResource):
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        made, late, notes = _describe("ModelServing", name, args, {"name": name})
+        made, late, notes = _describe("ModelServing", name, args, {"name": name}, opts)
         super().__init__(MODEL_SERVING, name, made.inputs, opts)
         scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
         resources = apply(scope, made.manifests, late)
@@ -95,7 +96,7 @@ class ServingGroup(pulumi.ComponentResource):
         self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        made, late, notes = _describe("ServingGroup", name, args, {"name": name})
+        made, late, notes = _describe("ServingGroup", name, args, {"name": name}, opts)
         super().__init__(SERVING_GROUP, name, made.inputs, opts)
         scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
         scope.made[made.group, None] = self
@@ -124,7 +125,7 @@ class Role(pulumi.ComponentResource):
         self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        made, late, notes = _describe("Role", name, args, {"name": name})
+        made, late, notes = _describe("Role", name, args, {"name": name}, opts)
         super().__init__(ROLE, name, made.inputs, opts)
         scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
         scope.made[made.group, made.role] = self
@@ -145,7 +146,7 @@ class HyperNodeTopology(pulumi.ComponentResource):
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        made, late, notes = _describe("HyperNodeTopology", name, args, {})
+        made, late, notes = _describe("HyperNodeTopology", name, args, {}, opts)
         super().__init__(TOPOLOGY, name, made.inputs, opts)
         scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
         apply(scope, made.manifests, late)
@@ -163,7 +164,7 @@ class Queue(pulumi.ComponentResource):
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and its Queue, or raise RefusedError before that."""
-        made, late, _ = _describe("Queue", name, args, {"name": name})
+        made, late, _ = _describe("Queue", name, args, {"name": name}, opts)
         super().__init__(QUEUE, name, made.inputs, opts)
         scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
         (queue,) = apply(scope, made.manifests, late).values()
@@ -172,7 +173,11 @@ class Queue(pulumi.ComponentResource):
 
 
 def _describe(
-    kind: str, name: str, args: object, defaults: Mapping[str, Any]
+    kind: str,
+    name: str,
+    args: object,
+    defaults: Mapping[str, Any],
+    opts: pulumi.ResourceOptions | None,
 ) -> "tuple[Described, Outputs, Sequence[Finding]]":
     """Compile args and return the messages; or raise RefusedError with all reasons."""
     # A program may only name a component, and this import takes longer than all others together.
@@ -193,6 +198,9 @@ def _describe(
     except SpecError as error:
         told = shown_of_args(error.findings, judge, args)
         raise RefusedError(told, f"{kind} '{name}'") from None
+    twice = claim(f"{kind} '{name}'", described.manifests, opts)
+    if twice is not None:
+        raise RefusedError([twice], f"{kind} '{name}'")
     return described, late, shown_of_args(described.findings, judge, args)
 
 

@@ -16,7 +16,6 @@ import yaml
 
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError, fault
-from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.report import gpu_count, render_table, shape
 from kthena_components.core.plan.stack import (
     OutputMode,
@@ -129,7 +128,7 @@ def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
         except SpecError as error:
             findings += [finding.under(path) for finding in error.findings]
     if not any(finding.rule == "name-once" for finding in findings):
-        made = [(p, [_title(m) for m in c.manifests]) for p, c in compiled.items()]
+        made = [(p, [m.title for m in c.manifests]) for p, c in compiled.items()]
         made += [(f"secrets[{i}]", [f"Secret {s.title}"]) for i, s in enumerate(spec.secrets)]
         findings += objects_once(made)
     rows = [row for one in compiled.values() for row in shape(one.plan)]
@@ -155,11 +154,6 @@ def refusal(findings: Sequence[Finding], config: StackConfig) -> SpecError:
     """Return the error of a stack, with paths in its file."""
     located = [config.located(finding) for finding in findings]
     return SpecError(located, f"stack '{config.stack}' is refused, and nothing was changed")
-
-
-def _title(manifest: Manifest) -> str:
-    namespace = manifest.body["metadata"].get("namespace", "")
-    return f"{manifest.kind} {namespace}{'/' if namespace else ''}{manifest.name}"
 
 
 def _register(stack: Stack, config: StackConfig) -> None:

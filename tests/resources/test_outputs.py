@@ -53,7 +53,8 @@ def test_a_role_gives_the_address_of_each_engine() -> None:
 def test_every_declared_output_is_set_and_registered() -> None:
     def program() -> None:
         for component in (
-            serving(ENGINE_RAY), group(GROUP), role(ROLE), topology(INVENTORY), queue({}),
+            serving({**ENGINE_RAY, "name": "other"}), group(GROUP), role(ROLE), topology(INVENTORY),
+            queue({}),
         ):  # fmt: skip
             for name in type(component).__annotations__:
                 assert isinstance(getattr(component, name), pulumi.Output), name

@@ -1,6 +1,8 @@
 """A program as users write it: mypy judges its types, and the test that it runs."""
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, assert_type
 
 import pulumi
@@ -18,6 +20,8 @@ from kthena_components import (
     ServingGroup,
 )
 from kthena_components.core.findings import Finding
+from kthena_components.resources import args as args_module
+from kthena_components.systems import EMITTERS
 from tests.support.recorder import record
 
 Rows = Sequence[Mapping[str, Any]]
@@ -77,8 +81,16 @@ def wrong() -> None:
     count = pulumi.Output.from_input(2)
     ModelServing("chat", {"roles": [], "replicas": count})  # type: ignore[typeddict-item]
     ModelServing("chat", {"roles": [], "kthena_version": "2.0"})  # type: ignore[typeddict-item]
+    ModelServing("chat", {"roles": [], "backend": "kthna"})  # type: ignore[typeddict-item]
     role: RoleArgs = {"name": "a", "engine": {"kind": EngineKind.VLLM, "image": ""}}  # type: ignore[typeddict-item]
     assert_type(role["name"], str)
+
+
+def test_the_backends_of_the_type_are_those_there_are() -> None:
+    """The type is for type checkers only, so that Pulumi's analyzer does not see it."""
+    text = Path(args_module.__file__).read_text()
+    (words,) = re.findall(r"BackendWord = Literal\[(.*)\]", text)
+    assert words.replace('"', "").split(", ") == list(EMITTERS)
 
 
 def test_the_program_runs() -> None:

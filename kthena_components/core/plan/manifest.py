@@ -43,6 +43,12 @@ class Manifest:
         return str(self.body["kind"])
 
     @property
+    def title(self) -> str:
+        """Its kind, namespace and name, for messages: `StatefulSet serving/chat-0-decode-0`."""
+        namespace = self.body["metadata"].get("namespace", "")
+        return f"{self.kind} {namespace}{'/' if namespace else ''}{self.name}"
+
+    @property
     def key(self) -> str:
         """Its key in `after` and `replace_with`: `StatefulSet/chat-0-decode-0`."""
         return f"{self.kind}/{self.name}"
