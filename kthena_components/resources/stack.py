@@ -30,7 +30,7 @@ from kthena_components.core.plan.stack import (
     within_budget,
 )
 from kthena_components.judge.secrecy import conceal
-from kthena_components.resources._apply import provider_version
+from kthena_components.resources._apply import mark_rendering, provider_version
 from kthena_components.resources._log import today
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens
@@ -196,7 +196,10 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
     # A Secret keeps its name, so a new value updates it instead of replacing it.
     properties["enableSecretMutable"] = "true"
     options = pulumi.ResourceOptions(version=provider_version())
-    return pulumi.ProviderResource("kubernetes", str(spec.output), properties, options)
+    provider = pulumi.ProviderResource("kubernetes", str(spec.output), properties, options)
+    if spec.output is OutputMode.RENDER:
+        mark_rendering(provider)
+    return provider
 
 
 def _shared(

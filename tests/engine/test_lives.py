@@ -37,6 +37,7 @@ def test_a_preview_announces_what_the_update_makes_and_writes_nothing(life: Life
 def test_each_object_that_is_made_is_written_to_a_file(life: Life) -> None:
     made = [step for step in life.created.steps if step.type.startswith("kubernetes:")]
     assert len(life.written) == len(made)
+    assert "pulumi.com/" not in str(life.written)
 
 
 def test_a_second_update_changes_nothing(life: Life) -> None:
