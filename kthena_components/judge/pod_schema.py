@@ -5,11 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
+from kthena_components.core.schema.language import UNDECLARED
+from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
 from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.values.unknown import is_unresolved
 
 _RULE = "pod-schema"
+_OF_A_POD = frozenset({"apiVersion", "kind", "status"})
+"""Fields of a Pod that a template does not have."""
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -17,23 +20,37 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
 
     The rule checks templates in Kubernetes' own workloads, LeaderWorkerSets, KubeRay's clusters,
     RoleBasedGroups, ModelInfers and Volcano Jobs, but not patches; a ModelServing's schema covers
-    its own templates. Fields that are not in the table are ignored: another server may know them.
-    Values that are not known yet are skipped: rules that need them report it.
+    its own templates. Values that are not known yet are skipped: rules that need them report it.
+
+    kubectl, server-side apply and strict clients reject a field that does not exist; for others the
+    API server drops it, and a probe or a node selector is gone without a word.
 
     Pass: env value "8", in quotes; cpu 0.5; livenessProbe.periodSeconds 10.
-    Fail: env value 8, without quotes; livenessProbe 5; a container without a name; no containers.
-    Level: mandatory. The API server, or the controller that creates the pods, rejects it.
+    Fail: env value 8, without quotes; livenessProbe 5; a container without a name; no containers;
+    node_selector in place of nodeSelector.
+    Level: mandatory. The API server, or the controller that creates the pods, rejects it. Advisory
+    for a field that resembles none of Kubernetes 1.34: a newer server may know it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
-    shape = shape_of(ROOT_TYPE, by_crd=False)
+    shape = shape_of(ROOT_TYPE, by_crd=False, whole=True)
     for place in templates:
-        for path, template in places_of(manifest, place):
-            if template is None:
+        for path, found in places_of(manifest, place):
+            if found is None:
                 continue
+            template = found if path else _template_of(found)
             yield from _empty(template, path)
             for finding in judge_quickly(template, shape, path):
-                if finding.level is not Level.UNKNOWN:
+                if finding.seen == UNDECLARED:
+                    yield unknown_field(finding, _RULE)
+                elif finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
+
+
+def _template_of(pod: object) -> object:
+    """Return a Pod without the fields that a template does not have."""
+    if not isinstance(pod, Mapping):
+        return pod
+    return {key: value for key, value in pod.items() if key not in _OF_A_POD}
 
 
 def _empty(template: object, path: str) -> Iterator[Finding]:

@@ -2,15 +2,17 @@
 
 pod_fields.json lists every field with its type, the required ones, and the keys of lists, as an API
 server of Kubernetes 1.34 publishes them in its OpenAPI document; a conformance test compares the
-table with it. Other fields are ignored: another server may know them.
+table with it.
 """
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.schema.language import (
     Amount,
     Budget,
@@ -26,6 +28,7 @@ from kthena_components.core.schema.language import (
 
 TABLE = Path(__file__).parent / "pod_fields.json"
 ROOT_TYPE = "PodTemplateSpec"
+_NO_FIELD = "is no field of a pod in Kubernetes 1.34"
 _SCALARS: Mapping[str, Schema] = {
     "boolean": Switch(),
     "int-or-string": Budget(),
@@ -37,33 +40,46 @@ _SCALARS: Mapping[str, Schema] = {
 
 
 @cache
-def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
+def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True, whole: bool = False) -> Fields:
     """Return the shape of a type in the table.
 
     Args:
         kind: The name of the type.
+        whole: Whether fields that are not in the table are reported. A CRD has its own fields.
         by_crd: Whether a CRD validates: it rejects duplicates in lists with keys, and fractional
             amounts. Kubernetes' own kinds accept both.
     """
     stated = _table()[kind]
     keys = stated["keys"] if by_crd else {}
     fields: dict[str, Schema] = {
-        name: _shape(written, by_crd, tuple(keys.get(name, ())))
+        name: _shape(written, (by_crd, whole), tuple(keys.get(name, ())))
         for name, written in stated["fields"].items()
     }
-    return Fields(fields=fields, required=tuple(stated["required"]), partial=True)
+    return Fields(fields=fields, required=tuple(stated["required"]), partial=not whole)
 
 
-def _shape(written: str, by_crd: bool, keys: tuple[str, ...] = ()) -> Schema:
+def unknown_field(finding: Finding, rule: str) -> Finding:
+    """Word a finding about a field that is not in the table.
+
+    One that resembles a known field is a mistake; another one may be of a newer Kubernetes.
+    """
+    if finding.remedy.startswith("write '"):
+        return replace(finding, rule=rule, seen=_NO_FIELD)
+    remedy = "remove it, unless the cluster runs a newer Kubernetes that knows it"
+    return replace(finding, rule=rule, seen=_NO_FIELD, remedy=remedy, level=Level.ADVISORY)
+
+
+def _shape(written: str, how: tuple[bool, bool], keys: tuple[str, ...] = ()) -> Schema:
     """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    by_crd, whole = how
     if written.startswith("[set]"):
-        return Items(of=_shape(written[5:], by_crd), is_set=by_crd)
+        return Items(of=_shape(written[5:], how), is_set=by_crd)
     if written.startswith("[]"):
-        return Items(of=_shape(written[2:], by_crd), keys=keys)
+        return Items(of=_shape(written[2:], how), keys=keys)
     if written.startswith("{}"):
-        return Table(_shape(written[2:], by_crd))
+        return Table(_shape(written[2:], how))
     scalar = Amount(fractions=not by_crd) if written == "quantity" else _SCALARS.get(written)
-    return shape_of(written, by_crd=by_crd) if scalar is None else scalar
+    return shape_of(written, by_crd=by_crd, whole=whole) if scalar is None else scalar
 
 
 @cache

@@ -9,6 +9,8 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.schema.language import UNDECLARED, judge_shape
+from kthena_components.core.schema.pod import shape_of, unknown_field
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
@@ -147,6 +149,23 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
             )
 
 
+def template_fields(role: RoleSpec) -> Iterator[Finding]:
+    """The fields of a template are those of a pod in Kubernetes.
+
+    Pass: nodeSelector; livenessProbe.
+    Fail: node_selector; livenesProbe. The API server would drop them without a word.
+    Level: mandatory. Advisory for a field that resembles none of Kubernetes 1.34: a newer server
+    may know it.
+    Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodSpec.
+    """
+    for field in ("entry_template", "worker_template", "overlay"):
+        spec = (getattr(role, field) or {}).get("spec")
+        shape = shape_of("PodSpec", by_crd=False, whole=True)
+        for finding in judge_shape(spec, shape, f"{field}.spec") if spec else ():
+            if finding.seen == UNDECLARED:
+                yield unknown_field(finding, rule="template-fields")
+
+
 def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
     """A template does not set the labels that select the pods.
 
@@ -171,6 +190,7 @@ TEMPLATE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     template_parts,
     template_containers,
     container_image,
+    template_fields,
     reserved_labels,
 )
 """Every rule except template_scheduler, which also needs the serving's scheduler."""

@@ -90,8 +90,8 @@ REFUSED = {
     ),
     "key-that-is-a-number": Case(
         PLAIN,
-        {"entry_template.spec.containers[0].lifecycle": {"a": {1: "x"}}},
-        "entry_template.spec.containers[0].lifecycle.a: has the key 1, and every key must be text. "
+        {"entry_template.spec.nodeSelector": {1: "x"}},
+        "entry_template.spec.nodeSelector: has the key 1, and every key must be text. "
         "Put it in quotes: '1'. [template-parts]",
     ),
     "label-of-the-workers": Case(
