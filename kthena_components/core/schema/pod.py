@@ -8,6 +8,7 @@ table with it.
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from kthena_components.core.schema.language import (
 
 TABLE = Path(__file__).parent / "pod_fields.json"
 ROOT_TYPE = "PodTemplateSpec"
+_ALIKE = 0.9
+"""Similarity of two names, 0 to 1, from which one is the other with a slip."""
 _NO_FIELD = "is no field of a pod in Kubernetes 1.34"
 _SCALARS: Mapping[str, Schema] = {
     "boolean": Switch(),
@@ -61,12 +64,20 @@ def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True, whole: bool = False)
 def unknown_field(finding: Finding, rule: str) -> Finding:
     """Word a finding about a field that is not in the table.
 
-    One that resembles a known field is a mistake; another one may be of a newer Kubernetes.
+    One that is nearly spelt like a known field is a mistake. Any other may be of a newer
+    Kubernetes: schedulingGroup is, and resembles schedulingGates.
     """
-    if finding.remedy.startswith("write '"):
+    written = finding.path.rpartition(".")[2]
+    meant = finding.remedy.removeprefix("write '").removesuffix("'")
+    if meant != finding.remedy and _is_misspelt(written, meant):
         return replace(finding, rule=rule, seen=_NO_FIELD)
     remedy = "remove it, unless the cluster runs a newer Kubernetes that knows it"
     return replace(finding, rule=rule, seen=_NO_FIELD, remedy=remedy, level=Level.ADVISORY)
+
+
+def _is_misspelt(written: str, meant: str) -> bool:
+    one, other = (word.replace("_", "").replace("-", "").casefold() for word in (written, meant))
+    return SequenceMatcher(None, one, other).ratio() >= _ALIKE
 
 
 def _shape(written: str, how: tuple[bool, bool], keys: tuple[str, ...] = ()) -> Schema:
