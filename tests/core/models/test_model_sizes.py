@@ -11,6 +11,7 @@ from kthena_components.core.models import ModelShape, all_names, find_model, kno
 BITS = {
     "bf16": (16.0, 16.0),
     "fp8": (8.0, 8.25),
+    "int8": (8.0, 8.25),
     "mxfp4": (4.25, 4.25),
     "nvfp4": (4.5, 4.5),
     "int4": (4.1, 4.5),
@@ -36,8 +37,8 @@ LOOSE = {
 """Rows whose weights hold something that the shape does not tell: how much at most, and what."""
 OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B")
 """Rows of another kind: experts of two matrices or of fewer bits, embeddings for each layer."""
-PLAIN = "nvidia/Gemma-4-31B"
-"""A dense model whose attention is not quantised."""
+PLAIN = ("nvidia/Gemma-4-31B", *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")))
+"""Dense models whose attention is not quantised."""
 
 
 def short(shape: ModelShape) -> str:
@@ -170,7 +171,7 @@ def test_a_form_in_a_name_is_the_form_of_the_row(name: str) -> None:
     if form is not None and FORMS[form] is not None:
         assert shape.dtype == FORMS[form]
     lower = name.casefold()
-    if lower.endswith("-fp8-block"):
+    if lower.endswith("-fp8-block") and form != "NVFP4-FP8":
         assert shape.fp8_block == 128
     if lower.endswith("-fp8-dynamic") or shape.dtype not in ("fp8", None):
         assert shape.fp8_block is None

@@ -76,8 +76,37 @@ def test_no_name_stands_in_two_rows() -> None:
 
 @pytest.mark.parametrize("name", all_names())
 def test_a_name_is_found_in_any_case_and_without_its_organisation(name: str) -> None:
-    short = name.rpartition("/")[2]
-    assert found(name) is found(name.upper()) is found(name.lower()) is found(short)
+    assert found(name) is found(name.upper()) is found(name.lower())
+    short = found(name.rpartition("/")[2])
+    assert (*sizes(short)[:-2], short.context) == (*sizes(found(name))[:-2], found(name).context)
+
+
+COPY = "casperhansen/llama-3.3-70b-instruct-awq"
+
+
+def test_a_short_name_is_that_of_the_model_not_of_its_copies() -> None:
+    assert found("Qwen3-8B-FP8") is found("Qwen/Qwen3-8B-FP8") is not found("nvidia/Qwen3-8B-FP8")
+    assert found("Llama-3.3-70B-Instruct").gated
+    assert not found("unsloth/Llama-3.3-70B-Instruct").gated
+
+
+def test_a_copy_in_another_format_keeps_sizes_and_not_weights() -> None:
+    original, copy = found("meta-llama/Llama-3.3-70B-Instruct"), found(COPY)
+    assert sizes(copy) == sizes(original)
+    assert (copy.dtype, copy.weights_gib, original.weights_gib) == ("int4", 37.07, 131.42)
+    assert copy.source.startswith("model card of casperhansen/")
+    assert copy.source.endswith(f"; the shape of {original.name}: {original.source}")
+
+
+def test_a_copy_in_the_same_format_has_the_weights_of_its_original() -> None:
+    original, copy = found("Qwen/Qwen3-32B-FP8"), found("unsloth/Qwen3-32B-FP8")
+    assert copy.weights_gib == original.weights_gib
+    assert copy.fp8_block == original.fp8_block == 128
+
+
+def test_a_copy_without_a_context_has_none() -> None:
+    assert found("Qwen/Qwen3-8B-Base").context is None
+    assert sizes(found("Qwen/Qwen3-8B-Base")) == sizes(found("Qwen/Qwen3-8B"))
 
 
 SHAPES = {
