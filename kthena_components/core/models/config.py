@@ -15,7 +15,7 @@ _DIGITS = 4
 _TOP = ("_name_or_path", "quantization_config", "text_config")
 _KEPT = (
     "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "interleave_moe_layer_step",
-    "intermediate_size", "kv_lora_rank", "mlp_layer_types", "mlp_only_layers",
+    "intermediate_size", "kv_lora_rank", "layers_block_type", "mlp_layer_types", "mlp_only_layers",
     "moe_intermediate_size", "moe_layer_freq", "moe_layer_interval", "moe_layer_start_index",
     "moe_layers", "moe_layers_enum", "num_attention_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
@@ -48,7 +48,10 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     read.
     """
     text = _map(config.get("text_config")) or config
-    sizes = {key: _size(text.get(key)) for key in ("num_attention_heads", "num_hidden_layers")}
+    sizes = {"num_attention_heads": _size(text.get("num_attention_heads"))}
+    sizes["num_hidden_layers"] = _size(text.get("num_hidden_layers")) or _size(
+        len(_list(text.get("layers_block_type")))
+    )
     missing = next((key for key, size in sizes.items() if size is None), None)
     heads, layers = sizes.values()
     if missing is not None or heads is None or layers is None:

@@ -87,7 +87,7 @@ EACH = [(family, name) for family, names in FAMILIES.items() for name in names]
 def test_a_model_of_a_family_of_today_is_found_with_its_sizes(family: str, name: str) -> None:
     shape = find_model(name)
     assert isinstance(shape, ModelShape), family
-    assert shape.layers and shape.heads and shape.hidden
+    assert all((shape.layers, shape.heads, shape.hidden))
     assert shape.kv_heads or shape.latent
     assert shape.expert_ffn if shape.experts else shape.ffn
     assert "/" in shape.source
