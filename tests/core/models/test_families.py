@@ -83,12 +83,55 @@ FAMILIES = {
 EACH = [(family, name) for family, names in FAMILIES.items() for name in names]
 
 
+SIZES = (
+    *("heads", "kv_heads", "layers", "hidden", "ffn", "experts", "expert_ffn", "vocab"),
+    *("head_dim", "latent", "full_cache", "dense_layers"),
+)
+
+
+def found(name: str) -> ModelShape:
+    shape = find_model(name)
+    assert isinstance(shape, ModelShape), name
+    return shape
+
+
+def sizes(shape: ModelShape) -> dict[str, object]:
+    return {field: getattr(shape, field) for field in SIZES}
+
+
 @pytest.mark.parametrize(("family", "name"), EACH)
 def test_a_model_of_a_family_of_today_is_found_with_its_sizes(family: str, name: str) -> None:
-    shape = find_model(name)
-    assert isinstance(shape, ModelShape), family
+    shape = found(name)
     assert all((shape.layers, shape.heads, shape.hidden))
     assert shape.kv_heads or shape.latent
     assert shape.expert_ffn if shape.experts else shape.ffn
     assert "/" in shape.source
-    assert shape.weights_gib is None or shape.weights_source
+    assert (shape.weights_gib is None) == (shape.weights_source is None), family
+
+
+COPY = "casperhansen/llama-3.3-70b-instruct-awq"
+
+
+def test_a_short_name_is_that_of_the_model_not_of_its_copies() -> None:
+    assert found("Qwen3-8B-FP8") is found("Qwen/Qwen3-8B-FP8") is not found("nvidia/Qwen3-8B-FP8")
+    assert found("Llama-3.3-70B-Instruct").gated
+    assert not found("unsloth/Llama-3.3-70B-Instruct").gated
+
+
+def test_a_copy_in_another_format_keeps_sizes_and_not_weights() -> None:
+    original, copy = found("meta-llama/Llama-3.3-70B-Instruct"), found(COPY)
+    assert sizes(copy) == sizes(original)
+    assert (copy.dtype, copy.weights_gib, original.weights_gib) == ("int4", 37.07, 131.42)
+    assert copy.source.startswith("model card of casperhansen/")
+    assert copy.source.endswith(f"; the shape of {original.name}: {original.source}")
+
+
+def test_a_copy_in_the_same_format_has_the_weights_of_its_original() -> None:
+    original, copy = found("Qwen/Qwen3-32B-FP8"), found("unsloth/Qwen3-32B-FP8")
+    assert copy.weights_gib == original.weights_gib
+    assert copy.fp8_block == original.fp8_block == 128
+
+
+def test_a_copy_without_a_context_has_none() -> None:
+    assert found("Qwen/Qwen3-8B-Base").context is None
+    assert sizes(found("Qwen/Qwen3-8B-Base")) == sizes(found("Qwen/Qwen3-8B"))
