@@ -9,9 +9,10 @@ it states a dtype, its weights are its own; otherwise they are those of the orig
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields
 from functools import cache
 from importlib import resources
+from operator import attrgetter
 from typing import Any
 
 from kthena_components.core.models.shape import ModelShape
@@ -19,13 +20,17 @@ from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
 """Maximum length of a name in a message."""
-_OWN: Mapping[str, Any] = {
-    "fp8_block": None,
-    "weights_gib": None,
-    "weights_source": None,
-    "draft_layers": 0,
-}
-"""What a copy in another format does not have from its original."""
+_OWN = ("fp8_block", "draft_layers", "weights_gib", "weights_source")
+"""Fields that a copy in another format does not have from its original."""
+_NEVER = ("gated", "files_gib")
+"""Fields that no copy has from its original."""
+_IN_COMMON = attrgetter(
+    *(
+        field.name
+        for field in fields(ModelShape)
+        if field.name not in {*_OWN, *_NEVER, "name", "dtype", "source"}
+    )
+)
 
 
 def find_model(name: str) -> ModelShape | Unknown:
@@ -57,35 +62,29 @@ def _index() -> Mapping[str, ModelShape]:
     short: dict[str, ModelShape | None] = {}
     for name, shape in full.items():
         key = name.rpartition("/")[2]
-        known = short.get(key, shape)
-        same = known is not None and _sizes(known) == _sizes(shape)
-        short[key] = known if same else None
+        known = short.setdefault(key, shape)
+        if known and known is not shape and _IN_COMMON(known) != _IN_COMMON(shape):
+            short[key] = None
     return {**{key: shape for key, shape in short.items() if shape is not None}, **full}
-
-
-def _sizes(shape: ModelShape) -> ModelShape:
-    """Return what a model and its copies have in common."""
-    return replace(shape, name="", source="", dtype=None, files_gib=None, gated=False, **_OWN)
 
 
 @cache
 def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
     text = resources.files(__package__).joinpath("table.json").read_text(encoding="utf-8")
-    shapes: dict[str, ModelShape] = {}
-    rows = [_row(dict(row), shapes) for row in json.loads(text)]
-    return tuple(rows)
+    rows: dict[str, dict[str, Any]] = {}
+    found = []
+    for stated in json.loads(text):
+        names = tuple(stated.pop("names"))
+        row = {**stated, "name": names[0]}
+        if "of" in row:
+            row = _copy(rows[row.pop("of")], row)
+        rows.update(dict.fromkeys(names, row))
+        found.append((names, ModelShape(**row)))
+    return tuple(found)
 
 
-def _row(row: dict[str, Any], shapes: dict[str, ModelShape]) -> tuple[tuple[str, ...], ModelShape]:
-    """Read a row, and add its shape to those of the rows before it."""
-    names, of = tuple(row.pop("names")), row.pop("of", None)
-    row["name"] = names[0]
-    shape = ModelShape(**row) if of is None else _copy(shapes[of], row)
-    shapes.update(dict.fromkeys(names, shape))
-    return names, shape
-
-
-def _copy(of: ModelShape, row: dict[str, Any]) -> ModelShape:
-    own = _OWN if "dtype" in row else {}
-    source = f"{row['source']}; the shape of {of.name}: {of.source}"
-    return replace(of, **{"gated": False, "files_gib": None, **own, **row, "source": source})
+def _copy(of: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    left = (*_NEVER, *_OWN) if "dtype" in row else _NEVER
+    kept = {field: value for field, value in of.items() if field not in left}
+    source = f"{row['source']}; the shape of {of['name']}: {of['source']}"
+    return {**kept, **row, "source": source}
