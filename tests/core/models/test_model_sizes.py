@@ -108,6 +108,53 @@ def test_an_exception_is_needed(start: str) -> None:
     assert any(not fits(shape, EXACT) for shape in rows)
 
 
+MORE = {
+    "Llama-4": "a shared expert",
+    "GLM-4": "a shared expert",
+    "MiniMax-M3": "a shared expert",
+    "Step-3": "a shared expert",
+    "Qwen3-Next": "linear attention, a shared expert",
+    "Qwen3-Coder-Next": "as Qwen3-Next",
+    "Qwen3.5": "linear attention, a tower that sees, layers that draft",
+    "Qwen3.6": "as Qwen3.5",
+    "gemma-": "a tower that sees, heads of two widths",
+}
+"""Families in 16 bits whose weights are more than attention, layers and embeddings."""
+
+
+def plain() -> Iterator[ModelShape]:
+    for shape in SIZED:
+        if shape.dtype == "bf16" and shape.vocab and shape.latent is None:
+            yield shape
+
+
+def surplus(shape: ModelShape) -> float:
+    """Give the share of the weights that the parameters do not explain, with either output."""
+    routers = shape.layers * (shape.experts or 0) * (shape.hidden or 0)
+    counted = feed_forward(shape) + attention(shape) + routers
+    stated = (shape.weights_gib or 0) * GIB / 2
+    tables = ((shape.vocab or 0) * (shape.hidden or 0) * count for count in (1, 2))
+    return min(abs(counted + table - stated) for table in tables) / stated
+
+
+PLAIN_ROWS = [
+    pytest.param(shape, id=shape.name)
+    for shape in plain()
+    if not short(shape).startswith(tuple(MORE))
+]
+
+
+@pytest.mark.parametrize("shape", PLAIN_ROWS)
+def test_the_weights_of_a_plain_model_are_its_parameters(shape: ModelShape) -> None:
+    assert surplus(shape) < 0.004
+
+
+@pytest.mark.parametrize("family", MORE)
+def test_a_family_with_more_than_that_needs_to_be_named(family: str) -> None:
+    rows = [shape for shape in plain() if short(shape).startswith(family)]
+    assert any(surplus(shape) >= 0.004 for shape in rows)
+
+
 @pytest.mark.parametrize("field", ["layers", "hidden", "ffn", "experts", "expert_ffn"])
 def test_a_wrong_digit_would_show(field: str) -> None:
     """Nine of ten larger rows in 16 bits see a size a fifth off; copies have the sizes of those."""
