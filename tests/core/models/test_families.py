@@ -122,7 +122,7 @@ def test_a_copy_in_another_format_keeps_sizes_and_not_weights() -> None:
     original, copy = found("meta-llama/Llama-3.3-70B-Instruct"), found(COPY)
     assert sizes(copy) == sizes(original)
     assert (copy.dtype, copy.weights_gib, original.weights_gib) == ("int4", 37.07, 131.42)
-    assert copy.source.startswith("model card of casperhansen/")
+    assert copy.source.startswith("named in public repositories: casperhansen/")
     assert copy.source.endswith(f"; the shape of {original.name}: {original.source}")
 
 
