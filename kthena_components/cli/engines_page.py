@@ -76,7 +76,7 @@ The rules [kv-halves-complete](policies.md#kv-halves-complete),
 their pods were written. [kv-connector-known](policies.md#kv-connector-known) looks up the
 connectors that a release of vLLM registers (vllm/distributed/kv_transfer/kv_connector/factory.py):
 """
-_VERSION = re.compile(r"\b0\.[0-9]+")
+_VERSION = re.compile(r"\bv?0\.[0-9]+")
 
 
 def render() -> str:
@@ -136,7 +136,9 @@ def _rules() -> str:
 def _by_release() -> Iterator[RuleDoc]:
     for rule in all_rules():
         engines = any(source.startswith(("vllm", "sglang")) for source in rule.sources)
-        text = " ".join([rule.body, rule.weighs, *(case.text for case in rule.examples)])
+        text = " ".join(
+            [rule.summary, rule.body, rule.weighs, *(case.text for case in rule.examples)]
+        )
         if engines and _VERSION.search(text):
             yield rule
 

@@ -118,6 +118,8 @@ def ignores_config(reading: Reading) -> bool:
     if "=" not in written.partition(" ")[0]:
         return False
     flag, _, path = written.partition("=")
+    if any(problem.flag == flag for problem in reading.problems):  # The release has no --config.
+        return True
     text = f"{written} is accepted and never read: {reading.dialect.engine} looks for {flag} alone"
     reading.problem(flag, Mistake(text, f"write {flag} {path}", hard=False))
     return True

@@ -15,7 +15,7 @@ _DIGITS = 4
 _TOP = ("_name_or_path", "quantization_config", "text_config")
 _KEPT = (
     "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "interleave_moe_layer_step",
-    "intermediate_size", "kv_lora_rank", "mlp_layer_types", "mlp_only_layers",
+    "intermediate_size", "kv_lora_rank", "layers_block_type", "mlp_layer_types", "mlp_only_layers",
     "moe_intermediate_size", "moe_layer_freq", "moe_layer_interval", "moe_layer_start_index",
     "moe_layers", "moe_layers_enum", "num_attention_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
@@ -48,10 +48,9 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     read.
     """
     text = _map(config.get("text_config")) or config
-    sizes = {key: _size(text.get(key)) for key in ("num_attention_heads", "num_hidden_layers")}
-    missing = next((key for key, size in sizes.items() if size is None), None)
-    heads, layers = sizes.values()
-    if missing is not None or heads is None or layers is None:
+    heads, layers = _size(text.get("num_attention_heads")), _layers(text)
+    if heads is None or layers is None:
+        missing = "num_attention_heads" if heads is None else "num_hidden_layers"
         return Unknown(f"its {_SOURCE} states no {missing}")
     experts = _stated(text, _EXPERTS) or 0
     ffn, expert_ffn = _widths(text, layers, experts)
@@ -86,6 +85,11 @@ def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None:
             found[key] = value
     return found
+
+
+def _layers(text: Mapping[str, Any]) -> int | None:
+    """Count the layers; Nemotron's newer files list them instead."""
+    return _size(text.get("num_hidden_layers")) or _size(len(_list(text.get("layers_block_type"))))
 
 
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:

@@ -2,12 +2,17 @@
 
 A name is a Hugging Face id, in any case, and the organisation may be left out. Local paths are not
 in the table, nor are copies in another format or of another organisation, unless a row names them.
+
+A row with `of` is a copy: it has the sizes of an earlier row, and those that it states itself. If
+it states a dtype, its weights are its own; otherwise they are those of the original.
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from functools import cache
 from importlib import resources
+from operator import attrgetter
 from typing import Any
 
 from kthena_components.core.models.shape import ModelShape
@@ -15,6 +20,17 @@ from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
 """Maximum length of a name in a message."""
+_OWN = ("fp8_block", "draft_layers", "weights_gib", "weights_source")
+"""Fields that a copy in another format does not have from its original."""
+_NEVER = ("gated", "files_gib")
+"""Fields that no copy has from its original."""
+_IN_COMMON = attrgetter(
+    *(
+        field.name
+        for field in fields(ModelShape)
+        if field.name not in {*_OWN, *_NEVER, "name", "dtype", "source"}
+    )
+)
 
 
 def find_model(name: str) -> ModelShape | Unknown:
@@ -38,21 +54,37 @@ def all_names() -> tuple[str, ...]:
 
 @cache
 def _index() -> Mapping[str, ModelShape]:
-    """Return the shapes by folded name, without short names that two organisations use."""
+    """Return the shapes by folded name, without short names that stand for two models.
+
+    A short name of a model and of its copies is the first one's.
+    """
     full = {name.casefold(): shape for names, shape in _rows() for name in names}
     short: dict[str, ModelShape | None] = {}
     for name, shape in full.items():
         key = name.rpartition("/")[2]
-        short[key] = shape if short.get(key, shape) is shape else None
+        known = short.setdefault(key, shape)
+        if known and known is not shape and _IN_COMMON(known) != _IN_COMMON(shape):
+            short[key] = None
     return {**{key: shape for key, shape in short.items() if shape is not None}, **full}
 
 
 @cache
 def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
     text = resources.files(__package__).joinpath("table.json").read_text(encoding="utf-8")
-    return tuple(_row(dict(row)) for row in json.loads(text))
+    rows: dict[str, dict[str, Any]] = {}
+    found = []
+    for stated in json.loads(text):
+        names = tuple(stated.pop("names"))
+        row = {**stated, "name": names[0]}
+        if "of" in row:
+            row = _copy(rows[row.pop("of")], row)
+        rows.update(dict.fromkeys(names, row))
+        found.append((names, ModelShape(**row)))
+    return tuple(found)
 
 
-def _row(row: dict[str, Any]) -> tuple[tuple[str, ...], ModelShape]:
-    names = tuple(row.pop("names"))
-    return names, ModelShape(name=names[0], **row)
+def _copy(of: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    left = (*_NEVER, *_OWN) if "dtype" in row else _NEVER
+    kept = {field: value for field, value in of.items() if field not in left}
+    source = f"{row['source']}; the shape of {of['name']}: {of['source']}"
+    return {**kept, **row, "source": source}

@@ -66,31 +66,86 @@ def test_where_the_model_stands(version: str, command: str, *, refused: bool) ->
     assert bool(hard(read(command, VLLM + version))) is refused
 
 
-def test_a_config_file_in_one_word_is_not_read_and_that_is_said() -> None:
-    for command, image in (
-        ("vllm serve M --config=/etc/f.yaml -tp 2", VLLM + "0.33.0"),
-        ("python3 -m sglang.launch_server --model M --config=/f.yaml", SGLANG + "0.5.23"),
-    ):
-        facts = read(command, image)
-        assert facts.hidden is None
-        assert any("is accepted and never read" in problem.text for problem in facts.problems)
-    separate = read("vllm serve M --config /etc/f.yaml -tp 2", VLLM + "0.33.0")
-    assert separate.hidden is not None
+SERVE, LAUNCH = "vllm serve M", "python3 -m sglang.launch_server --model-path M"
 
 
 @pytest.mark.parametrize(
-    ("version", "words", "model"),
+    ("command", "image"),
     [
-        ("0.33.0", "--numa-bind-nodes 0 0 1 1 -tp 2 M", "M"),
-        ("0.11.2", "--cuda-graph-sizes 1 2 4 -tp 2 M", "M"),
-        ("0.33.0", '--allowed-origins ["*"] M', "M"),
-        ("0.33.0", "--hf-token M", None),
-        ("0.6.0", "--enable-chunked-prefill false M", "M"),
+        (SERVE, VLLM + "0.6.0"),
+        (SERVE, VLLM + "0.33.0"),
+        (LAUNCH, SGLANG + "0.5.3"),
+        (LAUNCH, SGLANG + "0.5.23"),
     ],
 )
-def test_options_leave_the_model_where_it_is(version: str, words: str, model: str | None) -> None:
+def test_no_release_reads_a_config_file_in_one_word_and_that_is_said(
+    command: str, image: str
+) -> None:
+    facts = read(f"{command} --config=/etc/f.yaml --port 80", image)
+    assert facts.hidden is None
+    assert [(problem.flag, problem.hard) for problem in facts.problems] == [("--config", False)]
+    assert "is accepted and never read" in facts.problems[0].text
+    separate = read(f"{command} --config /etc/f.yaml --port 80", image)
+    assert isinstance(separate.hidden, Unknown)
+    assert separate.problems == ()
+
+
+def test_a_release_without_config_files_refuses_one_in_one_word() -> None:
+    (problem,) = read(f"{LAUNCH} --config=/etc/f.yaml", SGLANG + "0.5.2").problems
+    assert problem.hard
+    assert "0.5.3 is the first release with it" in problem.text
+
+
+# Releases on both sides of a change: what they take for the model, and whether they start.
+@pytest.mark.parametrize(
+    ("version", "words", "model", "refused"),
+    [
+        ("0.19.1", "--numa-bind-nodes 0 0 1 1 -tp 2 M", "M", True),
+        ("0.20.0", "--numa-bind-nodes 0 0 1 1 -tp 2 M", "M", False),
+        ("0.33.0", "--numa-bind-nodes 0 0 1 1 M", None, True),
+        ("0.8.5", "--cuda-graph-sizes 1 2 4 -tp 2 M", "M", True),
+        ("0.9.0", "--cuda-graph-sizes 1 2 4 -tp 2 M", "M", False),
+        ("0.12.0", "--cuda-graph-sizes 1 2 4 -tp 2 M", "M", False),
+        ("0.12.0", "--cuda-graph-sizes 1 2 4 M", None, True),
+        ("0.13.0", "--cuda-graph-sizes 1 2 4 -tp 2 M", "M", True),
+        ("0.18.1", "--lora-target-modules a b -tp 2 M", "M", True),
+        ("0.19.0", "--lora-target-modules a b -tp 2 M", "M", False),
+        ("0.19.0", "--lora-target-modules a b M", None, False),
+        ("0.18.1", "--kv-cache-dtype-skip-layers 1 2 -tp 2 M", "M", True),
+        ("0.19.0", "--kv-cache-dtype-skip-layers 1 2 -tp 2 M", "M", False),
+        ("0.19.0", "--kv-cache-dtype-skip-layers 1 2 M", None, False),
+        ("0.6.0", '--allowed-origins ["*"] M', "M", False),
+        ("0.33.0", '--allowed-origins ["*"] M', "M", False),
+        ("0.33.0", '--allowed-origins ["a"] ["b"] M', '["b"]', True),
+        ("0.8.3", "--hf-token M", None, True),
+        ("0.8.4", "--hf-token M", None, False),
+        ("0.8.4", "--hf-token -tp 2 M", "M", False),
+        ("0.33.0", "--hf-token token M", "M", False),
+        ("0.6.0", "--enable-chunked-prefill false M", "M", False),
+        ("0.8.4", "--enable-chunked-prefill false M", "M", False),
+        ("0.8.5", "--enable-chunked-prefill false M", "false", True),
+        ("0.8.4", "M --enable-chunked-prefill=false", "M", False),
+        ("0.8.5", "M --enable-chunked-prefill=false", "M", True),
+        ("0.30.0", "M --device-memory-utilization 0.8", "M", True),
+        ("0.31.0", "M --device-memory-utilization 0.8", "M", False),
+    ],
+)
+def test_options_leave_the_model_where_it_is(
+    version: str, words: str, model: str | None, *, refused: bool
+) -> None:
     facts = read(f"vllm serve {words}", VLLM + version)
     assert facts.model == model
+    assert bool(hard(facts)) is refused
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "refused"),
+    [("0.10.1", 1, True), ("0.10.2", 2, False), ("0.23.0", 2, False), ("0.24.0", 1, False)],
+)
+def test_dc_is_an_option_of_its_own_since_0_24(version: str, size: int, *, refused: bool) -> None:
+    facts = read("vllm serve M -tp 2 -dc 2", VLLM + version)
+    assert facts.decode_context == size
+    assert bool(hard(facts)) is refused
 
 
 def test_expert_parallelism_is_what_the_last_switch_says() -> None:

@@ -1,5 +1,6 @@
 """The table of GPUs: what each is found by, how much memory its driver reports, who asks for it."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -41,6 +42,11 @@ SOLD = [
     ("NVIDIA-L40S", 48, 44.99, NVIDIA),
     ("NVIDIA-L20", 48, 44.99, NVIDIA),
     ("NVIDIA-RTX-6000-Ada-Generation", 48, 47.99, NVIDIA),
+    ("NVIDIA-A40", 48, 44.99, NVIDIA),
+    ("NVIDIA-RTX-A6000", 48, 47.99, NVIDIA),
+    ("NVIDIA-GeForce-RTX-4090", 24, 23.99, NVIDIA),
+    ("NVIDIA-GeForce-RTX-5090", 32, 31.84, NVIDIA),
+    ("Tesla-V100-SXM3-32GB", 32, 32, NVIDIA),
     ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 96, 95.59, NVIDIA),
     ("NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition", 96, 95.59, NVIDIA),
     ("NVIDIA-RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition", 96, 95.59, NVIDIA),
@@ -106,6 +112,13 @@ def test_a_gpu_has_a_source_and_is_found_by_each_of_its_labels(gpu: Gpu) -> None
 @pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)
 def test_a_driver_reports_nearly_all_memory_and_never_more(gpu: Gpu) -> None:
     assert 0.9 * gpu.nominal_gb <= gpu.memory_gib <= gpu.nominal_gb
+
+
+@pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)
+def test_the_memory_is_the_most_that_the_source_states(gpu: Gpu) -> None:
+    stated = [int(number) / 1024 for number in re.findall(r"(\d+) MiB", gpu.source)]
+    stated += [float(number) for number in re.findall(r"(\d+\.\d+) ?G", gpu.source)]
+    assert gpu.memory_gib == pytest.approx(max(stated), abs=0.01), stated
 
 
 @pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)

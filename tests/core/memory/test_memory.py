@@ -133,7 +133,6 @@ def test_a_row_with_weights_says_their_form_and_source(shape: ModelShape) -> Non
     assert (shape.weights_gib is None) == (shape.weights_source is None)
     if shape.weights_gib is not None:
         assert shape.dtype is not None
-        assert shape.context is not None
         rest = weights_on_gpu(shape, Split(experts=10**9), shape.weights_gib)
         assert 0 <= rest <= shape.weights_gib
         assert shape.dtype in COUNTED

@@ -47,6 +47,16 @@ MIMO = {
     "moe_intermediate_size": 2048,
     "n_routed_experts": 256,
 }
+NEMOTRON = {
+    "num_attention_heads": 64,
+    "num_key_value_heads": 2,
+    "hidden_size": 8192,
+    "intermediate_size": 5120,
+    "moe_intermediate_size": 5120,
+    "n_routed_experts": 512,
+    "layers_block_type": ["mamba", "moe"] * 54,
+}
+ULTRA = "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16"
 MAVERICK, SCOUT = (
     "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
     "meta-llama/Llama-4-Scout-17B-16E-Instruct",
@@ -62,6 +72,7 @@ FAMILIES: list[tuple[str, Config]] = [
     ("stepfun-ai/Step-3.5-Flash", {**STEP, "moe_layers_enum": ",".join(map(str, range(3, 45)))}),
     ("stepfun-ai/Step-3.5-Flash", {**STEP, "moe_layers_enum": [float(n) for n in range(3, 45)]}),
     ("XiaomiMiMo/MiMo-V2-Flash", {**MIMO, "moe_layer_freq": [0] + [1] * 47}),
+    (ULTRA, NEMOTRON),
 ]
 
 
@@ -171,6 +182,7 @@ READ = (
     *("dense_intermediate_size", "intermediate_size_mlp", "num_attention_groups"),
     *("moe_num_experts", "moe_layers", "moe_layers_enum", "moe_layer_freq", "mlp_layer_types"),
     *("moe_layer_start_index", "model_max_length", "rope_scaling", "rope_parameters", "model_type"),
+    *("layers_block_type", "num_hidden_layers"),
 )
 
 
