@@ -19,7 +19,7 @@ USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 RBAC = "rbac.authorization.k8s.io/v1"
 SECONDS = 86_400
 Rules = Sequence[Mapping[str, Any]]
-Asked = tuple[str, str, str]
+Request = tuple[str, str, str]
 """API group, resource, verb."""
 
 
@@ -53,9 +53,9 @@ class Deployer:
         """Grant these permissions and no others. RBAC applies them at once or a moment later."""
         self.api.patch(_role(), {"rules": list(rules)})
 
-    def requests(self) -> Counter[Asked]:
+    def requests(self) -> Counter[Request]:
         """Count its requests since the cluster started, including rejected ones."""
-        found: dict[str, Asked] = {}
+        found: dict[str, Request] = {}
         for event in _events(self.audit):
             named = event.get("objectRef") or {}
             if event["user"]["username"] == USER and "resource" in named:

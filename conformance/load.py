@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from conformance.__main__ import Context
 from conformance.crowd import GROUPS, JOB, PODS
-from conformance.deployer import Asked, Deployer
+from conformance.deployer import Request, Deployer
 from conformance.report import Part
 from conformance.scene import MADE, NAMESPACE, PODGROUP, SERVING, Scene
 from kthena_components.core import naming
@@ -44,7 +44,7 @@ class Cost:
     memory: float
     cpu: float
     provider: float
-    asked: Counter[Asked]
+    asked: Counter[Request]
     """Requests of the update."""
 
     def row(self, name: str) -> list[Any]:
@@ -86,7 +86,7 @@ def _cost(context: Context, number: int, program: str) -> Cost:
         sandbox.processes.stop_all()
 
 
-def _of_objects(asked: Counter[Asked]) -> Counter[Asked]:
+def _of_objects(asked: Counter[Request]) -> Counter[Request]:
     """Leave out the requests that each new connection repeats."""
     lasting = {"list", "watch"}
     return Counter({name: times for name, times in asked.items() if name[2] not in lasting})

@@ -49,7 +49,7 @@ class BranchReview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReviewOptions:
     """The options of a review."""
 
     tree: Path
@@ -65,19 +65,19 @@ class Asked:
     today: date
 
 
-def review_branch(asked: Asked) -> BranchReview:
+def review_branch(options: ReviewOptions) -> BranchReview:
     """Sort the changes of a branch, compare its checks with the base, and preview its stacks."""
-    made = BranchReview(base=asked.base)
+    made = BranchReview(base=options.base)
     try:
-        checkout = Checkout(asked.tree)
-        changes = checkout.changes(asked.base)
-        project = read_project(asked.tree)
+        checkout = Checkout(options.tree)
+        changes = checkout.changes(options.base)
+        project = read_project(options.tree)
     except (GitError, ProjectError) as error:
-        made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
+        made.failed.append(str(error).removeprefix(f"{options.tree}/"))
         return made
     layout = _layout(project)
-    known = sorted(_stacks(asked.tree, layout))
-    branch = sort_branch(changes, [*_base_layout(asked.judge), layout], known)
+    known = sorted(_stacks(options.tree, layout))
+    branch = sort_branch(changes, [*_base_layout(options.judge), layout], known)
     if not (known or branch.odd) and branch != Branch():
         made.failed.append(f"there is no stack file {layout.file_of('<stack>')}")
     made.failed += [f"{path} is not a regular file with a valid stack name" for path in branch.odd]
@@ -86,9 +86,9 @@ def review_branch(asked: Asked) -> BranchReview:
         f"'pulumi destroy --stack {stack}'."
         for stack in branch.deleted
     ]
-    _tell(made, asked, branch, project)
-    if asked.previews:
-        _preview(made, asked, branch, project)
+    _tell(made, options, branch, project)
+    if options.previews:
+        _preview(made, options, branch, project)
     return made
 
 
@@ -112,25 +112,25 @@ def _stacks(tree: Path, layout: Layout) -> Iterator[str]:
             yield stack
 
 
-def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) -> None:
+def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
     """Record which changes need an approval, and which checks the branch would weaken."""
     layout = _layout(project)
-    where = list(_tell_stacks(made, asked, branch, project))
+    where = list(_tell_stacks(made, options, branch, project))
     for file in branch.judge:
         if _LEVELS.fullmatch(file):
-            _weigh(made, asked, _level_findings(file, asked))
+            _weigh(made, options, _level_findings(file, options))
     if branch.judge:
         made.reasons.append(f"its own checks ({named(branch.judge)})")
     if branch.code:
         made.reasons.append(f"code that previews run ({named(branch.code)})")
-    if new := sorted(_without_levels(asked, branch, layout)):
+    if new := sorted(_without_levels(options, branch, layout)):
         made.reasons.append(f"the list of stacks, and the base has no levels for {named(new)}")
     if where:
         made.reasons.append(f"what previews connect to ({named(where)})")
 
 
 def _tell_stacks(
-    made: BranchReview, asked: Asked, branch: Branch, project: Project
+    made: BranchReview, options: ReviewOptions, branch: Branch, project: Project
 ) -> Iterator[str]:
     """Report checks that stack files would weaken. Yield settings that redirect a preview."""
     layout = _layout(project)
@@ -139,23 +139,23 @@ def _tell_stacks(
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
         try:
-            after = read_stack_values(asked.tree, file, project)
+            after = read_stack_values(options.tree, file, project)
         except ProjectError as error:
-            made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
+            made.failed.append(str(error).removeprefix(f"{options.tree}/"))
             continue
-        before = _before(asked, stack)
+        before = _before(options, stack)
         yield from (f"{file}: {key}" for key in after.moved(before))
-        _weigh(made, asked, _stack_findings(file, before, after, asked.today))
+        _weigh(made, options, _stack_findings(file, before, after, options.today))
     for stack in branch.deleted:
-        before, file = _before(asked, stack), layout.file_of(stack)
-        _weigh(made, asked, _stack_findings(file, before, StackValues(), asked.today))
+        before, file = _before(options, stack), layout.file_of(stack)
+        _weigh(made, options, _stack_findings(file, before, StackValues(), options.today))
 
 
-def _without_levels(asked: Asked, branch: Branch, layout: Layout) -> Iterator[str]:
+def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> Iterator[str]:
     """Yield new stack files without levels, if the base has levels."""
-    levels = asked.judge / _POLICIES / "levels"
+    levels = options.judge / _POLICIES / "levels"
     for file in branch.files if levels.is_dir() else ():
-        is_new = not (asked.judge / file).exists()
+        is_new = not (options.judge / file).exists()
         if is_new and not (levels / f"{layout.stack_of(file)}.json").is_file():
             yield file
 
@@ -168,13 +168,13 @@ def _stack_findings(
         yield from rule(change)
 
 
-def _level_findings(file: str, asked: Asked) -> Iterator[Finding]:
+def _level_findings(file: str, options: ReviewOptions) -> Iterator[Finding]:
     try:
-        before = read_policies(asked.judge / file, asked.judge)
+        before = read_policies(options.judge / file, options.judge)
     except SettingError:  # the levels of the base are not valid either
         return
     try:
-        after = read_policies(asked.tree / file, asked.tree)
+        after = read_policies(options.tree / file, options.tree)
     except SettingError:
         after = None
     rules = {rule.name: rule.level.value for rule in all_rules()}
@@ -183,26 +183,26 @@ def _level_findings(file: str, asked: Asked) -> Iterator[Finding]:
         yield from rule(change)
 
 
-def _weigh(made: BranchReview, asked: Asked, findings: Iterator[Finding]) -> None:
-    weight = Weight.ADVISORY if asked.approved else Weight.MANDATORY
+def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:
+    weight = Weight.ADVISORY if options.approved else Weight.MANDATORY
     for finding in findings:
         made.said.append(Said(weight=weight, rule=finding.rule, text=str(finding)))
 
 
-def _preview(made: BranchReview, asked: Asked, branch: Branch, project: Project) -> None:
-    policies = asked.judge / _POLICIES
+def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
+    policies = options.judge / _POLICIES
     previewer = Previewer(
-        tree=asked.tree, policies=policies if policies.is_dir() else None, work=asked.work
+        tree=options.tree, policies=policies if policies.is_dir() else None, work=options.work
     )
     for number, stack in enumerate(branch.stacks):
         file = _layout(project).file_of(stack)
-        problem = _problem(asked, stack, file, project)
+        problem = _problem(options, stack, file, project)
         if problem:
             made.failed.append(f"stack {stack} is not previewed, because {problem}")
             continue
-        log = asked.work / f"{number}.jsonl"
+        log = options.work / f"{number}.jsonl"
         try:
-            note = previewer.preview(stack, asked.tree / file, log)
+            note = previewer.preview(stack, options.tree / file, log)
         except NoPulumiError as error:
             made.failed.append(str(error))
             return
@@ -210,16 +210,16 @@ def _preview(made: BranchReview, asked: Asked, branch: Branch, project: Project)
         made.previews.append((stack, str(log)))
 
 
-def _problem(asked: Asked, stack: str, file: str, project: Project) -> str:
+def _problem(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
     """Return why a stack must not be previewed: its new kubeconfig runs or sends something."""
     try:
-        after = read_stack_values(asked.tree, file, project)
+        after = read_stack_values(options.tree, file, project)
     except ProjectError:  # Pulumi may still be able to read the file, and it was not checked here
         return f"{file} cannot be read"
-    if asked.allow_exec:
+    if options.allow_exec:
         return ""
-    known = set(_kubeconfigs(asked.judge, _before(asked, stack)))
-    found = [content for content in _kubeconfigs(asked.tree, after) if content not in known]
+    known = set(_kubeconfigs(options.judge, _before(options, stack)))
+    found = [content for content in _kubeconfigs(options.tree, after) if content not in known]
     programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
     told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
     return f"{told}. To allow this, use --allow-exec" if programs else ""
@@ -244,10 +244,10 @@ def _clauses(content: str | Unreadable) -> tuple[str, ...]:
     return (str(content),) if isinstance(content, Unreadable) else programs_of(content)
 
 
-def _before(asked: Asked, stack: str) -> StackValues:
+def _before(options: ReviewOptions, stack: str) -> StackValues:
     """Return the settings of a stack in the base. They are empty if it has no such stack."""
     try:
-        project = read_project(asked.judge)
-        return read_stack_values(asked.judge, _layout(project).file_of(stack), project)
+        project = read_project(options.judge)
+        return read_stack_values(options.judge, _layout(project).file_of(stack), project)
     except ProjectError:
         return StackValues()

@@ -103,7 +103,7 @@ def _told_once(
         clusters = [[*plain, *built]]
     results: list[Result] = []
     for sources in clusters:
-        for each in judge_together(sources, found.named, given, summary):
+        for each in check_sources(sources, found.named, given, summary):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
@@ -128,7 +128,7 @@ def _weighed(
     return replace(told, is_note=True)
 
 
-def judge_together(
+def check_sources(
     sources: Sequence[Source], named: Container[str], given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kthena_components.cli.base_waivers import BaseWaivers
-from kthena_components.cli.branch_review import Asked, BranchReview, review_branch
+from kthena_components.cli.branch_review import ReviewOptions, BranchReview, review_branch
 from kthena_components.cli.comment import write_comment, write_judge
 from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.gpu_table import identity
@@ -126,7 +126,7 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
         judge = asked.judge or checkout.export(base, work / "judge")
     except GitError as error:
         return _write(BranchReview(base="", failed=[str(error)], notes=asked.note), levels)
-    going_by = Asked(
+    going_by = ReviewOptions(
         tree=checkout.root, base=base, judge=judge.resolve(), work=work, today=today,
         allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
     )  # fmt: skip
@@ -135,7 +135,7 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     return _write(found, levels, going_by)
 
 
-def _write(found: BranchReview, levels: Levels, by: Asked | None = None) -> int:
+def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None) -> int:
     """Write the comment, and return the exit status."""
     stacks: list[Reviewed] = []
     waivers = BaseWaivers(by.judge) if by is not None and not by.approved else None

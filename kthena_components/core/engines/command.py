@@ -56,7 +56,7 @@ def read_command(
 
     Args:
         argv: The container's command and args in one list. Items may contain outputs that only the
-            deployment knows (`known.is_late`): their values are Unknown.
+            deployment knows (`unknown.is_unresolved`): their values are Unknown.
         env: The container's variables, in the order in which Kubernetes sets them. Literal values
             are expanded, Unknown ones are not.
         files: Known files mounted in the container: config files and scripts.
