@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from conformance.__main__ import Context
 from conformance.crowd import GROUPS, JOB, PODS
-from conformance.deployer import Request, Deployer
+from conformance.deployer import Deployer, Request
 from conformance.report import Part
 from conformance.scene import MADE, NAMESPACE, PODGROUP, SERVING, Scene
 from kthena_components.core import naming

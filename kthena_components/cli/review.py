@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kthena_components.cli.base_waivers import BaseWaivers
-from kthena_components.cli.branch_review import ReviewOptions, BranchReview, review_branch
+from kthena_components.cli.branch_review import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.comment import write_comment, write_judge
 from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.gpu_table import identity
