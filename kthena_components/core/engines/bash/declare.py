@@ -39,23 +39,32 @@ class _Declaration:
         self.status: Status = Doubt.LIKELY if only_bash else 0
 
     def run(self) -> Flow:
-        """Read its options, then its names."""
-        options = True
+        """Expand all of its words, and only then declare what they name."""
+        options, found = True, list[tuple[str, Value | None, Assignment | None]]()
         for word in self.given[1:]:
             if isinstance(word, Assignment):
-                value = computed(self.shell, word)
-                if has_braces(word.value):
-                    value = Unknown(f"{word.name} is declared with braces")
-                    self.status = Doubt.OPEN
-                self.declared(word.name, value, word)
+                found.append((word.name, self.assigned(word), word))
                 continue
             for field in Expander(self.shell).fields([word]):
                 if options and field[:1] in {"-", "+"} and len(field) > 1:
                     (self.flags if field[0] == "-" else self.off).update(field[1:])
                     continue
                 options = False
-                self.written(field)
+                found.append((field, None, None))
+        for name, value, made in found:
+            if made is None:
+                self.written(name)
+            else:
+                self.declared(name, value, made)
         return self.shell.done(self.status)
+
+    def assigned(self, made: Assignment) -> Value:
+        """Return the value of an assignment among its words."""
+        value = computed(self.shell, made)
+        if not has_braces(made.value):
+            return value
+        self.status = Doubt.OPEN
+        return Unknown(f"{made.name} is declared with braces")
 
     def written(self, field: str) -> None:
         """Declare a name that is written as a word: `NAME` or `NAME=value`."""

@@ -10,7 +10,8 @@ from functools import lru_cache
 from kthena_components.core.values.display import SECRET
 
 _LONGEST = 200
-_SPECIAL = re.compile(r"([\\*?\[\]])")
+_SPECIAL = re.compile(r"([\\*?\[\](])")
+_EXTENDED = re.compile(r"[?*+@!]\(")
 _PART = re.compile(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
 
 
@@ -28,7 +29,7 @@ def has_glob(text: str) -> bool:
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> re.Pattern[str] | None:
     """Return the expression of a pattern; None if it has a form that is not read."""
-    if len(pattern) > _LONGEST or not pattern.isascii():
+    if len(pattern) > _LONGEST or not pattern.isascii() or _EXTENDED.search(pattern):
         return None
     written, at = "", 0
     while at < len(pattern):

@@ -201,6 +201,8 @@ def _function(shell: Shell, node: Function) -> Flow:
         raise BeyondError(
             f"only bash accepts its function {node.name}, and sh may be another shell"
         )
+    if node.name == "command_not_found_handle":
+        raise BeyondError(f"its script runs {node.name} in place of programs that are missing")
     shell.state.set(f"{node.name}()", node)
     return shell.done()
 
