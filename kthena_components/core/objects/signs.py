@@ -6,12 +6,13 @@ repeat it.
 
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.engines import image_entrypoint
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.display import key_text
+from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import is_map, mapping, pairs, sequence
 from kthena_components.core.values.unknown import is_unresolved
@@ -31,7 +32,9 @@ _FIELDS = frozenset(
         *("tensorParallelSize", "pipelineParallelSize", "dataParallelSize"),
         *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"),
         *("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE", "DATA_PARALLEL_SIZE"),
-        *("tensorParallelism", "pipelineParallelism", "numShard", "num_shard", "NUM_SHARD"),
+        *("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"),
+        *("tensorParallelism", "pipelineParallelism", "tpSize", "tp_size", "tp-size", "TP_SIZE"),
+        *("numShard", "num_shard", "num-shard", "NUM_SHARD"),
     }
 )
 """Sizes of an engine, as fields of an object or variables of a container."""
@@ -47,6 +50,7 @@ _RESOURCES: tuple[str, ...] = (
 _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
 _PLAIN = frozenset({bool, int, float, type(None)})
+_DOCUMENTS = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
 
 
@@ -87,6 +91,7 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
         if isinstance(value, str):
             # A single word is a name, such as that of an image, not a command.
             yield from _in_text(path, value) if " " in value.strip() else ()
+            yield from (replace(s, path=path) for d in documents_in(value) for s in signs_in(d))
         elif id(value) not in seen:
             seen.add(id(value))
             if is_map(value):
@@ -101,6 +106,15 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
             else:
                 continue
             todo += reversed(inner)
+
+
+def documents_in(text: str) -> Iterator[Mapping[str, object]]:
+    """Yield the maps that a text in a field holds as YAML or JSON, if they may have a sign."""
+    if ("\n" in text or text.lstrip()[:1] == "{") and ":" in text and may_hold_signs(text):
+        for part in _DOCUMENTS.split(text):
+            document = read_yaml_text(part, "")
+            if is_map(document):
+                yield document
 
 
 def _below(path: str, fields: Mapping[Any, object]) -> list[tuple[str, object]]:
@@ -124,8 +138,10 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
     for key in fields:
         if key in _FIELDS:
             yield from _in_size(join_path(path, key_text(key)), key_text(key), fields[key])
-    if isinstance(name, str) and name in _FIELDS and "value" in fields:
-        yield from _in_size(join_path(path, "value"), name, fields["value"])
+    # The last part of a path of Helm.
+    last = name.rpartition(".")[2] if isinstance(name, str) else ""
+    if last in _FIELDS and "value" in fields:
+        yield from _in_size(join_path(path, "value"), last, fields["value"])
 
 
 def _in_size(path: str, name: str, value: object) -> Iterator[Sign]:

@@ -19,7 +19,8 @@ from kthena_components.core.engines.bash.state import (
     Value,
     is_known,
 )
-from kthena_components.core.engines.bash.syntax import Parameter
+from kthena_components.core.engines.bash.syntax import Parameter, Word
+from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -108,19 +109,32 @@ def _with_default(
     words: "Expander", piece: Parameter, name: str, value: Value | None
 ) -> Iterator[Chunks]:
     """Expand `${NAME:-default}` and its like."""
+    many = _spreads(piece.operand)
+    late = {":+", ":-"} if many else {":+"}
     if isinstance(value, Unknown):
         state = words.shell.state
         if piece.operator[-1] == "=" and state.get("-a") and not state.exported(name):
             state.set(f"export {name}", None)  # whether it is set here is unknown
-        yield words.late(piece, value if piece.operator not in {"+", ":+"} else "")
-        return
-    unset = value in (None, UNSET)
-    if isinstance(value, str) and piece.operator.startswith(":"):
-        if not value or is_known(value):
-            unset = not value
-        elif piece.operator == ":+":
-            yield words.late(piece)
-            return
+        yield words.late(piece, "" if piece.operator[-1] == "+" else value, many=many)
+    elif isinstance(value, str) and has_gap(value) and piece.operator in late:
+        yield words.late(piece, many=many)
+    else:
+        yield from _decided(words, piece, name, value)
+
+
+def _spreads(word: Word) -> bool:
+    """Return whether a word in quotes may make several fields, or none."""
+    return any(
+        isinstance(piece, Parameter) and (piece.name == "@" or piece.index or piece.operand)
+        for piece in word
+    )
+
+
+def _decided(
+    words: "Expander", piece: Parameter, name: str, value: Value | None
+) -> Iterator[Chunks]:
+    """Expand it where it is known whether there is a value."""
+    unset = value in (None, UNSET) or (value == "" and piece.operator.startswith(":"))
     mark = piece.operator[-1]
     yield Chunk("", piece.quoted, splits=True)
     if mark == "?" and unset:
