@@ -49,6 +49,9 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("$U", '"$U"', "x$U", '"${U:-1}"', "$WORKER_INDEX", "$(probe)", '"$(probe)"', "`probe`"),
         "${!N}",
     ),
+    "word bash hidden": (
+        *("${<name>«##¦%%¦/»«+([0-9])¦@(M|a)¦!(x)»}", '"${L[a]}"', "${<name>@Q}", "${!ARGS[@]}"),
+    ),
     "words": ("", "<word>", "<word> <word>", "<word> <word> <word>"),
     "start": (
         "vllm serve <words> -tp <word> <words>",
@@ -92,6 +95,9 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         "IFS=«,¦:¦' '» read -r A B <<END\n«1,2¦x:y:z¦ 4  8 ¦q»\nEND",
         *("<assigned> | cat", "cd /tmp", "unset IFS", "wait", "trap 'B=1' EXIT"),
         *("# don't <word>\n", 'trap "kill $<name>" TERM'),
+        *("export <assigned> <assigned>", "<name>=$(false; echo <word>)"),
+        *(". <file assigned> <words>", "set -e; <condition> || <assigned>"),
+        "<name>=$(<condition> && echo <word> || echo <word>)",
     ),
     "simple bash": (
         *("<array>«=¦+=»(<words>)",) * 2,
@@ -99,6 +105,8 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("printf -v<name> %s <word>", 'N=<name>; read "$N" <<< <word>'),
         "printf -v <name> «%s¦%d¦'<%s>'¦%s-%s» <words>",
         *('let «A=TP+1¦"B = 3"¦A++¦TP*=2»', "(( «A=PP*2¦TP+=1¦A++¦B = TP > 2 ? 1 : 0» ))"),
+        *("declare <assigned> <assigned>", "<name>=${ARGS[-1]:-<plain>}"),
+        'ARGS=(<words>); <array>=("${ARGS[@]:1}" <word>)',
         *("declare «¦-x ¦-r »<assigned>", "read -r A B <<< <word>", "read -ra ARGS <<< <word>"),
     ),
     "simple hidden": (
@@ -106,6 +114,12 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("check «&&¦||» <start>", "trap 'A=9' TERM", "check", ". /no/such", "N=<name>"),
         *('«read¦read -r» "ARGS[«0¦1»]" <<< <word>', 'declare "ARGS[«0¦1»]=<plain>"'),
         "time <assigned>",
+    ),
+    "simple bash hidden": (
+        *("declare -«i¦u¦l¦g» <assigned>", "mapfile -t ARGS <<< <word>", "shopt -«s¦u» extglob"),
+        *('unset "ARGS[«0¦1»]"', "ARGS=([2]=<plain> <plain>)"),
+        "declare -A L=([a]=<word> [b]=<word>)",
+        "[[ $<name> =~ ([0-9]+)(.*) ]] && <name>=${BASH_REMATCH[«1¦2»]}",
     ),
     "elif": ("elif <condition>; then\n<body>",),
     "else": ("", "", "else\n<body>", "<elif>", "<elif>else\n<body>"),
@@ -121,6 +135,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("while true; do\n<body>break\ndone", "until true; do sleep 0; done"),
         "while <condition>; do <assigned>\nbreak\ndone",
         *("<called>() {\n<body><returned><body>}", "<called>() {\nlocal <assigned>\n<body>}"),
+        "<called>() {\nlocal <assigned> <assigned>\n<body>}",
         *("if false; then <engine>\nfi", "(\n<body>)"),
         *("{\n<body>}", "{\n<body>} | cat", "{\n<body>} &"),
         *("cat <<END > /dev/null\n<start> $<name>\nEND", "cat <<'END' > /dev/null\n<start>\nEND"),

@@ -93,7 +93,10 @@ class _Declaration:
         shell, state = self.shell, self.shell.state
         if "n" in self.flags and self.name != "export":
             raise BeyondError(f"its script makes {name} a reference to another variable")
+        found = value_of(shell, name)
         value = self._scoped(name, value)
+        if "A" in self.flags and isinstance(found, Array | str):
+            raise BeyondError(f"its script makes {name} an array by names, but it is another one")
         if "A" in self.flags:
             state.set(f"table {name}", True)
             value = Table(()) if value is None or value is UNSET else value
