@@ -38,6 +38,8 @@ _FIELDS = frozenset(
     }
 )
 """Sizes of an engine, as fields of an object or variables of a container."""
+_PARTS = frozenset({"tensor", "pipeline", "data"})
+"""Sizes of an engine below `parallelism`."""
 _HINTS: tuple[str, ...] = (
     *("vllm", "sglang", "trtllm", "tensorrt_llm", "huggingfaceserver", "text-generation"),
     *("lmdeploy", "tritonserver", "multi-node-serving", "tgi-gaudi", "parallel"),
@@ -89,8 +91,7 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
         if path in skipped:
             continue
         if isinstance(value, str):
-            # A single word is a name, such as that of an image, not a command.
-            yield from _in_text(path, value) if " " in value.strip() else ()
+            yield from _in_text(path, value) if _may_be_command(value.strip()) else ()
             yield from (replace(s, path=path) for d in documents_in(value) for s in signs_in(d))
         elif id(value) not in seen:
             seen.add(id(value))
@@ -122,8 +123,17 @@ def _below(path: str, fields: Mapping[Any, object]) -> list[tuple[str, object]]:
     return [
         (join_path(path, key_text(key)), item)
         for key, item in fields.items()
-        if key not in _NOTES and (" " in item if type(item) is str else type(item) not in _PLAIN)
+        if key not in _NOTES
+        and (_may_be_command(item) if type(item) is str else type(item) not in _PLAIN)
     ]
+
+
+def _may_be_command(text: str) -> bool:
+    """Return whether a text may be a command or a flag.
+
+    Any other single word is a name, such as that of an image.
+    """
+    return " " in text or "\n" in text or text[:1] in {"-", "{"}
 
 
 def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
@@ -134,17 +144,24 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
         words = image_entrypoint(image)
         if words and sequence(fields["args"]):
             yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
-    name = fields.get("name")
     for key in fields:
-        if key in _FIELDS:
-            yield from _in_size(join_path(path, key_text(key)), key_text(key), fields[key])
-    # The last part of a path of Helm.
-    last = name.rpartition(".")[2] if isinstance(name, str) else ""
-    if last in _FIELDS and "value" in fields:
+        yield from _in_size(join_path(path, key_text(key)), key, fields[key])
+    if "value" in fields:
+        # The last part of a path of Helm, a flag, or a variable.
+        name = fields.get("name", fields.get("key"))
+        last = name.rpartition(".")[2] if isinstance(name, str) else ""
         yield from _in_size(join_path(path, "value"), last, fields["value"])
+    for key, size in pairs(fields.get("parallelism")):
+        if key in _PARTS:
+            yield from _stated(join_path(path, f"parallelism.{key}"), f"parallelism.{key}", size)
 
 
-def _in_size(path: str, name: str, value: object) -> Iterator[Sign]:
+def _in_size(path: str, name: object, value: object) -> Iterator[Sign]:
+    if isinstance(name, str) and name.lstrip("-") in _FIELDS:
+        yield from _stated(path, key_text(name), value)
+
+
+def _stated(path: str, name: str, value: object) -> Iterator[Sign]:
     size = parse_quantity(value)
     if size is not None and size >= _SEVERAL:
         yield Sign(path, f"states {name} {size}", by_field=True)

@@ -27,6 +27,7 @@ from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
     Assignment,
     Function,
+    Opaque,
     Redirect,
     Simple,
     Substitution,
@@ -214,7 +215,7 @@ def _substitutes(made: Assignment) -> bool:
 def _runs(word: Word) -> bool:
     """Return whether a command runs for a part of a word."""
     return any(
-        isinstance(piece, Substitution)
+        isinstance(piece, Opaque | Substitution)
         or (isinstance(piece, Arithmetic) and _runs(piece.inside))
         or any(_runs(inner) for inner in _operands(piece))
         for piece in word

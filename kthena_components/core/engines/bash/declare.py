@@ -71,6 +71,8 @@ class _Declaration:
         match = _NAME.fullmatch(field)
         if match is None or self.flags & {"f", "F", "p"}:
             self.status = Doubt.OPEN
+        if self.name == "export" and "f" in self.flags:
+            raise BeyondError(f"its script exports a function ({field})")
         if self.flags & {"f", "F", "p"}:
             return
         if match is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kthena_components.core.engines.bash import arithmetic, parameters
-from kthena_components.core.engines.bash.braces import expand_braces, has_braces
+from kthena_components.core.engines.bash.braces import expand_braces, has_braces, hides_braces
 from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape
@@ -44,6 +44,8 @@ class Expander:
             plain = plain_text(word)
             if plain is not None:
                 found.append(plain)
+            elif hides_braces(word):
+                found.append(Many(self.shell.gap(written(word), "it has braces inside of quotes")))
             elif not has_braces(word):
                 found += self._fields(word)
             else:
@@ -152,6 +154,7 @@ class Expander:
                         yield Chunk(str(value), piece.quoted, splits=True)
                 case Opaque():
                     self._forget_set(piece.written)
+                    self.shell.substituted = Doubt.OPEN
                     yield self.late(piece)
 
     def _forget_set(self, written: str) -> None:
