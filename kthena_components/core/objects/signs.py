@@ -51,6 +51,7 @@ _RESOURCES: tuple[str, ...] = (
 )
 _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
+_MOST_INSIDE = 2
 _PLAIN = frozenset({bool, int, float, type(None)})
 _DOCUMENTS = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
@@ -74,7 +75,9 @@ def may_hold_signs(text: str) -> bool:
     return any(word in lower for word in _WORDS)
 
 
-def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterator[Sign]:
+def signs_in(
+    body: Mapping[str, object], skipped: Container[str] = (), levels: int = _MOST_INSIDE
+) -> Iterator[Sign]:
     """Yield the signs of an object in the order of its fields.
 
     Metadata, also of templates, and the status only describe what runs. A part with
@@ -83,6 +86,7 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
     Args:
         body: The object.
         skipped: Paths of parts in which no sign matters.
+        levels: How many documents inside of each other are read.
     """
     seen: set[int] = set()
     todo: list[tuple[str, object]] = _below("", body)[::-1]
@@ -92,7 +96,9 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
             continue
         if isinstance(value, str):
             yield from _in_text(path, value) if _may_be_command(value.strip()) else ()
-            yield from (replace(s, path=path) for d in documents_in(value) for s in signs_in(d))
+            for document in documents_in(value) if levels else ():
+                found = signs_in(document, levels=levels - 1)
+                yield from (replace(sign, path=path) for sign in found)
         elif id(value) not in seen:
             seen.add(id(value))
             if is_map(value):

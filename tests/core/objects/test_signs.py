@@ -79,6 +79,14 @@ def test_a_document_in_a_field_is_looked_at(text: str) -> None:
     assert _said({"spec": {"values": text}}) == [("spec.values", "asks for 8 nvidia.com/gpu")]
 
 
+def test_documents_inside_of_each_other_are_looked_at_to_a_limited_depth() -> None:
+    text = json.dumps(INNER)
+    for _ in range(300):
+        text = "a: |\n" + "".join(f" {line}\n" for line in text.splitlines())
+
+    assert _said({"spec": {"values": text}}) == []
+
+
 @pytest.mark.parametrize("text", ["a: [\ntp_size: 8", "a: &x\n  tp_size: 8\nb: *x", "- tp_size: 8"])
 def test_what_is_no_document_of_fields_is_no_sign(text: str) -> None:
     assert _said({"spec": {"values": f"{text}\n"}}) == []
