@@ -65,13 +65,13 @@ def _is_bash_only(piece: Parameter) -> bool:
 def _element(words: "Expander", name: str, index: str) -> Value | None:
     """Return one element of an array."""
     value = value_of(words.shell, name)
-    if isinstance(value, Unknown) or value in (None, UNSET):
-        return value
     if isinstance(value, Table):
         if not is_known(index):
             return Unknown(f"which element of {name} is meant is unknown")
         return next((text for key, text in value.items if key == index), UNSET)
     place = words.computed(index)
+    if isinstance(value, Unknown) or value in (None, UNSET):
+        return value
     elements = value.words if isinstance(value, Array) else (value,)
     if isinstance(place, Unknown) or any(isinstance(word, Many) for word in elements):
         return Unknown(f"which element of {name} is meant is unknown")
