@@ -36,8 +36,9 @@ def kind_read(found: Object) -> Iterator[Finding]:
 
     Otherwise a wrong TP × PP in it is not found. Reported once for each object, with its kind and
     the first such place. In an object of a kind that rules read, this reports a part that they do
-    not read, such as the values of another Helm chart. ConfigMaps, Kustomizations and
-    CustomResourceDefinitions create no pods, and are never reported.
+    not read, such as the values of another Helm chart. YAML and JSON in a field are read as well.
+    Kustomizations and CustomResourceDefinitions create no pods, and are never reported. A ConfigMap
+    is reported for whole objects in it: a script is read with the pod that mounts it.
 
     Pass: a Deployment; an object of any kind that starts no engine and requests 1 GPU.
     Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu.
