@@ -34,23 +34,23 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("$(printf '%s' <word>)", "${#<name>}", "${<name>«%¦%%¦#¦##»«*¦a¦*/¦.*¦[0-9]¦x*»}"),
         *("$1", '"$1"', '"$@"', "$@", '"$*"', "$#", '"${2:-z}"', "$0", "$?"),
         *("$(basename /a/b.c)", '$(dirname "/a/b c/d")', "$(seq 2 3)"),
-        *('"${<name>«:-¦-¦:+¦+»}"', '"${<name>«:+¦+»<plain>}"', '"${<name>«:+¦:-»<word>}"'),
-        *('"${@«:-¦:+¦+»«¦x»}"', '"$<name>$@"', '"${*:+x}"'),
+        *('"${<name>«:-¦-¦:+¦+»}"', '"${<name>«:+¦+»<plain>}"', '"${*:+x}"'),
     ),
     "word bash": (
         *('"${ARGS[@]}"', "${ARGS[@]}", '"${ARGS[*]}"', '"${L[@]}"', "${#ARGS[@]}", '"${ARGS[0]}"'),
         *("${ARGS[1]:-d}", '"${ARGS[@]:1}"', '"${L[@]/#/-}"', '"${ARGS[@]:-x}"'),
-        *('"${ARGS[«@¦*»]«:-¦:+¦+»«¦x»}"', '"${L[@]+"${L[@]}"}"', '"$<name>${L[@]}"'),
+        *('"${ARGS[«@¦*»]«:-¦:+¦+»«¦x»}"', '"${L[@]+"${L[@]}"}"'),
         *("{1,2}", "a{b,c}d", "{1..3}", "--x{1,2}=y", "{a", "{}", "{a}"),
         *("${<name>«//a/b¦/x/¦/#a/z¦^^¦,,¦:0:1¦:1¦: -1»}", '"${<name>«//,/ ¦/a*/q¦^¦/%y/z»}"'),
         *("$((«TP¦PP¦A» «*¦+¦**¦<<» 2))", "$((TP | 2))", "$((${#TP}>2?1:3))", '"$(( 07 + 0x1F ))"'),
     ),
     "word hidden": (
         *("$U", '"$U"', "x$U", '"${U:-1}"', "$WORKER_INDEX", "$(probe)", '"$(probe)"', "`probe`"),
-        "${!N}",
+        *("${!N}", '"${<name>«:+¦:-»<word>}"', '"${@«:-¦:+¦+»«¦x»}"', '"$<name>$@"'),
     ),
     "word bash hidden": (
         *("${<name>«##¦%%¦/»«+([0-9])¦@(M|a)¦!(x)»}", '"${L[a]}"', "${<name>@Q}", "${!ARGS[@]}"),
+        '"$<name>${L[@]}"',
     ),
     "words": ("", "<word>", "<word> <word>", "<word> <word> <word>"),
     "start": (
@@ -96,7 +96,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("<assigned> | cat", "cd /tmp", "unset IFS", "wait", "trap 'B=1' EXIT"),
         *("# don't <word>\n", 'trap "kill $<name>" TERM'),
         *("export <assigned> <assigned>", "<name>=$(false; echo <word>)"),
-        *(". <file assigned> <words>", "set -e; <condition> || <assigned>"),
+        "set -e; <condition> || <assigned>",
         "<name>=$(<condition> && echo <word> || echo <word>)",
     ),
     "simple bash": (
@@ -113,7 +113,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("check «&&¦||» <assigned>", "check «&&¦||» «exit 7¦true»", "<engine>", "<engine>"),
         *("check «&&¦||» <start>", "trap 'A=9' TERM", "check", ". /no/such", "N=<name>"),
         *('«read¦read -r» "ARGS[«0¦1»]" <<< <word>', 'declare "ARGS[«0¦1»]=<plain>"'),
-        "time <assigned>",
+        *("time <assigned>", ". <file assigned> <words>"),
     ),
     "simple bash hidden": (
         *("declare -«i¦u¦l¦g» <assigned>", "mapfile -t ARGS <<< <word>", "shopt -«s¦u» extglob"),
