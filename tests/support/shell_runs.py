@@ -212,7 +212,7 @@ def faults(drawn: Drawn, found: Read, ran: Ran) -> list[str]:
         if not any(_same(facts, one) for facts in found.started):
             told.append(f"nothing that was read fits {one.words} with {dict(one.env)}")
     sure = any(found.sure) and LATE not in drawn.text + "".join(drawn.files.values())
-    failed = drawn.fails or "/no/such" in ran.errors
+    failed = drawn.fails or "No such file" in ran.errors
     if sure and not ran.received and ran.status == 0 and not failed:
         told.append(f"an engine is surely started, and none was (status {ran.status})")
     return told

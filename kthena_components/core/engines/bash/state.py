@@ -170,7 +170,7 @@ class State:
     def assign(self, name: str, value: Value) -> None:
         """Set a variable."""
         fixed = self.get(f"fixed {name}")
-        if fixed is READONLY:
+        if fixed is READONLY or isinstance(fixed, Unknown):
             raise BeyondError(f"its script sets {name}, which it has made readonly")
         if fixed:
             value = Unknown(f"{name} may be set by a trap of the script")
