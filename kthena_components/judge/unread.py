@@ -1,14 +1,15 @@
 """Reports engines and accelerators in objects, or in parts of objects, that no rule reads."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, join_path, not_checked
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.signs import Sign, signs_in
+from kthena_components.core.objects.signs import Sign, documents_in, signs_in
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.read import group_kind, pairs
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.pod_schema import places_of
 from kthena_components.systems import find_kind
@@ -17,8 +18,9 @@ from kthena_components.systems.contract import Body, Kind
 _RULE = "kind-read"
 PART_READ = f"the rule {_RULE}"
 """Name of `part_read` in a report of its failure."""
-_NO_WORKLOADS = frozenset({("", "ConfigMap"), ("kustomize.config.k8s.io", "Kustomization")})
-"""Kinds with commands that create no pods. A ConfigMap is read with the pod that mounts it."""
+_CONFIG_MAP = ("", "ConfigMap")
+_NO_WORKLOADS = frozenset({("kustomize.config.k8s.io", "Kustomization")})
+"""Kinds with commands that create no pods."""
 _QUOTE = "'"
 _ENDS = ("", ".", "[")
 
@@ -34,8 +36,9 @@ def kind_read(found: Object) -> Iterator[Finding]:
 
     Otherwise a wrong TP × PP in it is not found. Reported once for each object, with its kind and
     the first such place. In an object of a kind that rules read, this reports a part that they do
-    not read, such as the values of another Helm chart. ConfigMaps, Kustomizations and
-    CustomResourceDefinitions create no pods, and are never reported.
+    not read, such as the values of another Helm chart. YAML and JSON in a field are read as well.
+    Kustomizations and CustomResourceDefinitions create no pods, and are never reported. A ConfigMap
+    is reported for whole objects in it: a script is read with the pod that mounts it.
 
     Pass: a Deployment; an object of any kind that starts no engine and requests 1 GPU.
     Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu.
@@ -43,11 +46,22 @@ def kind_read(found: Object) -> Iterator[Finding]:
     Source: docs/kinds.md lists the kinds that are read.
     """
     if is_foreign(found.body):
-        sign = next(signs_in(found.body), None)
+        sign = next(_signs(found.body), None)
         if sign is not None:
             version, name = display(found.body.get("apiVersion")), key_text(found.kind)
             kind = f"{name} ({version.strip(_QUOTE)})"
             yield _told(found, sign, f"no rule reads objects of kind {kind}; this one {sign.what}")
+
+
+def _signs(body: Body) -> Iterator[Sign]:
+    if group_kind(body) != _CONFIG_MAP:
+        yield from signs_in(body)
+        return
+    for key, text in pairs(body.get("data")):
+        for document in documents_in(text) if isinstance(text, str) else ():
+            if "apiVersion" in document and "kind" in document:
+                path = join_path("data", key_text(key))
+                yield from (replace(sign, path=path) for sign in signs_in(document))
 
 
 def part_read(

@@ -5,7 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,8 +63,14 @@ def install(folder: Path) -> Path:
     return found
 
 
-def run(drawn: Drawn, shell: Sequence[str], folder: Path, stubs: Path) -> Ran:
-    """Run a script in a real shell."""
+def run(
+    drawn: Drawn,
+    shell: Sequence[str],
+    folder: Path,
+    stubs: Path,
+    given: Mapping[str, str] = MappingProxyType({}),
+) -> Ran:
+    """Run a script in a real shell, with variables that only the pod has."""
     log, work = folder / "log", folder / "work"
     for made in (log, work):
         shutil.rmtree(made, ignore_errors=True)
@@ -72,6 +78,7 @@ def run(drawn: Drawn, shell: Sequence[str], folder: Path, stubs: Path) -> Ran:
     (work / "aa").touch()
     env = {
         **drawn.env,
+        **given,
         HIDDEN: drawn.hidden,
         LATE: drawn.late,
         "PATH": f"{stubs}:/usr/bin:/bin",
@@ -148,9 +155,10 @@ class Read:
     facts: CommandFacts | None
 
 
-def read(drawn: Drawn, shell: str, folder: str) -> Read:
-    """Read a script as a container's command."""
-    env: dict[str, str | Unknown] = {**drawn.env, HIDDEN: Unknown("it is hidden")}
+def read(drawn: Drawn, shell: str, folder: str, hidden: Iterable[str] = (HIDDEN,)) -> Read:
+    """Read a script as a container's command, of which some variables are hidden."""
+    late = dict.fromkeys(hidden, Unknown("it is hidden"))
+    env: dict[str, str | Unknown] = {**drawn.env, **late}
     files = (Mount(folder, tuple(drawn.files.items()), source="ConfigMap 'x'"),)
     reading = search.Search(Scope(env, files=files))
     reading.run([shell, "-c", drawn.text, *drawn.words])
@@ -204,7 +212,7 @@ def faults(drawn: Drawn, found: Read, ran: Ran) -> list[str]:
         if not any(_same(facts, one) for facts in found.started):
             told.append(f"nothing that was read fits {one.words} with {dict(one.env)}")
     sure = any(found.sure) and LATE not in drawn.text + "".join(drawn.files.values())
-    failed = drawn.fails or "/no/such" in ran.errors
+    failed = drawn.fails or "No such file" in ran.errors
     if sure and not ran.received and ran.status == 0 and not failed:
         told.append(f"an engine is surely started, and none was (status {ran.status})")
     return told

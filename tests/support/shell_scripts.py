@@ -50,9 +50,9 @@ class Writer:
 
     def forms(self, name: str) -> Sequence[str]:
         """Return the forms of a name."""
-        found = FORMS.get(name, ())
-        found += FORMS.get(f"{name} bash", ()) if self.bash else ()
-        return found if self.known else found + FORMS.get(f"{name} hidden", ())
+        names = [name, f"{name} bash"] if self.bash else [name]
+        names += [] if self.known else [f"{one} hidden" for one in names]
+        return [form for one in names for form in FORMS.get(one, ())]
 
     def write(self, name: str) -> str:
         """Draw what stands for a name."""

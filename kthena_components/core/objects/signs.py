@@ -6,12 +6,13 @@ repeat it.
 
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.engines import image_entrypoint
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.display import key_text
+from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import is_map, mapping, pairs, sequence
 from kthena_components.core.values.unknown import is_unresolved
@@ -31,10 +32,14 @@ _FIELDS = frozenset(
         *("tensorParallelSize", "pipelineParallelSize", "dataParallelSize"),
         *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"),
         *("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE", "DATA_PARALLEL_SIZE"),
-        *("tensorParallelism", "pipelineParallelism", "numShard", "num_shard", "NUM_SHARD"),
+        *("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"),
+        *("tensorParallelism", "pipelineParallelism", "tpSize", "tp_size", "tp-size", "TP_SIZE"),
+        *("numShard", "num_shard", "num-shard", "NUM_SHARD"),
     }
 )
 """Sizes of an engine, as fields of an object or variables of a container."""
+_PARTS = frozenset({"tensor", "pipeline", "data"})
+"""Sizes of an engine below `parallelism`."""
 _HINTS: tuple[str, ...] = (
     *("vllm", "sglang", "trtllm", "tensorrt_llm", "huggingfaceserver", "text-generation"),
     *("lmdeploy", "tritonserver", "multi-node-serving", "tgi-gaudi", "parallel"),
@@ -46,7 +51,9 @@ _RESOURCES: tuple[str, ...] = (
 )
 _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
+_MOST_INSIDE = 2
 _PLAIN = frozenset({bool, int, float, type(None)})
+_DOCUMENTS = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
 
 
@@ -68,7 +75,9 @@ def may_hold_signs(text: str) -> bool:
     return any(word in lower for word in _WORDS)
 
 
-def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterator[Sign]:
+def signs_in(
+    body: Mapping[str, object], skipped: Container[str] = (), levels: int = _MOST_INSIDE
+) -> Iterator[Sign]:
     """Yield the signs of an object in the order of its fields.
 
     Metadata, also of templates, and the status only describe what runs. A part with
@@ -77,6 +86,7 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
     Args:
         body: The object.
         skipped: Paths of parts in which no sign matters.
+        levels: How many documents inside of each other are read.
     """
     seen: set[int] = set()
     todo: list[tuple[str, object]] = _below("", body)[::-1]
@@ -85,8 +95,10 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
         if path in skipped:
             continue
         if isinstance(value, str):
-            # A single word is a name, such as that of an image, not a command.
-            yield from _in_text(path, value) if " " in value.strip() else ()
+            yield from _in_text(path, value) if _may_be_command(value.strip()) else ()
+            for document in documents_in(value) if levels else ():
+                found = signs_in(document, levels=levels - 1)
+                yield from (replace(sign, path=path) for sign in found)
         elif id(value) not in seen:
             seen.add(id(value))
             if is_map(value):
@@ -103,13 +115,31 @@ def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterat
             todo += reversed(inner)
 
 
+def documents_in(text: str) -> Iterator[Mapping[str, object]]:
+    """Yield the maps that a text in a field holds as YAML or JSON, if they may have a sign."""
+    if ("\n" in text or text.lstrip()[:1] == "{") and ":" in text and may_hold_signs(text):
+        for part in _DOCUMENTS.split(text):
+            document = read_yaml_text(part, "")
+            if is_map(document):
+                yield document
+
+
 def _below(path: str, fields: Mapping[Any, object]) -> list[tuple[str, object]]:
     """Return the values of a map that may hold a sign: no numbers, and no single words."""
     return [
         (join_path(path, key_text(key)), item)
         for key, item in fields.items()
-        if key not in _NOTES and (" " in item if type(item) is str else type(item) not in _PLAIN)
+        if key not in _NOTES
+        and (_may_be_command(item) if type(item) is str else type(item) not in _PLAIN)
     ]
+
+
+def _may_be_command(text: str) -> bool:
+    """Return whether a text may be a command or a flag.
+
+    Any other single word is a name, such as that of an image.
+    """
+    return " " in text or "\n" in text or text[:1] in {"-", "{"}
 
 
 def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
@@ -120,15 +150,24 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
         words = image_entrypoint(image)
         if words and sequence(fields["args"]):
             yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
-    name = fields.get("name")
     for key in fields:
-        if key in _FIELDS:
-            yield from _in_size(join_path(path, key_text(key)), key_text(key), fields[key])
-    if isinstance(name, str) and name in _FIELDS and "value" in fields:
-        yield from _in_size(join_path(path, "value"), name, fields["value"])
+        yield from _in_size(join_path(path, key_text(key)), key, fields[key])
+    if "value" in fields:
+        # The last part of a path of Helm, a flag, or a variable.
+        name = fields.get("name", fields.get("key"))
+        last = name.rpartition(".")[2] if isinstance(name, str) else ""
+        yield from _in_size(join_path(path, "value"), last, fields["value"])
+    for key, size in pairs(fields.get("parallelism")):
+        if key in _PARTS:
+            yield from _stated(join_path(path, f"parallelism.{key}"), f"parallelism.{key}", size)
 
 
-def _in_size(path: str, name: str, value: object) -> Iterator[Sign]:
+def _in_size(path: str, name: object, value: object) -> Iterator[Sign]:
+    if isinstance(name, str) and name.lstrip("-") in _FIELDS:
+        yield from _stated(path, key_text(name), value)
+
+
+def _stated(path: str, name: str, value: object) -> Iterator[Sign]:
     size = parse_quantity(value)
     if size is not None and size >= _SEVERAL:
         yield Sign(path, f"states {name} {size}", by_field=True)

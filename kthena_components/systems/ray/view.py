@@ -27,6 +27,7 @@ from kthena_components.systems.ray.served import CONFIG, Served, read_served
 CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
 """Path of the cluster in the spec of each of KubeRay's kinds."""
 ENTRYPOINT = "entrypoint"
+_RESERVED = ("NumCpus", "NumGpus", "Resources")
 """The field of a RayJob's spec that says what runs on the cluster."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
 _HEAD, _WORKER = "ray start --head", "ray start --address=head"
@@ -177,13 +178,16 @@ def read_ray(found: Object) -> RayView:
 def _head(stated: object, path: str, found: Object) -> Group:
     """Read the head. The entrypoint of a RayJob runs there, beside the head's own command.
 
-    Source: ray python/ray/dashboard/modules/job/job_supervisor.py, which hands it to a shell.
+    With resources of its own, Ray places it in any pod that has them. Source: ray
+    python/ray/dashboard/modules/job/job_supervisor.py, which hands it to a shell, and
+    job_manager.py, _get_scheduling_strategy.
     """
     at, template = join_path(path, "headGroupSpec"), with_ray_start(stated, _HEAD, found)
     place = f"{at}.template"
     pod, entrypoint = read_pod(template, place, context=found.context), found.spec.get(ENTRYPOINT)
     own = pod.command is not None and pod.command.engine is not None
     command_at = ""
+    own = own or any(found.spec.get(f"{ENTRYPOINT}{part}") for part in _RESERVED)
     if isinstance(entrypoint, str) and stated is not None and not own and found.kind == "RayJob":
         started = with_command(template, ["sh", "-c", entrypoint])
         other = read_pod(started, place, context=found.context)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,9 @@ def test_signs_come_in_the_order_of_the_fields() -> None:
         {"words": ["vllm", "bench"]},
         {"tensorParallelSize": 1},
         {"tensorParallelSize": None},
+        {"parallelism": {"tensor": 1, "pods": 8}},
+        {"parallelism": 8, "completions": 8},
+        {"image": "example.com/parallel:--tensor-parallel-size=8"},
         {"template": {"metadata": {"annotations": {"note": "vllm serve m"}}}},
         {"enabled": False, "command": SERVE},
         {"mpi": ["-np", "8", "--report-tp"]},
@@ -57,6 +61,35 @@ def test_a_value_that_is_not_known_yet_is_a_sign_only_where_gpus_are_counted() -
     assert _said({"spec": LATE, "data": {"resources": LATE}}) == []
     late = {"resources": {"requests": {"amd.com/gpu": LATE}}}
     assert _said({"spec": late}) == [("spec", "asks for an unknown number of amd.com/gpu")]
+
+
+INNER = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"resources": EIGHT}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(INNER),
+        yaml.safe_dump(INNER),
+        f"kind: Service\n--- # the second one\n{yaml.safe_dump(INNER)}",
+        f"a: |\n  {json.dumps(INNER)}\n  \n",
+    ],
+)
+def test_a_document_in_a_field_is_looked_at(text: str) -> None:
+    assert _said({"spec": {"values": text}}) == [("spec.values", "asks for 8 nvidia.com/gpu")]
+
+
+def test_documents_inside_of_each_other_are_looked_at_to_a_limited_depth() -> None:
+    text = json.dumps(INNER)
+    for _ in range(300):
+        text = "a: |\n" + "".join(f" {line}\n" for line in text.splitlines())
+
+    assert _said({"spec": {"values": text}}) == []
+
+
+@pytest.mark.parametrize("text", ["a: [\ntp_size: 8", "a: &x\n  tp_size: 8\nb: *x", "- tp_size: 8"])
+def test_what_is_no_document_of_fields_is_no_sign(text: str) -> None:
+    assert _said({"spec": {"values": f"{text}\n"}}) == []
 
 
 def test_aliases_are_looked_at_once() -> None:
@@ -97,6 +130,13 @@ def test_no_text_with_an_accelerator_is_left_out(resource: str) -> None:
         {"a": ["m", "--dp_size", "4"]},
         {"pipelineParallelism": 2},
         {"name": "NUM_SHARD", "value": "2"},
+        {"name": "engine.config.tensorParallelSize", "value": "2"},
+        {"extraArgs": {"tensor-parallel-size": 2}},
+        {"extraArgs": {"--tp-size": "2"}},
+        {"extraArgs": "--tensor-parallel-size=2"},
+        {"extraArgs": [{"key": "--num-shard", "value": "2"}]},
+        {"parallelism": {"tensor": 2}},
+        {"values": "args:\n  tpSize: 2\n"},
     ],
 )
 def test_no_text_with_an_engine_is_left_out(fields: dict[str, Any]) -> None:

@@ -43,6 +43,14 @@ def test_an_entrypoint_with_other_ranks_than_gpus_is_refused() -> None:
     assert "3 pods × 8 GPUs hold 24" in refused
 
 
+@pytest.mark.parametrize("reserved", [{"NumGpus": 8}, {"NumCpus": 1}, {"Resources": '{"a": 1}'}])
+def test_an_entrypoint_that_ray_places_by_its_resources_is_not_checked(reserved: Any) -> None:
+    fields = {f"spec.entrypoint{part}": value for part, value in reserved.items()}
+    found = judge_manifest(ray_job("vllm serve m -tp 16", **fields))
+
+    assert [(one.rule, one.level) for one in found] == [("kind-read", Level.UNKNOWN)]
+
+
 def test_a_program_of_ones_own_is_not_checked() -> None:
     for entrypoint in ("python serve.py", LATE, None):
         (finding,) = judge_manifest(ray_job(entrypoint))

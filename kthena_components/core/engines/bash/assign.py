@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.expand import Expander
-from kthena_components.core.engines.bash.names import scalar, value_of
+from kthena_components.core.engines.bash.names import Numbers, scalar, value_of
 from kthena_components.core.engines.bash.shell import Shell
 from kthena_components.core.engines.bash.state import (
     MISSING,
@@ -116,6 +117,9 @@ def _with_element(shell: Shell, made: Assignment, text: str) -> Value:
             return unknown
         return Table(tuple({**held, index: text}.items()))
     place = expander.computed(index)
+    if not shell.bash:
+        forget_changed(index, Numbers(shell))
+        return Unknown(f"only bash sets an element of {name}, and sh may be another shell")
     if isinstance(found, str):
         found = Array((found,))
     elif found is None or found is UNSET or found is MISSING:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines.bash.session import BeyondError
-from kthena_components.core.engines.bash.syntax import Piece, Text, Word
+from kthena_components.core.engines.bash.syntax import Parameter, Piece, Text, Word
 
 _MOST_WORDS = 1000
 _MOST_BRACES = 100
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
 _PADDED = re.compile(r"-?0[0-9]")
+
+_HIDDEN = re.compile(r'"[^"]*\{[^"]*(?:,|\.\.)[^"]*\}')
 
 Token = str | Piece
 """One character that may be a brace or a comma, or anything else."""
@@ -22,6 +24,14 @@ Token = str | Piece
 def has_braces(word: Word) -> bool:
     """Return quickly whether a word may have a brace expansion."""
     return any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word)
+
+
+def hides_braces(word: Word) -> bool:
+    """Return whether quotes inside of quotes hold braces: bash may take them for unquoted."""
+    return any(
+        isinstance(piece, Parameter) and piece.quoted and _HIDDEN.search(piece.written) is not None
+        for piece in word
+    )
 
 
 def expand_braces(word: Word) -> list[Word]:

@@ -36,7 +36,9 @@ _OTHERS = """
 """
 _COUNT = re.compile(r"[0-9]{1,6}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CHANGING = frozenset({"nocasematch", "lastpipe", "xpg_echo", "compat31", "localvar_inherit"})
+_CHANGING = frozenset(
+    {"nocasematch", "lastpipe", "xpg_echo", "compat31", "localvar_inherit", "inherit_errexit"}
+)
 
 
 def _true(call: Call) -> Flow:

@@ -26,12 +26,15 @@ class Chunk:
 
 
 class Next(Enum):
-    """Between two parameters of `"$@"`: the next field begins."""
+    """What `"$@"` makes besides its parameters."""
 
     NEXT = "next"
+    """Between two of them: the next field begins."""
+    NONE = "none"
+    """There are none: no field, but shells differ in what becomes of empty texts beside it."""
 
 
-NEXT = Next.NEXT
+NEXT, NONE = Next.NEXT, Next.NONE
 Chunks = Chunk | Next
 
 
@@ -56,13 +59,14 @@ class Fields:
     _parts: list[str] | None = None
     _many: bool = False
     _globs: bool = False
+    _nothing: int = 0
 
     def take(self, chunks: Iterable[Chunks]) -> list[str]:
         """Return the fields of all parts."""
         ifs = self.shell.state.separators
         for chunk in chunks:
-            if chunk is NEXT:
-                self._close(force=False)
+            if isinstance(chunk, Next):
+                self._next(chunk)
             elif chunk.quoted:
                 self._add(chunk.text)
             elif not chunk.splits:
@@ -74,6 +78,12 @@ class Fields:
                 self._add(self.shell.gap(chunk.text, "the value of IFS is unknown"))
         self._close(force=False)
         return self.found
+
+    def _next(self, mark: Next) -> None:
+        if mark is NONE:
+            self._nothing += 1
+        else:
+            self._close(force=False)
 
     def _add(self, text: str) -> None:
         if self._parts is None:
@@ -96,8 +106,20 @@ class Fields:
         if at < len(text):
             self._open(text[at:])
 
+    def _beside_nothing(self) -> None:
+        """Doubt a field without text beside a `"$@"` that makes none."""
+        several = self._nothing > 1 and not self.shell.bash
+        parts = self._parts
+        empty = several if parts is None else all(not part or has_gap(part) for part in parts)
+        self._nothing = 0
+        if empty:
+            self._many = True
+            self._add(self.shell.gap('"$@"', "shells differ in what an empty text beside it makes"))
+
     def _close(self, *, force: bool) -> None:
         """End a field; force makes one of nothing."""
+        if self._nothing:
+            self._beside_nothing()
         if self._parts is None and not force:
             return
         made, many, globs = "".join(self._parts or ()), self._many, self._globs

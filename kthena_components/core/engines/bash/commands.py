@@ -5,11 +5,13 @@ Source: POSIX.1-2024, Shell Command Language, 2.9.1.
 
 from collections.abc import Iterable, Sequence
 
+from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.assign import assign, computed
 from kthena_components.core.engines.bash.builtins import BUILTINS
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.declare import declare
 from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.output import PROGRAMS
 from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.programs import program
@@ -27,6 +29,8 @@ from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
     Assignment,
     Function,
+    Opaque,
+    Parameter,
     Redirect,
     Simple,
     Substitution,
@@ -41,6 +45,7 @@ _STAY = frozenset({"break", "continue", "exit", "return"})
 
 def simple(shell: Shell, node: Simple, stdin: str | None = None) -> Flow:
     """Run a simple command."""
+    forget_set(shell, node.redirects)
     given = redirected_input(shell, node.redirects)
     body = _Command(shell, node, stdin if given is None else given)
     if not discards(node.redirects):
@@ -66,6 +71,16 @@ def redirected_input(shell: Shell, redirects: Iterable[Redirect]) -> str | None:
         text = Expander(shell).text(redirect.target)
         found = text + "\n" if redirect.mark == "<<<" else text
     return found
+
+
+def forget_set(shell: Shell, redirects: Iterable[Redirect]) -> None:
+    """Forget what the names of files may set: here, or in a process of the command's own."""
+    for piece in (piece for redirect in redirects for piece in redirect.target):
+        if isinstance(piece, Arithmetic):
+            forget_changed(Expander(shell).text(piece.inside), Numbers(shell))
+        elif isinstance(piece, Parameter) and piece.operator in {"=", ":="}:
+            late = Unknown(f"{piece.name} is set in the name of a file")
+            shell.state.assign(piece.name, late)
 
 
 def discards(redirects: Iterable[Redirect]) -> bool:
@@ -214,7 +229,7 @@ def _substitutes(made: Assignment) -> bool:
 def _runs(word: Word) -> bool:
     """Return whether a command runs for a part of a word."""
     return any(
-        isinstance(piece, Substitution)
+        isinstance(piece, Opaque | Substitution)
         or (isinstance(piece, Arithmetic) and _runs(piece.inside))
         or any(_runs(inner) for inner in _operands(piece))
         for piece in word

@@ -39,29 +39,40 @@ class _Declaration:
         self.status: Status = Doubt.LIKELY if only_bash else 0
 
     def run(self) -> Flow:
-        """Read its options, then its names."""
-        options = True
+        """Expand all of its words, and only then declare what they name."""
+        options, found = True, list[tuple[str, Value | None, Assignment | None]]()
         for word in self.given[1:]:
             if isinstance(word, Assignment):
-                value = computed(self.shell, word)
-                if has_braces(word.value):
-                    value = Unknown(f"{word.name} is declared with braces")
-                    self.status = Doubt.OPEN
-                self.declared(word.name, value, word)
+                found.append((word.name, self.assigned(word), word))
                 continue
             for field in Expander(self.shell).fields([word]):
                 if options and field[:1] in {"-", "+"} and len(field) > 1:
                     (self.flags if field[0] == "-" else self.off).update(field[1:])
                     continue
                 options = False
-                self.written(field)
+                found.append((field, None, None))
+        for name, value, made in found:
+            if made is None:
+                self.written(name)
+            else:
+                self.declared(name, value, made)
         return self.shell.done(self.status)
+
+    def assigned(self, made: Assignment) -> Value:
+        """Return the value of an assignment among its words."""
+        value = computed(self.shell, made)
+        if not has_braces(made.value):
+            return value
+        self.status = Doubt.OPEN
+        return Unknown(f"{made.name} is declared with braces")
 
     def written(self, field: str) -> None:
         """Declare a name that is written as a word: `NAME` or `NAME=value`."""
         match = _NAME.fullmatch(field)
         if match is None or self.flags & {"f", "F", "p"}:
             self.status = Doubt.OPEN
+        if self.name == "export" and "f" in self.flags:
+            raise BeyondError(f"its script exports a function ({field})")
         if self.flags & {"f", "F", "p"}:
             return
         if match is not None:
@@ -84,7 +95,10 @@ class _Declaration:
         shell, state = self.shell, self.shell.state
         if "n" in self.flags and self.name != "export":
             raise BeyondError(f"its script makes {name} a reference to another variable")
+        found = value_of(shell, name)
         value = self._scoped(name, value)
+        if "A" in self.flags and isinstance(found, Array | str):
+            raise BeyondError(f"its script makes {name} an array by names, but it is another one")
         if "A" in self.flags:
             state.set(f"table {name}", True)
             value = Table(()) if value is None or value is UNSET else value

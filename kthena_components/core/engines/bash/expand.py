@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kthena_components.core.engines.bash import arithmetic, parameters
-from kthena_components.core.engines.bash.braces import expand_braces, has_braces
-from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks, Fields
+from kthena_components.core.engines.bash.braces import expand_braces, has_braces, hides_braces
+from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape
 from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.session import BeyondError
-from kthena_components.core.engines.bash.shell import Doubt, Shell
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.state import BLANKS, Many, is_known
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
@@ -44,6 +44,8 @@ class Expander:
             plain = plain_text(word)
             if plain is not None:
                 found.append(plain)
+            elif hides_braces(word):
+                found.append(Many(self.shell.gap(written(word), "it has braces inside of quotes")))
             elif not has_braces(word):
                 found += self._fields(word)
             else:
@@ -62,7 +64,7 @@ class Expander:
 
     def text(self, word: Word, *, assigns: bool = False) -> str:
         """Return one text, as in an assignment: nothing splits it."""
-        chunks = list(self.chunks(word, assigns=assigns))
+        chunks = [chunk for chunk in self.chunks(word, assigns=assigns) if chunk is not NONE]
         between = " " if self.shell.bash or self.shell.state.separators == BLANKS else ""
         if not between and NEXT in chunks:
             return self.shell.gap(written(word), "shells differ in how they join parameters")
@@ -72,6 +74,8 @@ class Expander:
         """Return a pattern with a backslash before what is quoted; None if it is unknown."""
         parts: list[str] = []
         for chunk in self.chunks(word):
+            if chunk is NONE:
+                continue
             if not isinstance(chunk, Chunk) or not is_known(chunk.text):
                 return None
             parts.append(escape(chunk.text) if chunk.quoted else chunk.text)
@@ -150,6 +154,7 @@ class Expander:
                         yield Chunk(str(value), piece.quoted, splits=True)
                 case Opaque():
                     self._forget_set(piece.written)
+                    self.shell.substituted = Doubt.OPEN
                     yield self.late(piece)
 
     def _forget_set(self, written: str) -> None:
@@ -187,7 +192,13 @@ class Expander:
         """Run a command for its output."""
         shell, session = self.shell, self.shell.session
         session.enter()
-        output = shell.subshell(lambda: shell.run(shell, piece.body), output="")
+
+        def body() -> Flow:
+            if shell.bash:
+                shell.state.set("-e", False)  # unless it follows POSIX, bash takes it back there
+            return shell.run(shell, piece.body)
+
+        output = shell.subshell(body, output="")
         session.leave()
         shell.substituted = shell.status
         if not shell.bash:

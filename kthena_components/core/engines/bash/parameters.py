@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kthena_components.core.engines.bash import patterns
-from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks
+from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks
 from kthena_components.core.engines.bash.names import scalar, value_of, words_of
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.state import (
@@ -19,7 +19,8 @@ from kthena_components.core.engines.bash.state import (
     Value,
     is_known,
 )
-from kthena_components.core.engines.bash.syntax import Parameter
+from kthena_components.core.engines.bash.syntax import Parameter, Word
+from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -64,13 +65,13 @@ def _is_bash_only(piece: Parameter) -> bool:
 def _element(words: "Expander", name: str, index: str) -> Value | None:
     """Return one element of an array."""
     value = value_of(words.shell, name)
-    if isinstance(value, Unknown) or value in (None, UNSET):
-        return value
     if isinstance(value, Table):
         if not is_known(index):
             return Unknown(f"which element of {name} is meant is unknown")
         return next((text for key, text in value.items if key == index), UNSET)
     place = words.computed(index)
+    if isinstance(value, Unknown) or value in (None, UNSET):
+        return value
     elements = value.words if isinstance(value, Array) else (value,)
     if isinstance(place, Unknown) or any(isinstance(word, Many) for word in elements):
         return Unknown(f"which element of {name} is meant is unknown")
@@ -108,20 +109,34 @@ def _with_default(
     words: "Expander", piece: Parameter, name: str, value: Value | None
 ) -> Iterator[Chunks]:
     """Expand `${NAME:-default}` and its like."""
+    many = _spreads(piece.operand)
+    late = {":+", ":-"} if many else {":+"}
     if isinstance(value, Unknown):
         state = words.shell.state
         if piece.operator[-1] == "=" and state.get("-a") and not state.exported(name):
             state.set(f"export {name}", None)  # whether it is set here is unknown
-        yield words.late(piece, value if piece.operator not in {"+", ":+"} else "")
-        return
-    unset = value in (None, UNSET)
-    if isinstance(value, str) and piece.operator.startswith(":"):
-        if not value or is_known(value):
-            unset = not value
-        elif piece.operator == ":+":
-            yield words.late(piece)
-            return
+        yield words.late(piece, "" if piece.operator[-1] == "+" else value, many=many)
+    elif isinstance(value, str) and has_gap(value) and piece.operator in late:
+        yield words.late(piece, many=many)
+    else:
+        yield from _decided(words, piece, name, value)
+
+
+def _spreads(word: Word) -> bool:
+    """Return whether a word in quotes may make several fields, or none."""
+    return any(
+        isinstance(piece, Parameter) and (piece.name == "@" or piece.index or piece.operand)
+        for piece in word
+    )
+
+
+def _decided(
+    words: "Expander", piece: Parameter, name: str, value: Value | None
+) -> Iterator[Chunks]:
+    """Expand it where it is known whether there is a value."""
+    unset = value in (None, UNSET) or (value == "" and piece.operator.startswith(":"))
     mark = piece.operator[-1]
+    yield Chunk("", piece.quoted, splits=True)
     if mark == "?" and unset:
         # The script ends if it has no value, so that it has one that is not known here.
         yield words.late(piece, f"{name} has no literal value in this container's env")
@@ -184,7 +199,7 @@ def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) ->
     """Expand `$@`, `$*`, `${A[@]}` and `${A[*]}`."""
     found = words_of(words.shell, name)
     if found is None or isinstance(found, Unknown):
-        yield from _missing(words, piece, name, found)
+        yield from _missing(words, piece, found, name, joined=joined)
         return
     if piece.prefix == "#":
         many = any(isinstance(word, Many) for word in found)
@@ -197,9 +212,11 @@ def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) ->
             yield words.late(piece, many=True)
             return
         if empty != (piece.operator[-1] == "+"):
-            yield from words.chunks(piece.operand, operand=True)
+            yield from _operand(words, piece)
             return
-        found = () if piece.operator[-1] == "+" else found
+        if empty:
+            yield from _nothing(words, piece, joined=joined or bool(found))
+            return
     elif piece.operator:
         changed = _each(words, piece, found, name)
         if changed is None:
@@ -209,15 +226,34 @@ def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) ->
     yield from _listed(words, piece, found, joined=joined)
 
 
+def _operand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
+    """Expand what stands behind an operator; in quotes it is a word even if it is empty."""
+    yield Chunk("", piece.quoted, splits=True)
+    yield from words.chunks(piece.operand, operand=True)
+
+
+def _nothing(words: "Expander", piece: Parameter, *, joined: bool) -> Iterator[Chunks]:
+    """Return what `${A[@]:+…}` makes of an empty array, or of one with an empty text (joined)."""
+    if not piece.quoted:
+        return
+    if joined:
+        yield Chunk("", quoted=True)
+    elif words.shell.bash:
+        yield NONE
+    else:
+        yield words.late(piece, "shells differ in what it makes", many=True)
+
+
 def _missing(
-    words: "Expander", piece: Parameter, name: str, found: Unknown | None
+    words: "Expander", piece: Parameter, found: Unknown | None, name: str, *, joined: bool
 ) -> Iterator[Chunks]:
     if found is None and piece.operator in {"-", ":-"}:
-        yield from words.chunks(piece.operand, operand=True)
-    elif found is not None or piece.operator not in {"+", ":+"}:
-        yield words.late(
-            piece, found or f"{name} has no literal value in this container's env", many=True
-        )
+        yield from _operand(words, piece)
+    elif found is None and piece.operator in {"+", ":+"}:
+        yield from _nothing(words, piece, joined=joined)
+    else:
+        late = found or f"{name} has no literal value in this container's env"
+        yield words.late(piece, late, many=True)
 
 
 def _each(
@@ -252,6 +288,8 @@ def _listed(
     if not piece.quoted and words.shell.state.separators != BLANKS and found:
         yield words.late(piece, many=True)  # shells differ in what becomes of empty ones
         return
+    if piece.quoted and not found:
+        yield NONE
     for index, word in enumerate(found):
         if index:
             yield NEXT

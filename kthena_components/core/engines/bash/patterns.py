@@ -10,7 +10,8 @@ from functools import lru_cache
 from kthena_components.core.values.display import SECRET
 
 _LONGEST = 200
-_SPECIAL = re.compile(r"([\\*?\[\]])")
+_SPECIAL = re.compile(r"([\\*?\[\](])")
+_EXTENDED = re.compile(r"[?*+@!]\(")
 _PART = re.compile(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
 
 
@@ -28,7 +29,7 @@ def has_glob(text: str) -> bool:
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> re.Pattern[str] | None:
     """Return the expression of a pattern; None if it has a form that is not read."""
-    if len(pattern) > _LONGEST or not pattern.isascii():
+    if len(pattern) > _LONGEST or not pattern.isascii() or _EXTENDED.search(pattern):
         return None
     written, at = "", 0
     while at < len(pattern):
@@ -50,15 +51,21 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
+def _expression(text: str, pattern: str) -> re.Pattern[str] | None:
+    """Return the expression of a pattern; None also if it depends on the locale what it fits."""
+    by_character = not text.isascii() and ("?" in pattern or "[" in pattern)
+    return None if by_character else compiled(pattern)
+
+
 def matches(text: str, pattern: str) -> bool | None:
     """Return whether a whole text fits a pattern; None if that is not known."""
-    expression = compiled(pattern)
+    expression = _expression(text, pattern)
     return None if expression is None else expression.match(text) is not None
 
 
 def trimmed(text: str, pattern: str, operator: str) -> str | None:
     """Return a text without the part that `#`, `##`, `%` or `%%` takes off."""
-    expression = compiled(pattern)
+    expression = _expression(text, pattern)
     if expression is None or len(text) > _LONGEST:
         return None
     cuts = range(len(text) + 1)
@@ -71,7 +78,7 @@ def trimmed(text: str, pattern: str, operator: str) -> str | None:
 
 def replaced(text: str, pattern: str, operator: str, by: str) -> str | None:
     """Return a text in which `/`, `//`, `/#` or `/%` has replaced what fits."""
-    expression = compiled(pattern)
+    expression = _expression(text, pattern)
     if expression is None or len(text) > _LONGEST:
         return None
     if not pattern:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kthena_components.core.engines.bash import branches, loops
-from kthena_components.core.engines.bash.commands import discards, simple
+from kthena_components.core.engines.bash.commands import discards, forget_set, simple
 from kthena_components.core.engines.bash.double import condition
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.session import BeyondError
@@ -201,6 +201,8 @@ def _function(shell: Shell, node: Function) -> Flow:
         raise BeyondError(
             f"only bash accepts its function {node.name}, and sh may be another shell"
         )
+    if node.name == "command_not_found_handle":
+        raise BeyondError(f"its script runs {node.name} in place of programs that are missing")
     shell.state.set(f"{node.name}()", node)
     return shell.done()
 
@@ -215,6 +217,7 @@ def _evaluation(shell: Shell, node: Evaluation) -> Flow:
 
 
 def _redirected(shell: Shell, node: Redirected) -> Flow:
+    forget_set(shell, node.redirects)
     if not discards(node.redirects):
         return shell.run(shell, node.body)
     wanted = shell.state.get(OUTPUT)

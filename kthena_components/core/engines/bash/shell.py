@@ -133,7 +133,7 @@ class Shell:
         if not all(outside) or (doubt is Doubt.OPEN and not leads):
             session.doubt(first)
         session.sure, session.stays = sure and not (jumped and doubt is Doubt.OPEN), stays
-        state.join(ends, IN_BRANCH)
+        state.join(ends, IN_BRANCH, self.gap)
         if ends:
             return Flow.GOES
         return Flow.JUMPED if jumped else Flow.ENDED
@@ -156,7 +156,7 @@ class Shell:
             ends.append(state.written(frame.depth))
         del state.layers[frame.depth :]
         session.sure = sure and not frame.passed
-        state.join(ends, where)
+        state.join(ends, where, self.gap)
         self._restore(frame)
         if ends:
             return Flow.GOES

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from kthena_components.core.engines.bash.options import switch
 from kthena_components.core.engines.bash.quick import parse
 from kthena_components.core.engines.bash.run import run
+from kthena_components.core.engines.bash.scripts import block_of
 from kthena_components.core.engines.bash.session import (
     BeyondError,
     BrokenError,
@@ -26,6 +27,8 @@ from kthena_components.core.engines.bash.state import (
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 SURELY_BASH = frozenset({"bash"})
+_FIRST = "BASH_ENV"
+"""Names a file that bash reads before a script."""
 _CLOSED = re.compile(
     r"""(?:[^'"`\\$]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|\$(?!['({])|`[^`]*`)*""",
     re.DOTALL,
@@ -62,7 +65,8 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
     if isinstance(block, Unknown):
         raise BeyondError(block.because)
     state = State(started.environment)
-    shell = Shell(session, state, bash=script.shell in SURELY_BASH, run=run)
+    bash = script.shell in SURELY_BASH and "--posix" not in script.options
+    shell = Shell(session, state, bash=bash, run=run)
     words = tuple(Many(word) if word == UNKNOWN_WORD else word for word in script.words)
     state.set(NAME, words[0] if words else script.shell)
     state.set(ARGUMENTS, words[1:])
@@ -72,6 +76,8 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
         state.set(FILE, script.file)
     _set_options(shell, script.options)
     session.enter()
+    if bash and started.environment.look_up(_FIRST) is not None:
+        shell.run(shell, block_of(f'. "${_FIRST}"'))
     shell.run(shell, block)
     session.leave()
     if broken:
@@ -90,7 +96,7 @@ def _set_options(shell: Shell, options: Sequence[str]) -> None:
             if letter == "o" and at < len(options):
                 switch(shell, options[at], on=option[0] == "-")
                 at += 1
-            elif letter in "aefu":
+            elif letter in "aefuBknt":
                 switch(shell, letter, on=option[0] == "-")
 
 

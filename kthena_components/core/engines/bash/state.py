@@ -4,9 +4,10 @@ Everything stands in one map, in layers: a branch writes to a layer of its own, 
 branches wrote is then compared. A value on which they differ is not known any more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from posixpath import commonprefix
 from typing import Any
 
 from kthena_components.core.engines.bash.session import BeyondError
@@ -50,6 +51,7 @@ class Table:
     items: tuple[tuple[str, str], ...]
 
 
+Gap = Callable[[str, Unknown], str]
 Value = str | Unknown | Nothing | Array | Table
 
 READONLY = "readonly"
@@ -168,7 +170,7 @@ class State:
     def assign(self, name: str, value: Value) -> None:
         """Set a variable."""
         fixed = self.get(f"fixed {name}")
-        if fixed is READONLY:
+        if fixed is READONLY or isinstance(fixed, Unknown):
             raise BeyondError(f"its script sets {name}, which it has made readonly")
         if fixed:
             value = Unknown(f"{name} may be set by a trap of the script")
@@ -194,29 +196,56 @@ class State:
             whole.update(layer)
         return whole
 
-    def join(self, ends: Sequence[Mapping[str, Any]], where: str) -> None:
+    def join(self, ends: Sequence[Mapping[str, Any]], where: str, gap: Gap) -> None:
         """Read how the script's paths may have ended.
 
         Args:
             ends: What each path has written since it left the others.
             where: What to say of a value on which they differ: "in a branch of the script".
+            gap: Leaves a gap for a text that is not known.
         """
         if len(ends) > 1:
-            ends = [_joined(self, ends, where)]
+            ends = [_joined(self, ends, where, gap)]
         for end in ends:
             if ANY in end:
                 self.forget("")
             self.layers[-1].update(end)
 
 
-def _joined(state: State, ends: Sequence[Mapping[str, Any]], where: str) -> dict[str, Any]:
+def _joined(
+    state: State, ends: Sequence[Mapping[str, Any]], where: str, gap: Gap
+) -> dict[str, Any]:
     late = next((end[ANY] for end in ends if ANY in end), None)
     whole: dict[str, Any] = {} if late is None else {ANY: late}
     for name in dict.fromkeys(name for end in ends for name in end if name != ANY):
         values = [_value(state, end, name) for end in ends]
         same = all(value is values[0] or value == values[0] for value in values)
-        whole[name] = values[0] if same else Unknown(f"{name} is set {where}")
+        late = Unknown(f"{name} is set {where}")
+        whole[name] = values[0] if same else _common(name, values, late, gap)
     return whole
+
+
+def _common(name: str, values: Sequence[Any], late: Unknown, gap: Gap) -> Any:
+    """Keep what a value begins with on every path: branches often add words to a list.
+
+    A flag at the end is left out, since what follows is not only its value.
+    """
+    if all(isinstance(value, Array) for value in values):
+        words = _without_flags(commonprefix([value.words for value in values]))
+        return Array((*words, Many(gap(f"${{{name}[@]}}", late)))) if words else late
+    if name == ARGUMENTS and all(isinstance(value, tuple) for value in values):
+        return (*_without_flags(commonprefix(values)), Many(gap("$@", late)))
+    if name.isidentifier() and name != "IFS" and all(isinstance(value, str) for value in values):
+        text = commonprefix(values)
+        words = _without_flags(text[: text.rfind(" ") + 1].split(" ")[:-1])
+        return " ".join((*words, gap(f"${name}", late))) if any(words) else late
+    return late
+
+
+def _without_flags(words: Sequence[str]) -> Sequence[str]:
+    while words and (words[-1].startswith("-") or not words[-1]):
+        words = words[:-1]
+    return words
 
 
 def _value(state: State, end: Mapping[str, Any], name: str) -> Any:

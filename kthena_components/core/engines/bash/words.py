@@ -26,6 +26,8 @@ Node = tree_sitter.Node
 ANCHORS = frozenset(
     {"expansion", "command_substitution", "arithmetic_expansion", "process_substitution"}
 )
+_READ_TWICE = re.compile(r"\$\{[^}]*\$'")
+"""In a substitution, bash 5.2 reads $'…' inside ${…} twice, and may then find no end of it."""
 _NAME = re.compile(rb"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _ANSI = re.compile(rb"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PLAIN = re.compile(rb"[^\\'\"$`<>;&|() \t\n]+")
@@ -224,7 +226,7 @@ def _bracketed(words: Words, node: Node, *, quoted: bool) -> Piece:
         return Arithmetic(words.expression(*inside), quoted, written)
     if node.type == "expansion":
         return _parameter(words, start, end, quoted=quoted)
-    if written.startswith("`") and "\\" in written:
+    if (written.startswith("`") and "\\" in written) or _READ_TWICE.search(written):
         return Opaque(quoted, written)
     return Substitution(words.block(node), quoted, written)
 
@@ -236,7 +238,7 @@ def _parameter(words: Words, start: int, end: int, *, quoted: bool) -> Piece:
     if inside in (b"#", b"!", b"?", b"-", b"$", b"@", b"*"):
         return Parameter(inside.decode(), quoted, written)
     head = _HEAD.match(words.source, start + 2, end - 1)
-    # In a substitution, bash 5.2 reads $'…' inside of it twice.
+    # See _READ_TWICE.
     if head is None or b"$'" in inside:
         return Opaque(quoted, written)
     prefix, name, operator = head[1].decode(), head[2].decode(), (head[4] or b"").decode()
