@@ -40,6 +40,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolv
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
+TPU = "google.com/tpu"
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
 
@@ -83,6 +84,11 @@ class PodFacts:
     def all_gpus(self) -> MaybeInt:
         """Accelerators of the pod: the sum over its containers."""
         return _sum(self.devices)
+
+    @property
+    def has_tpus(self) -> bool:
+        """Whether the engine runs on TPUs: one process serves all of a pod, without NCCL."""
+        return any(d.resource == TPU for d in self.devices if self.container in {None, d.container})
 
     @property
     def asks_for_gpus(self) -> bool:

@@ -209,6 +209,15 @@ def test_prefill_is_an_engine_of_its_own() -> None:
     assert line == f"spec.prefill.parallelism: engine 'deepseek-prefill' {TP_4}"
 
 
+def test_presets_mount_shared_memory_unless_the_object_mounts_something_else() -> None:
+    main = {"name": "main", "resources": {"limits": {GPU: 8}}}
+    own = {"volumeMounts": [{"name": "disk", "mountPath": "/dev/shm/"}]}
+    assert said_by("shm-present", llm({"tensor": 8}, template={"containers": [main]})) == []
+    pod = {"containers": [{**main, **own}], "volumes": [{"name": "disk", "emptyDir": {}}]}
+    (line,) = said_by("shm-present", llm({"tensor": 8}, template=pod))
+    assert "has a volume at /dev/shm that is not in memory" in line
+
+
 def test_gpus_of_a_base_are_open() -> None:
     based = llm({"tensor": 8}, template=None, baseRefs=[{"name": "base"}])
     assert told(based) == [
