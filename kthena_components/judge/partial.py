@@ -17,11 +17,14 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     """Return a finding for a part of an object; None for a complete object.
 
     In a part, no pod template has containers, or a workload has no selector and a container has no
-    image. The API server would reject both.
+    image. The API server would reject both. A field such as `$patch` tells another program what to
+    do with the object.
     """
     kind = find_kind(group_kind(body))
     if kind is None or not kind.templates:
         return None
+    if order := _order(body):
+        return _told(f"the field '{order}' is for another program")
     places = (each for place in kind.templates for _, each in places_of(body, place))
     found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):
@@ -33,6 +36,16 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     if without and any(_lacks_image(each) for listed in containers for each in sequence(listed)):
         return _told("it has no selector, and a container has no image")
     return None
+
+
+def _order(value: object) -> str | None:
+    """Return a field that no API has: one that begins with `$`."""
+    if isinstance(value, list):
+        return next(filter(None, map(_order, value)), None)
+    if not isinstance(value, Mapping):
+        return None
+    own = next((key for key in value if isinstance(key, str) and key.startswith("$")), None)
+    return own or next(filter(None, map(_order, value.values())), None)
 
 
 def _spec(template: object) -> Any:

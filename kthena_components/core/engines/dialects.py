@@ -123,14 +123,33 @@ _KSERVE = (
     (Option("--model-dir", use=Use("model")), ("--model-dir",), ()),
     (Option("--model-name"), ("--model-name",), ()),
 )
-_OWN = """
-    --active-prefill-tokens-threshold --active-prefill-tokens-threshold-frac --aic-attention-dp-size
-    --aic-backend --aic-model-path --aic-moe-ep-size --aic-moe-tp-size --aic-mtp-seed --aic-tp-size
-    --backend --dyn-chat-processor --dyn-default-thinking-mode --dyn-enable-structural-tag
-    --dyn-endpoint-types --endpoint --endpoint-types
-    --dyn-reasoning-parser --dyn-structural-tag-schema --dyn-structural-tag-scope
-    --dyn-tool-call-parser --enable-feature --enable-rl --kv-events --model-revision --workers
-""".split()
+_OWN = [
+    "--active-prefill-tokens-threshold",
+    "--active-prefill-tokens-threshold-frac",
+    "--aic-attention-dp-size",
+    "--aic-backend",
+    "--aic-model-path",
+    "--aic-moe-ep-size",
+    "--aic-moe-tp-size",
+    "--aic-mtp-seed",
+    "--aic-tp-size",
+    "--backend",
+    "--dyn-chat-processor",
+    "--dyn-default-thinking-mode",
+    "--dyn-enable-structural-tag",
+    "--dyn-endpoint-types",
+    "--endpoint",
+    "--endpoint-types",
+    "--dyn-reasoning-parser",
+    "--dyn-structural-tag-schema",
+    "--dyn-structural-tag-scope",
+    "--dyn-tool-call-parser",
+    "--enable-feature",
+    "--enable-rl",
+    "--kv-events",
+    "--model-revision",
+    "--workers",
+]
 """Options of Dynamo and huggingfaceserver that resemble one of the engine.
 
 Source: ai-dynamo/dynamo components/src/dynamo/common/configuration, backend_args.py of each engine;

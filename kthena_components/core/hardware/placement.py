@@ -130,9 +130,9 @@ def parted_chips(spec: Mapping[str, Any]) -> Unknown | None:
     Source: GKE documentation on TPUs: one google.com/tpu of version 7 has two devices.
     """
     terms = _terms(spec)
-    stated = [(key, [value]) for key, value in _map(spec.get("nodeSelector")).items()]
-    for term in [] if isinstance(terms, Unknown) else terms:
-        stated += term
+    known = [] if isinstance(terms, Unknown) else terms
+    always = [(key, [value]) for key, value in _map(spec.get("nodeSelector")).items()]
+    stated = (each for listed in (always, *known) for each in listed)
     parted = any(key == _TPU and set(map(str, values)) & _PARTED for key, values in stated)
     return Unknown("each chip of TPU v7 is two devices for an engine") if parted else None
 

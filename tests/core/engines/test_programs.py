@@ -197,7 +197,9 @@ def test_a_program_has_its_own_options_and_those_of_any_release(command: str) ->
 
 
 def test_a_misspelt_option_of_a_program_is_reported() -> None:
-    facts = read_command("python3 -m dynamo.vllm --model M --tensor-paralel-size 4".split(), {})
+    facts = read_command(
+        ["python3", "-m", "dynamo.vllm", "--model", "M", "--tensor-paralel-size", "4"], {}
+    )
 
     assert facts is not None
     (problem,) = facts.problems
