@@ -15,7 +15,7 @@ _HALF = 0.5
 _HUAWEI = "huawei-"
 _LONGEST_NUMBER = 9
 _TPU = "cloud.google.com/gke-tpu-accelerator"
-_PARTED = frozenset({"tpu7x"})
+_PARTED = "tpu7x"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +131,11 @@ def parted_chips(spec: Mapping[str, Any]) -> Unknown | None:
     """
     terms = _terms(spec)
     known = [] if isinstance(terms, Unknown) else terms
-    always = [(key, [value]) for key, value in _map(spec.get("nodeSelector")).items()]
-    stated = (each for listed in (always, *known) for each in listed)
-    parted = any(key == _TPU and set(map(str, values)) & _PARTED for key, values in stated)
-    return Unknown("each chip of TPU v7 is two devices for an engine") if parted else None
+    stated = [values for term in known for key, values in term if key == _TPU]
+    stated.append([_map(spec.get("nodeSelector")).get(_TPU)])
+    if all(_PARTED not in values for values in stated):
+        return None
+    return Unknown("each chip of TPU v7 is two devices for an engine")
 
 
 _LATE_AFFINITY = Unknown("the node affinity is not known yet")
