@@ -21,10 +21,10 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     do with the object.
     """
     kind = find_kind(group_kind(body))
+    if kind is not None and (order := _order(body)):
+        return _told(f"the field '{order}' is for another program")
     if kind is None or not kind.templates:
         return None
-    if order := _order(body):
-        return _told(f"the field '{order}' is for another program")
     places = (each for place in kind.templates for _, each in places_of(body, place))
     found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):
