@@ -32,6 +32,8 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     containers = [spec.get("containers") for spec in found]
     if not any(containers):
         return _told("no pod template in it has containers")
+    if any(_has_empty_image(each) for listed in containers for each in sequence(listed)):
+        return _told("the image of a container is {}")
     without = body.get("kind") in _SELECTING and "selector" not in spec_of(body)
     if without and any(_lacks_image(each) for listed in containers for each in sequence(listed)):
         return _told("it has no selector, and a container has no image")
@@ -51,6 +53,10 @@ def _order(value: object) -> str | None:
 def _spec(template: object) -> Any:
     """Return the spec of a pod template, or the template if it has none; None if it is empty."""
     return mapping(template).get("spec") or mapping(template) or None
+
+
+def _has_empty_image(container: object) -> bool:
+    return mapping(container).get("image") == {}
 
 
 def _lacks_image(container: object) -> bool:

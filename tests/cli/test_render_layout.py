@@ -186,6 +186,12 @@ kind: LeaderWorkerSet
 metadata: {name: chat}
 spec: {leaderWorkerTemplate: {workerTemplate: {spec: {nodeSelector: {gpu: h100}}}}}
 """,
+    "a base that a patch completes": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: chat}
+spec: {containers: [{name: chat, image: {}}]}
+""",
     "an order to Kustomize": """\
 apiVersion: v1
 kind: Pod
