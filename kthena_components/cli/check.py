@@ -13,7 +13,7 @@ from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.stack import StackOptions, Together
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
-from kthena_components.core.findings import READING, Finding, fault
+from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
@@ -176,8 +176,14 @@ def _file(source: Source, beside: _Beside) -> Iterator[Result | Unreadable]:
                 summary.objects += 1
                 findings = _judged(source, document.shift, item, beside)
             for finding in beside.given.settings.levels.apply(findings):
-                place = source.place(item, finding.path)
-                yield _result(source, place, item.body, finding)
+                place, lacks = source.place(item, finding.path), source.lacks(item, finding.path)
+                told = _left_open(finding) if lacks else finding
+                yield _result(source, place, item.body, told)
+
+
+def _left_open(finding: Finding) -> Finding:
+    seen = "is empty with the chart's own values, so it was not checked"
+    return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
 
 
 def _judged(source: Source, shift: int, item: KubeObject, beside: _Beside) -> list[Finding]:

@@ -17,6 +17,7 @@ from kthena_components.reading.documents import Document
 
 _LIST = "List"
 _DIGITS = 9
+_NULL = "tag:yaml.org,2002:null"
 _ENDS = frozenset({"", ".", "["})
 """What can follow a key in a path."""
 
@@ -34,7 +35,13 @@ class KubeObject:
 
     def line_of(self, path: str) -> int:
         """Find the line of a finding's path, or of its nearest parent that exists."""
-        return _line_of(self.node, path, self.line - self.shift - 1, self._keys) + self.shift + 1
+        start = self.line - self.shift - 1
+        return _follow(self.node, path, start, self._keys)[1] + self.shift + 1
+
+    def is_empty(self, path: str) -> bool:
+        """Return whether the object has a field at a path, without a value."""
+        node, _ = _follow(self.node, path, 0, self._keys)
+        return node is not None and node.tag == _NULL
 
 
 class _Keys:
@@ -113,8 +120,10 @@ def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
     return found
 
 
-def _line_of(node: yaml.Node | None, path: str, line: int, keys: dict[int, _Keys]) -> int:
-    """Follow a path as far as it exists, and return the line."""
+def _follow(
+    node: yaml.Node | None, path: str, line: int, keys: dict[int, _Keys]
+) -> tuple[yaml.Node | None, int]:
+    """Follow a path as far as it exists. Returns its node, None if it does not, and the line."""
     while node is not None and path:
         found: yaml.Node | None = None
         if isinstance(node, yaml.SequenceNode):
@@ -130,4 +139,4 @@ def _line_of(node: yaml.Node | None, path: str, line: int, keys: dict[int, _Keys
                 key, found, line = longest
                 path = path[len(key) :]
         node, path = found, path.removeprefix(".")
-    return line
+    return node, line

@@ -36,6 +36,10 @@ class Source:
         """What it is called in messages."""
         return shown_name(self.path)
 
+    def lacks(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
+        """Return whether a value may be missing because a chart was rendered without it."""
+        return False
+
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field of an object, or the nearest field around it."""
         return self.name, item.line_of(path)
@@ -63,6 +67,10 @@ class RenderedSource(Source):
     def name(self) -> str:
         """What it is called in messages."""
         return self.rendering.name
+
+    def lacks(self, item: KubeObject, path: str) -> bool:
+        """Return whether a value may be missing because a chart was rendered without it."""
+        return self.rendering.may_lack_values and item.is_empty(path)
 
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field in the file that the object was rendered from."""

@@ -20,8 +20,8 @@ FOLDER_DOCS: Mapping[str, str] = {
     "partial-object": """An object in a folder is complete, and not a patch or a part of a template.
 
 Patches that a kustomization names are not read as objects. Other objects in a folder are not
-checked if no pod template has containers, or if a workload has no selector and a container has no
-image.
+checked if no pod template has containers, if an image is {}, if a workload has no selector and a
+container has no image, or if a field begins with $, as orders to other programs do.
 
 Pass: a Deployment with a selector and containers.
 Fail: a Deployment whose pod template has a nodeSelector and no containers.

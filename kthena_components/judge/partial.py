@@ -8,6 +8,7 @@ from kthena_components.core.values.read import group_kind, mapping, sequence, sp
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.judge.pod_schema import places_of
 from kthena_components.systems import find_kind
+from kthena_components.systems.contract import Kind
 
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds that the API server rejects without a selector."""
@@ -17,31 +18,49 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     """Return a finding for a part of an object; None for a complete object.
 
     In a part, no pod template has containers, or a workload has no selector and a container has no
-    image. The API server would reject both.
+    image. The API server would reject both. A field such as `$patch` is for another program.
     """
     kind = find_kind(group_kind(body))
-    if kind is None or not kind.templates:
+    if kind is None:
         return None
+    order = _order(body)
+    why = f"the field '{order}' is for another program" if order else _part(kind, body)
+    return _told(why) if why else None
+
+
+def _part(kind: Kind[Any], body: Mapping[str, Any]) -> str:
+    """Explain why an object is no whole one, by its pod templates; empty if it is."""
     places = (each for place in kind.templates for _, each in places_of(body, place))
     found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):
-        return None
-    containers = [spec.get("containers") for spec in found]
-    if not any(containers):
-        return _told("no pod template in it has containers")
+        return ""
+    listed = [spec.get("containers") for spec in found]
+    if not any(listed):
+        return "no pod template in it has containers"
+    images = [_image(container) for one in listed for container in sequence(one)]
+    if {} in images:
+        return "the image of a container is {}"
     without = body.get("kind") in _SELECTING and "selector" not in spec_of(body)
-    if without and any(_lacks_image(each) for listed in containers for each in sequence(listed)):
-        return _told("it has no selector, and a container has no image")
-    return None
+    return "it has no selector, and a container has no image" if without and None in images else ""
+
+
+def _image(container: object) -> object:
+    return container if is_unresolved(container) else mapping(container).get("image")
+
+
+def _order(value: object) -> str | None:
+    """Return a field that no API has: one that begins with `$`."""
+    if isinstance(value, list):
+        return next(filter(None, map(_order, value)), None)
+    if not isinstance(value, Mapping):
+        return None
+    own = next((key for key in value if isinstance(key, str) and key.startswith("$")), None)
+    return own or next(filter(None, map(_order, value.values())), None)
 
 
 def _spec(template: object) -> Any:
     """Return the spec of a pod template, or the template if it has none; None if it is empty."""
     return mapping(template).get("spec") or mapping(template) or None
-
-
-def _lacks_image(container: object) -> bool:
-    return not is_unresolved(container) and mapping(container).get("image") is None
 
 
 def _told(why: str) -> Finding:

@@ -6,8 +6,10 @@ that it might fetch are found before it starts (reading/kustomization.py). For o
 proxy that does not exist.
 """
 
+import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -35,6 +37,10 @@ _MOST_PROCESSOR = 10 * SECONDS
 """Seconds of processor time for one program, in case this process is killed. On Linux only."""
 _PAUSE = 0.02
 _ERROR = "Error:"
+_LOGGED = re.compile(
+    r"^[EF][0-9]{4} [0-9:.]+ +[0-9]+ [^ ]+\] \"command failed\" err=(<?)", re.MULTILINE
+)
+"""A record of Kubernetes' log: a text of several lines is between < and >, another is quoted."""
 _CRASHES = ("panic:", "fatal error:")
 _NOWHERE = "http://127.0.0.1:9"
 """A proxy that does not exist: port 9 is the discard protocol."""
@@ -166,10 +172,23 @@ def _limit(pid: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
+def _unlogged(told: str) -> str:
+    """Return the message in a record of kubectl's log, without its time and process."""
+    found = _LOGGED.search(told)
+    if found is None:
+        return told
+    rest = told[found.end() :].strip()
+    if found[1]:
+        return f"{_ERROR} {rest.removesuffix('>')}"
+    with suppress(ValueError):
+        rest = str(json.loads(rest))
+    return f"{_ERROR} {rest}"
+
+
 def _reason(errors: Path, status: int) -> str:
     """Return the error message of a program in one line."""
     with errors.open("rb") as file:
-        told = file.read(MOST_BYTES).decode(errors="replace")
+        told = _unlogged(file.read(MOST_BYTES).decode(errors="replace"))
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     crash = next((line for line in lines if line.startswith(_CRASHES)), "")
     first = next((n for n, line in enumerate(lines) if line.startswith(_ERROR)), len(lines) - 1)

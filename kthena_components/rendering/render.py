@@ -62,6 +62,8 @@ class Rendering:
     """The real path of the folder that must contain each origin."""
     fallback: str
     """The file to point to if the origin is unknown, below the folder that the user named."""
+    may_lack_values: bool = False
+    """Whether it is a chart with nothing but its own values, which may leave fields empty."""
 
 
 @dataclass(slots=True)
@@ -212,5 +214,6 @@ def _with_all_values(
                 origin=lambda _, comment: copied.source_of(comment),
                 boundary=chart.boundary,
                 fallback=str(Path(chart.folder, CHART)),
+                may_lack_values=not values,
             )
         )

@@ -87,6 +87,20 @@ def test_other_values_are_tried_each_by_itself(run: Command, write: Write) -> No
     assert "and 5 renderings" in run("m").lines[-1]
 
 
+@pytest.mark.usefixtures("chart")
+def test_a_field_that_a_chart_leaves_empty_is_not_judged(run: Command, write: Write) -> None:
+    volumes = "      volumes: [{name: disk, hostPath: {path: {{ .Values.disk }}}}]\n{{- end }}"
+    write("m/chat/templates/chat.yaml", TEMPLATE.replace("{{- end }}", volumes))
+    empty = "spec.template.spec.volumes[0].hostPath.path: is"
+    told = run("m")
+    assert told.status == 0
+    assert f"{empty} empty with the chart's own values, so it was not checked" in told.out
+    # What somebody gives as values is all that the chart gets.
+    write("m/chat/values-prod.yaml", "disk: null\n")
+    (line,) = mandatory(run, "m")
+    assert f"by m/chat with values-prod.yaml: {empty} missing" in line
+
+
 def test_a_chart_that_needs_a_value_is_told_with_helms_reason(run: Command, write: Write) -> None:
     write("m/chat/Chart.yaml", CHART.format("chat"))
     write("m/chat/values-prod.yaml", VALUES.format(8, 4))

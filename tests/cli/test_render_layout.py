@@ -186,6 +186,24 @@ kind: LeaderWorkerSet
 metadata: {name: chat}
 spec: {leaderWorkerTemplate: {workerTemplate: {spec: {nodeSelector: {gpu: h100}}}}}
 """,
+    "a base that a patch completes": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: chat}
+spec: {containers: [{name: chat, image: {}}]}
+""",
+    "an order to Kustomize": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: chat}
+spec: {containers: [{name: chat, image: chat:1, $patch: replace}]}
+""",
+    "an expectation of a test": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: chat, $strict: false}
+spec: {containers: [{name: chat, image: chat:1}]}
+""",
 }
 
 

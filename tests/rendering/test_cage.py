@@ -113,6 +113,11 @@ def test_it_takes_no_more_memory_than_it_may(
     assert why == "MemoryError"
 
 
+LOG = '# Warning: old\nE1123 08:11:04.012530   20453 run.go:72] "command failed" err='
+SEVERAL = "<\n\ta: `\n\tb: <c>\n >"
+QUOTED = r'"a \"b\""'
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -121,11 +126,14 @@ def test_it_takes_no_more_memory_than_it_may(
             r"the \x1b[31mreason of it",
         ),
         ("sys.exit('first\\nlast')", "last"),
+        (f"sys.exit({LOG + SEVERAL!r})", "a: ` b: <c>"),
+        (f"sys.exit({LOG + QUOTED!r})", 'a "b"'),
+        (f"sys.exit({LOG + 'a'!r})", "a"),
         ("sys.exit('panic: too large\\n\\ngoroutine 1\\nx.go:3 +0x7f9')", "panic: too large"),
         ("sys.exit(3)", "it ended with 3"),
         ("sys.stderr.buffer.write(b'Error: \\xff'); sys.exit(1)", "�"),
     ],
-    ids=["error", "last", "crash", "nothing", "no-text"],
+    ids=["error", "last", "logged-lines", "logged-text", "logged", "crash", "nothing", "no-text"],
 )
 def test_why_it_failed_is_one_line(inside: Cage, program: Program, text: str, told: str) -> None:
     assert run(inside, program(text))[0] == told

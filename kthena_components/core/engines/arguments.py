@@ -165,11 +165,8 @@ class Reading:
         if has_gap(head):
             self.hide(f"{self.scope.show(word)} may be any flag")
             return at
-        meaning = understand(head, self.dialect)
+        meaning = self._meaning(head)
         option = meaning.option
-        if option is None:
-            self._not_accepted(head, meaning)
-            option = option_elsewhere(head, self.dialect) if meaning == Meaning() else None
         if option is None:
             follows = at < len(items) and not is_flag(items[at]) and not is_line(items[at])
             alone = equals or meaning.value or head.startswith(_SWITCH_LIKE)
@@ -187,6 +184,18 @@ class Reading:
         given = following(option, items, at) if attached is None else [attached]
         self._values(option, head, given, "" if attached is None else word)
         return at + (len(given) if attached is None else 0)
+
+    def _meaning(self, head: str) -> Meaning:
+        """Look up a flag, and report one that the engine does not accept."""
+        meaning, dialect = understand(head, self.dialect), self.dialect
+        if meaning.option is not None and (dialect.complete or not meaning.candidates):
+            return meaning
+        elsewhere = Meaning(option_elsewhere(head, dialect))
+        if elsewhere.option is not None and not dialect.complete:
+            return elsewhere
+        if meaning.option is None:
+            self._not_accepted(head, meaning)
+        return meaning if meaning != Meaning() else elsewhere
 
     def _dotted(
         self, option: Option, key: str, word: tuple[str, str | None], items: Sequence[str], at: int

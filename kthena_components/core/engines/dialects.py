@@ -123,6 +123,38 @@ _KSERVE = (
     (Option("--model-dir", use=Use("model")), ("--model-dir",), ()),
     (Option("--model-name"), ("--model-name",), ()),
 )
+_OWN = [
+    "--active-prefill-tokens-threshold",
+    "--active-prefill-tokens-threshold-frac",
+    "--aic-attention-dp-size",
+    "--aic-backend",
+    "--aic-model-path",
+    "--aic-moe-ep-size",
+    "--aic-moe-tp-size",
+    "--aic-mtp-seed",
+    "--aic-tp-size",
+    "--backend",
+    "--dyn-chat-processor",
+    "--dyn-default-thinking-mode",
+    "--dyn-enable-structural-tag",
+    "--dyn-endpoint-types",
+    "--endpoint",
+    "--endpoint-types",
+    "--dyn-reasoning-parser",
+    "--dyn-structural-tag-schema",
+    "--dyn-structural-tag-scope",
+    "--dyn-tool-call-parser",
+    "--enable-feature",
+    "--enable-rl",
+    "--kv-events",
+    "--model-revision",
+    "--workers",
+]
+"""Options of Dynamo and huggingfaceserver that resemble one of the engine.
+
+Source: ai-dynamo/dynamo components/src/dynamo/common/configuration, backend_args.py of each engine;
+kserve python/huggingfaceserver __main__.py, python/kserve model_server.py.
+"""
 _KAITO = ((Option("--kaito-config-file", use=Use("kaito_config")), ("--kaito-config-file",), ()),)
 
 _Entry = tuple[Option, tuple[str, ...], tuple[str, ...]]
@@ -146,6 +178,7 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
         underscores=engine == "vllm",
         dotted=engine == "vllm" and version >= DOTTED_SINCE,
         complete=True,
+        table=engine,
         release=release,
     )
 
@@ -154,17 +187,20 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
 def dialect_inside(engine: str, program: str = "") -> Dialect:
     """Return what a program accepts that adds the engine's options to its own.
 
-    The program does not state the engine's release, so the newest is assumed. An option that the
-    engine lacks may be the program's: KAITO's, Dynamo's, or KServe's huggingfaceserver's.
+    The program does not state the engine's release, so the newest is assumed, and options of other
+    releases are not reported. An option that the engine lacks may be the program's: KAITO's,
+    Dynamo's, or KServe's huggingfaceserver's.
     """
     release = release_for(engine, None)
+    own = ((Option(name, arity="?"), (name,), ()) for name in _OWN)
     more = (*_KAITO, *(_KSERVE if program == "huggingfaceserver" else ()))
     return build_dialect(
         program or TITLES[engine],
-        (*_entries(release), *(more if engine == "vllm" else ())),
+        (*own, *_entries(release), *(more if engine == "vllm" else ())),
         refused={} if program else _REFUSED[engine],
         underscores=engine == "vllm",
         dotted=engine == "vllm",
+        table=engine,
     )
 
 
@@ -173,15 +209,15 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
 
     It tells which words are values of a flag that the release itself rejects.
     """
-    release = dialect.release
-    if release is None or not dialect.complete:
+    if not dialect.table:
         return None
     spelling = flag.replace("_", "-") if dialect.underscores else flag
-    rows = rows_of(release.engine, spelling)
+    rows = rows_of(dialect.table, spelling)
     if not rows:
         return None
-    row = max(rows, key=lambda row: row.until)
-    return replace(_option(row, release), off=spelling in row.off)
+    row, release = max(rows, key=lambda row: row.until), dialect.release
+    option = _option(row, release or release_for(dialect.table, None))
+    return replace(option, off=spelling in row.off)
 
 
 def _entries(release: Release) -> Iterator[_Entry]:

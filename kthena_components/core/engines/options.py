@@ -84,6 +84,8 @@ class Dialect:
     """Whether `--a.b v` is the key b of the JSON object of --a."""
     complete: bool = False
     """Whether these are all options of the program."""
+    table: str = ""
+    """The engine whose other releases may have more options. Empty: none."""
     release: Release | None = None
     """The release with these options."""
     meanings: Mapping[str, "Meaning"] = field(default_factory=dict)

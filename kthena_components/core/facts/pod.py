@@ -32,7 +32,7 @@ from kthena_components.core.facts.devices import (
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
 from kthena_components.core.findings import join_path
-from kthena_components.core.hardware import GpuFacts, stated_gpu
+from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
@@ -40,6 +40,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolv
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
+TPU = "google.com/tpu"
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
 
@@ -62,6 +63,8 @@ class PodFacts:
     """The other containers, including init containers, except those that start other engines."""
     gpu: GpuFacts | Unknown | None = None
     """The GPU that the pod's placement states, or its MIG devices. None: not stated."""
+    parted: Unknown | None = None
+    """Why an engine sees several devices in one accelerator. None: it sees one."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object or the caller states. None: look it up by name."""
     sees_more: Unknown | None = None
@@ -74,12 +77,18 @@ class PodFacts:
     @property
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine: a container cannot use those of others."""
-        return _sum(d for d in self.devices if self.container in {None, d.container})
+        own = _sum(d for d in self.devices if self.container in {None, d.container})
+        return self.parted if own and self.parted else own
 
     @property
     def all_gpus(self) -> MaybeInt:
         """Accelerators of the pod: the sum over its containers."""
         return _sum(self.devices)
+
+    @property
+    def has_tpus(self) -> bool:
+        """Whether the engine runs on TPUs: one process serves all of a pod, without NCCL."""
+        return any(d.resource == TPU for d in self.devices if self.container in {None, d.container})
 
     @property
     def asks_for_gpus(self) -> bool:
@@ -161,14 +170,12 @@ def read_pods(
     inits = _init_containers(spec, pod, join_path(path, "spec.initContainers"))
     started = {c.own.path for c in starts if c.own}
     beside += tuple(init for init in inits if init.path not in started)
-    gpu = stated_gpu(spec)
+    gpu, parted = stated_gpu(spec), parted_chips(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
-        first, rest = starts[0], (replace(start, gpu=start.gpu or gpu) for start in starts[1:])
-        own = (devices, beside, first.gpu or gpu, missing)
-        if own != (first.devices, first.others, first.gpu, first.missing):
-            first = replace(first, devices=devices, others=beside, gpu=own[2], missing=missing)
-        return [first, *rest]
+        placed = [replace(start, gpu=start.gpu or gpu, parted=parted) for start in starts]
+        first = replace(placed[0], devices=devices, others=beside, missing=missing)
+        return [first, *placed[1:]]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
     none = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)

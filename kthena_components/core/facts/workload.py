@@ -32,6 +32,14 @@ def read_template(
     return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
 
 
+def admitted_together(metadata: object) -> bool:
+    """Return whether Kueue admits the pods of an object once there is room for all of them.
+
+    Source: kubernetes-sigs/kueue pkg/controller/constants.
+    """
+    return "kueue.x-k8s.io/queue-name" in mapping(mapping(metadata).get("labels"))
+
+
 def labels_of(template: object) -> Mapping[str, Any]:
     """Return the labels of a pod template."""
     return mapping(mapping(mapping(template).get("metadata")).get("labels"))

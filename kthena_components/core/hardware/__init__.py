@@ -3,7 +3,7 @@
 Rules that compare memory are in `core/rules`.
 """
 
-from kthena_components.core.hardware.placement import GpuFacts, stated_gpu
+from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.hardware.table import (
     Gpu,
     Instance,
@@ -23,5 +23,6 @@ __all__ = [
     "gpu_of",
     "known_gpus",
     "known_instances",
+    "parted_chips",
     "stated_gpu",
 ]

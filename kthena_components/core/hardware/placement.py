@@ -14,6 +14,8 @@ _MIB = 1024
 _HALF = 0.5
 _HUAWEI = "huawei-"
 _LONGEST_NUMBER = 9
+_TPU = "cloud.google.com/gke-tpu-accelerator"
+_PARTED = "tpu7x"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ _READERS: Mapping[str, Callable[[str], GpuFacts | Unknown | None]] = {
     "nvidia.com/gpu.product": _by_label,
     "nvidia.com/gpu.memory": _by_memory,
     "cloud.google.com/gke-accelerator": _by_label,
-    "cloud.google.com/gke-tpu-accelerator": _by_label,
+    _TPU: _by_label,
     "gpu.nvidia.com/model": _by_label,
     "gpu.nvidia.com/class": _by_label,
     "karpenter.k8s.aws/instance-gpu-name": _by_label,
@@ -120,6 +122,20 @@ def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
     if any(gpu is None for gpu in found):
         return None
     return _largest([gpu for gpu in found if gpu is not None])
+
+
+def parted_chips(spec: Mapping[str, Any]) -> Unknown | None:
+    """Explain why an engine sees several devices in each accelerator of its pod; else None.
+
+    Source: GKE documentation on TPUs: one google.com/tpu of version 7 has two devices.
+    """
+    terms = _terms(spec)
+    known = [] if isinstance(terms, Unknown) else terms
+    stated = [values for term in known for key, values in term if key == _TPU]
+    stated.append([_map(spec.get("nodeSelector")).get(_TPU)])
+    if all(_PARTED not in values for values in stated):
+        return None
+    return Unknown("each chip of TPU v7 is two devices for an engine")
 
 
 _LATE_AFFINITY = Unknown("the node affinity is not known yet")

@@ -47,17 +47,18 @@ def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
     executor must be mp; uni is allowed since 0.12.0, external_launcher since 0.13.0, and Ray never.
     With --nnodes and no executor, 0.11.1 and 0.11.2 choose uni for a copy on one GPU, and then
     reject it. Copies that fit into one pod need none of this. For a single pod, see
-    world-size-equals-gpus.
+    world-size-equals-gpus. On TPUs, TPU_MULTIHOST_BACKEND decides, whatever the command says.
 
     Pass: --distributed-executor-backend ray with a Ray cluster; --nnodes 2 in two pods.
     Fail: tensor 8 × pipeline 2 on pods of 8 GPUs with neither; --nnodes 2 with executor ray.
     Level: mandatory from vLLM 0.11.1 on; advisory before, and when the image states no version. An
     executor that --nnodes does not support is mandatory.
-    Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0.
+    Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0; tpu-inference
+    tpu_inference/platforms/tpu_platform.py.
     """
     for engine in facts.engines:
         command = engine.entry.command
-        if command is None or command.engine != "vllm" or engine.pods == 1:
+        if command is None or command.engine != "vllm" or engine.pods == 1 or engine.entry.has_tpus:
             continue
         if command.nnodes not in {None, 1}:
             yield from _beside_nodes(engine, command)

@@ -30,7 +30,7 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
 
     The rule checks the inner widths of the dense layers and of the experts; expert parallelism
     keeps experts whole. Since 0.29 vLLM refines the scales of experts: their parts must be
-    multiples of 32.
+    multiples of 32. TPUs have a plugin of their own.
 
     Pass: experts of 1536 over tensor 4, 384 for each, in blocks of 128; over tensor 8 since vLLM
     0.29.
@@ -42,7 +42,7 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
         validate_block_quant_shapes and create_fp8_moe_weight_.
     """
     for sharding in shardings(facts):
-        if sharding.shape.fp8_block is None:
+        if sharding.shape.fp8_block is None or sharding.engine.entry.has_tpus:
             continue
         unknown = unknown_part(sharding)
         if unknown is not None:

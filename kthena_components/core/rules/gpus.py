@@ -9,6 +9,12 @@ from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.values.unknown import Unknown
 
+_GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")
+"""Options of engines that start with a part of their GPUs, and take others when told to.
+
+Source: vllm/config/parallel.py (enable_elastic_ep); sglang/srt/server_args.py.
+"""
+
 
 def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """The ranks of an engine, TP × PP × DP, equal its pods × GPUs per pod.
@@ -55,6 +61,9 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         if ranks > held and (more := _claimed(engine)):
             yield _unjudged(engine, more.because)
+            return
+        if ranks < held and any(command.options.get(flag) for flag in _GROWING):
+            yield _unjudged(engine, "an elastic engine may grow into its other GPUs while it runs")
             return
         yield Finding(
             path=engine.entry.command_path,

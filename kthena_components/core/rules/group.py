@@ -67,7 +67,8 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """The gang covers whole engines: all pods of each role's minimum.
 
-    A gang smaller than an engine starts engines that never work and block their GPUs.
+    A gang smaller than an engine starts engines that never work and block their GPUs. A queue of
+    Kueue also admits the pods of an object together.
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each.

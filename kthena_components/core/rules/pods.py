@@ -21,7 +21,8 @@ def shm_present(facts: ServingFacts) -> Iterator[Finding]:
     """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
 
     Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
-    enough for small models, and a runtime may be configured to provide more.
+    enough for small models, and a runtime may be configured to provide more. On TPUs one process
+    serves all chips of a pod.
 
     Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
@@ -42,7 +43,7 @@ _SHM_SEEN = {
 
 def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     own = pod.own
-    if own is None or own.shm is SharedMemory.MEMORY:
+    if own is None or own.shm is SharedMemory.MEMORY or pod.has_tpus:
         return
     ranks = _ranks(engine, pod)
     unknown = first_unknown(own.shm, ranks)

@@ -17,6 +17,7 @@ _MARKED = r"""
     | (?<![A-Za-z0-9_]) (?:
         [A-Z0-9_]{0,64} PLACEHOLDER [A-Z0-9_]*
         | (?: REPLACE | CHANGE | FILL ) [_-]? (?: ME | THIS | WITH ) [A-Z0-9_-]*
+        | (?: REPLACE_ | REPLACED_BY_ | SET_AT_ | SET_BY_ ) [A-Z0-9_]+ | SET [_-] ME
         | YOUR [_-] [A-Z0-9_-]+
         | TODO | FIXME
     ) (?![A-Za-z0-9])
@@ -24,26 +25,28 @@ _MARKED = r"""
 _VARIABLE = r"\$ (?: \{ [A-Za-z_] [^{}\n]* \} | [A-Za-z_] [A-Za-z0-9_]* )"
 _IN_SCRIPT = re.compile(_MARKED, re.VERBOSE)
 _ANYWHERE = re.compile(rf"{_MARKED} | {_VARIABLE}", re.VERBOSE)
-_WHOLE = re.compile(r"(?:replace|change)[_-]?me|your-[a-z0-9-]+-here")
+_WHOLE = re.compile(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a-z0-9-]+-here")
 _NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
 _HINTS = (
     *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
     *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
+    *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-"),
 )
 _HINT_PATTERNS = (
     re.compile(r"\$[A-Za-z_{]"),
     re.compile(r"<[A-Za-z>]"),
     *(
         re.compile(rf"{end}[\"']?\s*:\s*[\"']?[A-Z]")
-        for end in ("ort", "size", "licas", "gpu", "cpu", "memory")
+        for end in ("ort", "size", "licas", "gpu", "cpu", "memory", "image", "\n {1,4}[\"']?name")
     ),
 )
 """Several patterns, because one that begins with a letter is much faster to search."""
-_COUNTS = frozenset(
+_PLAIN = frozenset(
     [
         "containerPort",
         "hostPort",
+        "image",
         "maxReplicas",
         "minReplicas",
         "nodePort",
@@ -53,9 +56,12 @@ _COUNTS = frozenset(
         "targetPort",
     ]
 )
-"""Fields whose values are numbers, so that a word in capitals is none: `containerPort: PORT`."""
+"""Fields whose values are numbers or have no capitals, so that a word in capitals is none of them:
+`containerPort: PORT`, `image: VLLM_IMAGE`."""
+_NAMES = frozenset({("metadata", "name"), ("metadata", "namespace")})
+"""Such fields of one map."""
 _AMOUNTS = frozenset({"limits", "requests"})
-"""Maps whose values are."""
+"""Maps of such fields."""
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
 """The files in ConfigMaps and Secrets, in which the same texts have other meanings."""
 _LINES = ("command", "args")
@@ -66,16 +72,16 @@ def may_have_blanks(text: str) -> bool:
     return any(hint in text for hint in _HINTS) or any(p.search(text) for p in _HINT_PATTERNS)
 
 
-def is_blank(text: str, *, is_count: bool = False) -> bool:
+def is_blank(text: str, *, is_plain: bool = False) -> bool:
     """Return whether a text is or contains a placeholder.
 
     Args:
         text: The value of a field.
-        is_count: Whether the field is a number.
+        is_plain: Whether the field is a number, or a text without capitals.
     """
     if "\n" in text:  # a file or a script of its own
         return False
-    if is_count and _CAPITALS.fullmatch(text):
+    if is_plain and _CAPITALS.fullmatch(text):
         return True
     return _ANYWHERE.search(text) is not None or _WHOLE.fullmatch(text) is not None
 
@@ -91,7 +97,7 @@ def mark_blanks(body: Any, variables: Collection[str] = ()) -> Any:
         body: An object of a file.
         variables: Variables that controllers add to containers.
     """
-    return _Marking(frozenset(variables)).part(body, is_count=False)
+    return _Marking(frozenset(variables)).part(body)
 
 
 class _Marking:
@@ -100,19 +106,21 @@ class _Marking:
     def __init__(self, variables: frozenset[str]) -> None:
         self._variables = variables
 
-    def part(self, value: Any, *, is_count: bool) -> Any:
+    def part(self, value: Any, key: Any = "", parent: Any = "") -> Any:
+        """Mark a value. `key` is its field, and `parent` the field of the map around it."""
         if isinstance(value, str):
-            return Blank(value) if is_blank(value, is_count=is_count) else value
+            plain = key in _PLAIN or parent in _AMOUNTS or (parent, key) in _NAMES
+            return Blank(value) if is_blank(value, is_plain=plain) else value
         if isinstance(value, Mapping):
-            return self._map(value, are_counts=is_count)
+            return self._map(value, key)
         if isinstance(value, list):
-            made = [self.part(item, is_count=False) for item in value]
+            made = [self.part(item) for item in value]
             return (
                 made if any(new is not old for new, old in zip(made, value, strict=True)) else value
             )
         return value
 
-    def _map(self, value: Mapping[Any, Any], *, are_counts: bool) -> Any:
+    def _map(self, value: Mapping[Any, Any], parent: Any) -> Any:
         own = _variables(value) | self._variables if any(key in value for key in _LINES) else None
         made: dict[Any, Any] = {}
         for key, item in value.items():
@@ -121,9 +129,7 @@ class _Marking:
             elif own is not None and key in _LINES:
                 made[key] = _words(item, own)
             else:
-                is_count = isinstance(item, str) and (are_counts or key in _COUNTS)
-                is_count = is_count or (isinstance(item, Mapping) and key in _AMOUNTS)
-                made[key] = self.part(item, is_count=is_count)
+                made[key] = self.part(item, key, parent)
         return made if any(made[key] is not item for key, item in value.items()) else value
 
 

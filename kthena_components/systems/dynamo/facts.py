@@ -20,6 +20,7 @@ from kthena_components.systems.dynamo.template import template_of, written
 from kthena_components.systems.dynamo.view import EXECUTOR, Component, Graph
 
 ELASTIC = "--enable-elastic-ep"
+_DISTRIBUTED = Unknown("Dynamo distributes the copies over the pods")
 _ELASTIC = Unknown("an elastic engine grows into its pods while it runs")
 LISTED_LATER = Unknown("the components are not known yet")
 
@@ -91,7 +92,8 @@ def _launched(
         return _joined(graph, component, command)
     if command.data_mode == "hybrid" and command.data_local is None:
         # The operator distributes the copies: as many per pod as fit on its GPUs.
-        return replace(command, data_mode="internal")
+        local = gpus // copy if isinstance(copy, int) and isinstance(gpus, int) else _DISTRIBUTED
+        return replace(command, data_mode="internal", data_local=local)
     return command
 
 

@@ -2,16 +2,10 @@
 
 from kthena_components.core.facts.assembly import engines_among, templates_of
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.facts.workload import NO_SCHEDULER
+from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.values.read import mapping, name_of, unknown_in
 from kthena_components.core.values.unknown import MaybeBool
 from kthena_components.systems.jobset.view import JobSet
-
-_QUEUE = "kueue.x-k8s.io/queue-name"
-"""With this label, Kueue admits a JobSet once there is room for all its pods.
-
-Source: kubernetes-sigs/kueue pkg/controller/constants.
-"""
 
 
 def facts(view: JobSet) -> ServingFacts:
@@ -33,7 +27,7 @@ def facts(view: JobSet) -> ServingFacts:
 
 
 def _placed_together(view: JobSet) -> MaybeBool:
-    if _QUEUE in mapping(view.object.metadata.get("labels")):
+    if admitted_together(view.object.metadata):
         return True
     specs = [mapping(mapping(job.template).get("spec")) for job in view.jobs]
     schedulers = [spec.get("schedulerName") for spec in specs]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -19,6 +20,8 @@ from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unre
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
 
 _ADDED = "VLLM_ADDITIONAL_ARGS"
+_SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+_SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
 _UNSPREAD = Unknown("without a worker the effect of data is unknown")
 
@@ -52,8 +55,10 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     if any(map(is_unresolved, (spec, stated, *containers))):
         return read_pod(HIDDEN, f"{at}.{field}", context=context)
     engine = mapping(containers[0]) if containers else {}
-    started = [{**engine, "name": "main", **_command(workload, engine)}, *containers[1:]]
-    made = {"volumes": mapping(spec).get("volumes"), "containers": started}
+    main = {**engine, "name": "main", **_command(workload, engine)}
+    main["volumeMounts"] = _and_of_preset(engine.get("volumeMounts"), _SHARED_MOUNT)
+    volumes = _and_of_preset(mapping(spec).get("volumes"), _SHARED_MEMORY)
+    made = {"volumes": volumes, "containers": [main, *containers[1:]]}
     pod = read_pod({"spec": made}, "", context=context)
     command, own = pod.command, engine.get("command") is not None
     if command and not own and not workload.many and workload.states("data"):
@@ -65,6 +70,11 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
         devices = (_elsewhere(new),)
     command_path = pod.command_path if own else f"{at}.parallelism"
     return fill_requests(replace(pod, command=command, devices=devices, command_path=command_path))
+
+
+def _and_of_preset(stated: Any, own: Mapping[str, Any]) -> Any:
+    """Add what each preset states to a list, behind what overrides it."""
+    return stated if is_unresolved(stated) else [*sequence(stated), own]
 
 
 def _elsewhere(path: str) -> DeviceFacts:

@@ -6,13 +6,12 @@ from dataclasses import replace
 from kthena_components.core.facts.assembly import engines_among, templates_of
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import pods_of_template
+from kthena_components.core.facts.workload import admitted_together, pods_of_template
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.read import mapping, name_of
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from kthena_components.systems.kubeflow.view import MpiJob, Part
 
-_QUEUE = "kueue.x-k8s.io/queue-name"
 _OPERATOR = Unknown("an option of the MPI operator decides whether pods are a gang")
 
 
@@ -71,6 +70,5 @@ def _name(pod: PodFacts) -> str | None:
 
 
 def _placed_together(view: MpiJob) -> MaybeBool:
-    labels = mapping(view.object.metadata.get("labels"))
     policy = mapping(view.object.spec.get("runPolicy")).get("schedulingPolicy")
-    return True if policy is not None or _QUEUE in labels else _OPERATOR
+    return True if policy is not None or admitted_together(view.object.metadata) else _OPERATOR

@@ -9,13 +9,20 @@ from dataclasses import replace
 from kthena_components.core import naming
 from kthena_components.core.facts.ordinals import with_siblings
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
-from kthena_components.core.facts.workload import NO_SCHEDULER, labels_of, read_template
+from kthena_components.core.facts.workload import (
+    NO_SCHEDULER,
+    admitted_together,
+    labels_of,
+    read_template,
+)
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
-from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.core.values.unknown import MaybeBool, is_unresolved
 
 _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds whose pods all have the same template."""
+_GROUPED = frozenset({"Job", "StatefulSet"})
+"""Kinds whose pods Kueue admits as one group."""
 
 
 def facts_of_pod(found: Object) -> ServingFacts:
@@ -60,9 +67,15 @@ def _facts(found: Object, template: object, at: str, spec: object) -> ServingFac
         path=found.path,
         name=name,
         engines=tuple(engines),
-        gang_expected=NO_SCHEDULER if is_unresolved(scheduler) else scheduler == "volcano",
+        gang_expected=_placed_together(found, scheduler),
         names=_names(found, ours=role is not None),
     )
+
+
+def _placed_together(found: Object, scheduler: object) -> MaybeBool:
+    if found.kind in _GROUPED and admitted_together(found.metadata):
+        return True
+    return NO_SCHEDULER if is_unresolved(scheduler) else scheduler == "volcano"
 
 
 def _names(found: Object, *, ours: bool) -> tuple[NameFacts, ...]:

@@ -6,7 +6,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import NO_SCHEDULER, fill_requests
+from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import (
     count_or_unknown,
@@ -27,7 +27,7 @@ def facts(view: Sets) -> ServingFacts:
     found = view.object
     gang = _QUEUE in mapping(found.metadata.get("annotations"))
     placed = [_placed_by_volcano(group) for group in view.groups]
-    expected: MaybeBool = gang or True in placed
+    expected: MaybeBool = gang or True in placed or admitted_together(found.metadata)
     expected = expected or next((one for one in placed if isinstance(one, Unknown)), False)
     return ServingFacts(
         path=found.at("spec"),

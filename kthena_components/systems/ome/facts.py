@@ -6,13 +6,12 @@ from dataclasses import replace
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.values.read import mapping, name_of, sequence
+from kthena_components.core.facts.workload import admitted_together, fill_requests
+from kthena_components.core.values.read import name_of, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.ome.view import PARALLELISM, Component, Components, Node
 
 _GROUP_SIZE = "LWS_GROUP_SIZE"
-_QUEUE = "kueue.x-k8s.io/queue-name"
 _CONTAINERS, _INITS = "spec.containers", "spec.initContainers"
 _ELSEWHERE = Unknown("a runtime says what its pods get")
 
@@ -21,13 +20,12 @@ def facts(view: Components) -> ServingFacts:
     """Return the facts of all components that state how their engine starts."""
     found = view.object
     engines = (_engine(view, part) for part in view.parts if _is_stated(view, part))
-    labels = mapping(found.metadata.get("labels"))
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
         engines=tuple(engines),
         # A runtime makes no pods; who places them, an InferenceService says.
-        gang_expected=not view.partial or _QUEUE in labels,
+        gang_expected=not view.partial or admitted_together(found.metadata),
     )
 
 

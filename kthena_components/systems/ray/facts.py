@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.facts.workload import admitted_together, fill_requests
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import mapping, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
@@ -137,8 +137,11 @@ def _has_gang(view: RayView) -> bool:
     A cluster that starts no engine itself runs whatever its users submit.
     """
     cluster = view.cluster
-    labels = mapping(mapping(view.object.body.get("metadata")).get("labels"))
+    metadata = view.object.metadata
+    labels = mapping(metadata.get("labels"))
     if cluster is None or view.served or _GANG_LABELS & {str(key) for key in labels}:
+        return True
+    if admitted_together(metadata):
         return True
     template = mapping(cluster.head.fields.get("template"))
     scheduler = mapping(template.get("spec")).get("schedulerName")

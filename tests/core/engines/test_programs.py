@@ -177,3 +177,31 @@ def test_without_its_switch_vllm_omni_is_vllm() -> None:
 
     assert facts is not None
     assert (facts.engine, facts.tensor) == ("vllm", 2)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "dynamo.vllm --model M --dyn-tool-call-parser hermes --dyn-reasoning-parser qwen3",
+        "dynamo.vllm --model M --swap-space 4 --enable-rl",
+        "dynamo.sglang --model-path M --dyn-enable-structural-tag --endpoint a.b.c",
+        "dynamo.sglang --model-path M --nsa-decode-backend trtllm --cuda-graph-max-bs 8",
+        "huggingfaceserver --model_id M --backend=vllm --model_revision main --workers 2",
+    ],
+)
+def test_a_program_has_its_own_options_and_those_of_any_release(command: str) -> None:
+    facts = read_command(["python3", "-m", *command.split(), "--tensor-parallel-size", "4"], {})
+
+    assert facts is not None
+    assert (facts.tensor, facts.problems) == (4, ())
+
+
+def test_a_misspelt_option_of_a_program_is_reported() -> None:
+    facts = read_command(
+        ["python3", "-m", "dynamo.vllm", "--model", "M", "--tensor-paralel-size", "4"], {}
+    )
+
+    assert facts is not None
+    (problem,) = facts.problems
+    assert "no known flag '--tensor-paralel-size'" in problem.text
+    assert not problem.hard

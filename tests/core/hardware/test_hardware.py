@@ -10,6 +10,7 @@ from kthena_components.core.hardware import (
     Instance,
     find_instance,
     known_instances,
+    parted_chips,
     stated_gpu,
 )
 from kthena_components.core.values.unknown import Unknown
@@ -18,6 +19,7 @@ from tests.support.strategies import json_trees, law
 LATE = "\ue0007\ue001"
 H100 = GpuFacts(name="NVIDIA H100", memory_gib=79.65)
 H200 = GpuFacts(name="NVIDIA H200", memory_gib=140.4)
+TPU = "cloud.google.com/gke-tpu-accelerator"
 PRODUCT, TYPE = "nvidia.com/gpu.product", "node.kubernetes.io/instance-type"
 
 
@@ -140,3 +142,18 @@ def test_any_placement_is_read(tree: Any, inner: Any) -> None:
     stated_gpu({"nodeSelector": {PRODUCT: tree}, "affinity": {"nodeAffinity": {key: nested}}})
     stated_gpu({"nodeSelector": {"nvidia.com/gpu.memory": tree, TYPE: inner}})
     stated_gpu({"nodeSelector": {"amd.com/gpu.vram": tree, "accelerator": inner}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "parted"),
+    [
+        ({"nodeSelector": {TPU: "tpu7x"}}, True),
+        (affinity([is_in(TPU, "tpu-v6e-slice", "tpu7x")]), True),
+        ({"nodeSelector": {TPU: "tpu-v6e-slice"}}, False),
+        ({"nodeSelector": LATE, "affinity": LATE}, False),
+        ({"nodeSelector": {PRODUCT: "tpu7x"}}, False),
+        ({}, False),
+    ],
+)
+def test_a_chip_of_tpu_v7_is_two_devices(spec: dict[str, Any], parted: bool) -> None:
+    assert (parted_chips(spec) is not None) is parted

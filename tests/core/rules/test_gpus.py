@@ -273,3 +273,42 @@ def test_what_a_remedy_says_is_accepted(sizes: dict[str, Any], start: tuple[str,
     assume("world-size-equals-gpus" in found)
     for changes in ways(found["world-size-equals-gpus"].remedy):
         compile_serving(changed(wrong, changes))
+
+
+def test_ranks_of_chips_with_several_devices_are_not_judged() -> None:
+    template = gpu_template("vllm serve m -tp 8", 4)
+    template["spec"]["nodeSelector"] = {"cloud.google.com/gke-tpu-accelerator": "tpu7x"}
+    entry = read_pod(template, "entry", command_path="here")
+    found = findings(EngineFacts(path="e", name="e", pods=1, replicas=1, entry=entry, worker=None))
+    assert [(finding.level, finding.seen) for finding in found] == [
+        (
+            Level.UNKNOWN,
+            "engine 'e' was not checked, because each chip of TPU v7 is two devices for an engine",
+        )
+    ]
+    assert entry.all_gpus == 4
+
+
+@pytest.mark.parametrize(
+    "flags", ["-tp 1 -dp 2 --enable-elastic-ep --enable-eplb", "-tp 2 --enable-elastic-ep"]
+)
+def test_an_elastic_engine_may_have_more_gpus_than_ranks(flags: str) -> None:
+    (found,) = findings(engine(flags, 4))
+    assert (found.level, found.rule) == (Level.UNKNOWN, "world-size-equals-gpus")
+    assert "elastic engine" in found.seen
+    (found,) = findings(engine(flags, 1))
+    assert (found.level, found.rule) == (Level.MANDATORY, "world-size-equals-gpus")
+
+
+def test_sglang_may_grow_too() -> None:
+    start = "python3 -m sglang.launch_server --model-path m --tp-size 4"
+    grows = read_pod(gpu_template(f"{start} --max-ep-size 8", 8), "e", command_path="here")
+    stays = read_pod(gpu_template(start, 8), "e", command_path="here")
+    facts = [
+        EngineFacts(path="e", name="e", pods=1, replicas=1, entry=entry, worker=None)
+        for entry in (grows, stays)
+    ]
+    assert [finding.level for fact in facts for finding in findings(fact)] == [
+        Level.UNKNOWN,
+        Level.MANDATORY,
+    ]

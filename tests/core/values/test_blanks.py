@@ -31,6 +31,11 @@ from tests.toughness.guard import no_hang
         "REPLACE_WITH_IMAGE",
         "gcr.io/YOUR_PROJECT/vllm",
         "TODO",
+        "SET_AT_RUNTIME",
+        "SET-ME",
+        "set_me",
+        "REPLACE_MODEL_SERVER_IMAGE",
+        "replaced-by-kustomize",
     ],
 )
 def test_what_somebody_fills_in_is_a_placeholder(text: str) -> None:
@@ -55,6 +60,9 @@ def test_what_somebody_fills_in_is_a_placeholder(text: str) -> None:
         "echo ${X}\n",
         "{{",
         "INFO",
+        "SETATTR",
+        "REPLACE",
+        "replaced-by-",
         "yourself",
     ],
 )
@@ -74,6 +82,21 @@ def test_a_word_in_capitals_is_one_where_a_number_belongs() -> None:
     assert isinstance(spec["replicas"], Blank)
     assert [type(value) for value in spec["ports"][0].values()] == [Blank, str, str]
     assert [type(value) for value in spec["resources"]["limits"].values()] == [Blank, str]
+
+
+def test_a_word_in_capitals_is_one_where_capitals_are_not_allowed() -> None:
+    text = "metadata:\n  name: MODEL_NAME\nspec:\n  image: VLLM_IMAGE\n"
+    body = {
+        "metadata": {"name": "MODEL_NAME", "namespace": "TEAM", "labels": {"name": "TEAM"}},
+        "spec": {"image": "VLLM_IMAGE", "env": [{"name": "HF_TOKEN"}]},
+    }
+    marked = mark_blanks(body)
+    assert all(may_have_blanks(line) for line in (text[:28], text[28:]))
+    assert [type(value) for value in marked["metadata"].values()] == [Blank, Blank, dict]
+    assert marked["metadata"]["labels"] == {"name": "TEAM"}
+    assert type(marked["metadata"]["labels"]["name"]) is str
+    assert isinstance(marked["spec"]["image"], Blank)
+    assert type(marked["spec"]["env"][0]["name"]) is str
 
 
 def test_a_placeholder_is_a_text_that_is_not_known() -> None:

@@ -140,6 +140,11 @@ def test_copies_over_nodes_are_counted(
     assert all(part in line for part, line in zip(found, lines, strict=True))
 
 
+def test_the_operator_states_the_copies_of_a_pod() -> None:
+    stated = service("8", TENSOR, "1", DATA, "16", "--data-parallel-hybrid-lb", nodes=2)
+    assert refused(DYNAMO, {"spec/services": {"decode": stated}}) == []
+
+
 def test_shared_memory_is_there_unless_it_is_turned_off() -> None:
     assert said_by("shm-present", DYNAMO) == []
     changes = {"spec/services/decode/sharedMemory": {"disabled": True}}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Blank, Unknown
 from kthena_components.judge.manifest import read_manifest
@@ -207,6 +208,15 @@ def test_prefill_is_an_engine_of_its_own() -> None:
     pod = {"containers": [{"name": "main", "resources": {"limits": {GPU: 8}}}]}
     (line,) = refused(llm({"tensor": 8}, prefill={"parallelism": {"tensor": 4}, "template": pod}))
     assert line == f"spec.prefill.parallelism: engine 'deepseek-prefill' {TP_4}"
+
+
+def test_presets_mount_shared_memory_unless_the_object_mounts_something_else() -> None:
+    main = {"name": "main", "resources": {"limits": {GPU: 8}}}
+    own = {"volumeMounts": [{"name": "disk", "mountPath": f"{SHM_PATH}/"}]}
+    assert said_by("shm-present", llm({"tensor": 8}, template={"containers": [main]})) == []
+    pod = {"containers": [{**main, **own}], "volumes": [{"name": "disk", "emptyDir": {}}]}
+    (line,) = said_by("shm-present", llm({"tensor": 8}, template=pod))
+    assert "has a volume at /dev/shm that is not in memory" in line
 
 
 def test_gpus_of_a_base_are_open() -> None:
