@@ -19,6 +19,7 @@ from kthena_components.core.engines.options import Dialect, Meaning, Option, und
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.plain import read_plain
 from kthena_components.core.engines.shapes import meant_option
+from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.engines.variables import visible_devices
 from kthena_components.core.values.unknown import Unknown
@@ -241,7 +242,8 @@ class Reading:
             value = self.problem(head, Mistake(text, f"write {head} alone"))
         elif option.type == REFUSED:
             text = f"{self.dialect.engine} has retired {head} and does not start with it"
-            self.problem(head, Mistake(text, "remove it", by_release=True))
+            remedy = successor(option.name, self.dialect) or "remove it"
+            self.problem(head, Mistake(text, remedy, by_release=True))
         self.options[option.name] = value
         self._state(option, head, value, head)
 

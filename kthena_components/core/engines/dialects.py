@@ -7,6 +7,7 @@ from functools import lru_cache
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.releases import TITLES, Release
 from kthena_components.core.engines.table import Row, load, release_for, rows_of
+from kthena_components.core.engines.values import REFUSED
 
 
 def _size(field: str, least: int = 1, *, counted: bool = True) -> Use:
@@ -181,7 +182,9 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
     if not rows:
         return None
     row = max(rows, key=lambda row: row.until)
-    return replace(_option(row, release), off=spelling in row.off)
+    option = _option(row, release)
+    kind = "text" if option.type == REFUSED else option.type
+    return replace(option, off=spelling in row.off, type=kind)
 
 
 def _entries(release: Release) -> Iterator[_Entry]:
