@@ -129,10 +129,12 @@ def offloads(reading: Reading) -> MaybeBool:
     return size if isinstance(size, Unknown) else isinstance(size, int) and size > 0
 
 
-def is_set(scope: Scope, name: str) -> MaybeBool:
-    """Return whether a variable is true, as vllm/envs.py and SGLang's own reader decide."""
+def is_set(scope: Scope, name: str, *others: str) -> MaybeBool:
+    """Return whether a variable is true: 1 or true (vllm/envs.py), or one of some other words."""
     value = scope.look_up(name)
-    return value if isinstance(value, Unknown) else (value or "").strip().lower() in {"1", "true"}
+    if isinstance(value, Unknown):
+        return value
+    return (value or "").strip().lower() in {"1", "true", *others}
 
 
 def _data_mode(reading: Reading) -> MaybeText:

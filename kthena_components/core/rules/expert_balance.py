@@ -103,7 +103,7 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
 
 def _sglang(start: Start) -> Iterator[Finding]:
     level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
-    if level is None:
+    if level is None or start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
         return
     unknown = first_unknown(ranks)
     if unknown is not None:
