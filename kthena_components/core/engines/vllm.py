@@ -18,6 +18,8 @@ MODEL_IN_FRONT = (0, 11, 1)
 """The first release in which `vllm serve --model B` means `vllm serve B`."""
 MODEL_REQUIRED = (0, 8, 2)
 """The last release in which `vllm serve` exits without a bare word for the model."""
+SERVE = "serve"
+"""What the problem of such a release names in place of a flag."""
 BARE_WORD_TAKEN = (0, 10, 0)
 """The first release whose API server accepts a bare word, and ignores it."""
 
@@ -81,7 +83,7 @@ def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> No
         if not reading.bare and release.version <= MODEL_REQUIRED and reading.hidden is None:
             text = f"`vllm serve` of {release.title} exits without a model as its first bare word"
             remedy = "write the model right after `vllm serve`"
-            reading.problem("serve", Mistake(text, remedy, by_release=True))
+            reading.problem(SERVE, Mistake(text, remedy, by_release=True))
         return
     flag = where.partition(" ")[0].partition("=")[0]
     bare = bool(reading.bare) and not has_gap(reading.bare[0])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kthena_components.core.engines import SERVE
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
@@ -57,6 +58,8 @@ def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
     command = pod.command
     if command is None or command.release is None or command.model is not None:
         return
+    if any(problem.flag == SERVE for problem in command.problems):
+        return  # `vllm serve` of this release ends without one
     version = command.release.version
     if command.engine == "sglang":
         remedy, level = "add --model-path", ALWAYS
