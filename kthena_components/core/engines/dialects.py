@@ -1,13 +1,14 @@
 """The options that a release of vLLM or SGLang accepts, and what each of them sets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from kthena_components.core.engines.argv import words_of
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.releases import TITLES, Release
 from kthena_components.core.engines.table import Row, load, release_for, rows_of
-from kthena_components.core.engines.values import REFUSED
+from kthena_components.core.engines.values import REFUSED, Refused, read_value
 
 
 def _size(field: str, least: int = 1, *, counted: bool = True) -> Use:
@@ -116,6 +117,8 @@ SIZED_JSON_SINCE = (0, 20, 0)
 """vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
 PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
 """vLLM's releases that accept image=2 for JSON: from the first, before the second."""
+_UNREAD = frozenset({"text", "any-json"})
+"""Types that take any word: a release with such a row may read, and reject, the word later."""
 _OWN_TYPES = {"--lora-modules": "lora"}
 """Options that the engine converts when it stores them: the table shows no type."""
 _MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())
@@ -185,6 +188,21 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
     option = _option(row, release)
     kind = "text" if option.type == REFUSED else option.type
     return replace(option, off=spelling in row.off, type=kind)
+
+
+def taken_elsewhere(option: Option, words: Sequence[str], release: Release) -> bool:
+    """Return whether the release is uncertain, and another one takes the words as values."""
+    if release.sure:
+        return False
+    for row in rows_of(release.engine, option.name):
+        other = _option(row, release)
+        if words and option.arity != "0" and other.type in _UNREAD:
+            continue
+        fewest, most = words_of(other)
+        read = (read_value(other, word, word, in_shell=True) for word in words)
+        if fewest <= len(words) <= most and not any(isinstance(value, Refused) for value in read):
+            return True
+    return False
 
 
 def _entries(release: Release) -> Iterator[_Entry]:

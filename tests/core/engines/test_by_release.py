@@ -144,6 +144,34 @@ def test_pairs_stood_in_for_json(version: str, value: str, *, refused: bool) -> 
     assert bool(hard(read(command, VLLM + version))) is refused
 
 
+@pytest.mark.parametrize(
+    ("command", "image", "refused"),
+    [
+        # 0.6 takes a value for this switch, and no release for the other one.
+        ("vllm serve m --enable-chunked-prefill=false", "example.com/vllm:1", False),
+        ("vllm serve m --enable-chunked-prefill=maybe", "example.com/vllm:1", True),
+        ("vllm serve m --headless=1", "example.com/vllm:1", True),
+        ("vllm serve m --enable-chunked-prefill=false", VLLM + "0.99.0", False),
+        ("vllm serve m --enable-chunked-prefill=false", VLLM + "0.33.0", True),
+        # The next release may be the one that takes units.
+        ("python3 -m sglang.launch_server --model m --context-length 8k", SGLANG + "0.4.5", False),
+        ("python3 -m sglang.launch_server --model m --context-length 8K", SGLANG + "0.4.5", True),
+        ("python3 -m sglang.launch_server --model m --context-length", SGLANG + "0.99.0", True),
+        ("vllm serve m --tensor-parallel-size 0", "example.com/vllm:1", True),
+        ("vllm serve m --max-model-len auto", VLLM + "0.5.5", False),
+        ("vllm serve m --max-model-len auto", VLLM + "0.13.0", True),
+    ],
+)
+def test_a_value_that_another_release_takes_is_advice_where_the_release_is_not_known(
+    command: str, image: str, *, refused: bool
+) -> None:
+    facts = read(command, image)
+    told = [problem for problem in facts.problems if "short for" not in problem.text]
+    assert bool(hard(facts)) is refused
+    assert all(refused or "checked against" in problem.text for problem in told)
+    assert told
+
+
 def test_pairs_are_advice_where_the_release_is_not_known() -> None:
     facts = read("vllm serve m --limit-mm-per-prompt image=10", "registry.example.com/vllm:1")
     assert hard(facts) == []
