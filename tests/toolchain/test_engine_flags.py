@@ -117,3 +117,23 @@ def test_the_options_of_a_click_command_are_read_from_its_decorators(tmp_path: P
     port, head = click_programs.read(tmp_path)
     assert (port.names, port.type, port.default) == (("--port",), "int", 6379)
     assert (head.names, head.arity) == (("--head",), "0")
+
+
+def test_json_is_read_without_the_package_that_an_engine_reads_it_with(tmp_path: Path) -> None:
+    parser = tmp_path / "sglang" / "srt" / "server_args.py"
+    parser.parent.mkdir(parents=True)
+    parser.write_text(
+        "import orjson\nclass ServerArgs:\n  def add_cli_args(parser):\n"
+        "    parser.add_argument('--model-path')\n"
+        "    parser.add_argument('--labels', type=orjson.loads)\n"
+    )
+    root, told = tmp_path, ("sglang", "400", "seed")
+    lines = isolated.run("toolchain.engine_flags.lines", root, "-S", arguments=told)
+
+    taken = {
+        words[3]: said is not None
+        for words, said in lines
+        if words[2:3] == ["--labels"] and len(words) == 4
+    }
+    assert not taken["abc"]
+    assert taken["4"]
