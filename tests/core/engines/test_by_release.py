@@ -66,6 +66,25 @@ def test_where_the_model_stands(version: str, command: str, *, refused: bool) ->
     assert bool(hard(read(command, VLLM + version))) is refused
 
 
+@pytest.mark.parametrize(
+    ("version", "words", "refused"),
+    [
+        ("0.16.0", "-tp 8 M --served-model-name x", False),
+        ("0.17.0", "-tp 8 M --served-model-name x", True),
+        ("0.33.0", "--served_model_name=x M", True),
+        ("0.33.0", "--served-model-name x", True),
+        ("0.33.0", "M -tp 8 --served-model-name x", False),
+        ("0.33.0", "--model M --served-model-name x", False),
+        ("0.33.0", "--served-model-name x --config f.yaml", False),
+        ("0.33.0", f"-tp 8 {UNKNOWN_WORD} --served-model-name x", False),
+        ("0.33.0", "-tp 8 M", False),
+    ],
+)
+def test_a_served_name_needs_the_model_in_front(version: str, words: str, *, refused: bool) -> None:
+    told = hard(read(f"vllm serve {words}", VLLM + version))
+    assert any("takes the model first" in text for text in told) is refused
+
+
 def test_a_config_file_in_one_word_is_not_read_and_that_is_said() -> None:
     for command, image in (
         ("vllm serve M --config=/etc/f.yaml -tp 2", VLLM + "0.33.0"),
