@@ -22,7 +22,8 @@ def expert_balance(facts: ServingFacts) -> Iterator[Finding]:
     """Balancing experts (EPLB) requires expert parallelism over several ranks.
 
     In vLLM, redundant experts require EPLB. So does elastic expert parallelism, which also requires
-    one pipeline stage and a single load balancer.
+    one pipeline stage and a single load balancer. Ranks that join an SGLang engine later
+    (--elastic-ep-join-mode scale) are not counted.
 
     Pass: --enable-eplb --enable-expert-parallel -tp 8; SGLang: --enable-eplb --ep-size 8.
     Fail: --enable-eplb alone; --eplb-config.num_redundant_experts 32 without --enable-eplb;
