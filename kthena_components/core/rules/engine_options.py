@@ -45,7 +45,7 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
 
 def _finding(engine: EngineFacts, pod: PodFacts, problem: Problem) -> Finding:
     return Finding(
-        path=pod.command_path,
+        path=pod.flags_path or pod.command_path,
         seen=f"{title(engine)}: {problem.text}",
         remedy=problem.remedy or f"correct {problem.flag}",
         rule=OPTIONS,
