@@ -14,7 +14,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
-from kthena_components.core.rules.engine_start import image_of
+from kthena_components.core.rules.engine_start import sglang_for_amd
 from kthena_components.core.rules.startup import Start
 
 BLOCKS = "fp8-block-multiple"
@@ -65,20 +65,14 @@ def _level(sharding: Sharding, part: Part) -> Level | None:
     if release is None:
         return Level.ADVISORY
     if command.engine == "sglang":
-        return None if part.expert and _pads(start) else start.since(_SGLANG_SINCE)
+        padded = sglang_for_amd(sharding.engine.entry) and start.since(_SGLANG_PADS) is not None
+        return None if part.expert and padded else start.since(_SGLANG_SINCE)
     if not part.expert or command.engine not in VLLM:
         return start.since(_VLLM_SINCE)
     strict = start.since(_VLLM_SINCE, _REFINED_SINCE)
     if strict is not None or start.option("--moe-backend") is not None:
         return strict
     return start.since(_REFINED_SINCE) if _finest(sharding, part) < _FINEST else _older(start)
-
-
-def _pads(start: Start) -> bool:
-    """Return whether the image is SGLang's own for AMD, which sets SGLANG_USE_AITER."""
-    image = image_of(start.engine.entry)
-    amd = image is not None and image.engine == "sglang" and "rocm" in (image.tag or "")
-    return amd and start.since(_SGLANG_PADS) is not None
 
 
 def _older(start: Start) -> Level | None:
