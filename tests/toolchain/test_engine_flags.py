@@ -1,5 +1,6 @@
 """The tables of options: written from releases, read back, and made from what is published."""
 
+import argparse
 import io
 import json
 import tarfile
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kthena_components
-from toolchain.engine_flags import click_programs, isolated, tables
+from toolchain.engine_flags import click_programs, isolated, tables, vllm_parser
 from toolchain.engine_flags.flags import Flag
 from toolchain.engine_flags.releases import Engine, fetch
 
@@ -137,3 +138,16 @@ def test_json_is_read_without_the_package_that_an_engine_reads_it_with(tmp_path:
     }
     assert not taken["abc"]
     assert taken["4"]
+
+
+def only_objects(word: str) -> dict[str, Any]:
+    value = json.loads(word)
+    if not isinstance(value, dict):
+        raise TypeError(word)
+    return value
+
+
+@pytest.mark.parametrize(("converter", "kind"), [(json.loads, "json"), (only_objects, "object")])
+def test_the_type_of_an_option_is_what_its_converter_takes(converter: Any, kind: str) -> None:
+    action = argparse.ArgumentParser().add_argument("--a", type=converter)
+    assert vllm_parser.describe(action, ["--a"])["type"] == kind

@@ -26,6 +26,8 @@ _PROBES = (
     ("bool", "true"),
 )
 """A word for each type, the wider types first: a converter that accepts 7.5 also accepts 7."""
+_NO_OBJECTS = ("3", "true", "[]")
+"""JSON that a converter refuses if it takes objects only, for one of vLLM's configurations."""
 
 
 class _BuiltError(Exception):
@@ -110,6 +112,8 @@ def _type(action: argparse.Action) -> str:
     if takes("x y"):
         return "text"
     kind = next((kind for kind, probe in _PROBES if takes(probe)), "other")
+    if kind == "json" and not any(map(takes, _NO_OBJECTS)):
+        kind = "object"
     kind += "-auto" if kind == "size" and takes("auto") else ""
     return kind + ("?" if takes("None") else "")
 

@@ -113,6 +113,7 @@ DOTTED_SINCE = (0, 9, 0)
 """vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
 LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
+_LEVEL = "-O"
 SIZED_JSON_SINCE = (0, 20, 0)
 """vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
 PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
@@ -207,7 +208,12 @@ def taken_elsewhere(option: Option, words: Sequence[str], release: Release) -> b
 
 def _entries(release: Release) -> Iterator[_Entry]:
     for row in load(release.engine).at(release.version):
-        yield _option(row, release), _spellings(row, release), row.off
+        option, spellings = _option(row, release), _spellings(row, release)
+        if _LEVEL in spellings and "object" in option.type:
+            # `-O 3` is rewritten to an object before the parser reads it.
+            yield replace(option, type="json"), (_LEVEL,), ()
+            spellings = tuple(name for name in spellings if name != _LEVEL)
+        yield option, spellings, row.off
 
 
 def _option(row: Row, release: Release) -> Option:
@@ -223,8 +229,8 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
         return "any-json"  # Some releases accept any text and read it as JSON later.
     if release.engine == "sglang":
         return "si-size" if kind == "size" else row.type
-    if kind == "json" and release.version >= SIZED_JSON_SINCE:
-        return f"sized-json{mark}"
+    if kind in {"json", "object"} and release.version >= SIZED_JSON_SINCE:
+        return f"sized-{kind}{mark}"
     if kind == "json" and PAIRS_SINCE <= release.version < PAIRS_UNTIL:
         return f"pairs-or-json{mark}"
     return _OWN_TYPES.get(row.name, row.type)
@@ -232,4 +238,4 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
 
 def _spellings(row: Row, release: Release) -> tuple[str, ...]:
     rewritten = release.engine == "vllm" and release.version >= LEVEL_SINCE
-    return (*row.names, "-O") if rewritten and row.name == "--optimization-level" else row.names
+    return (*row.names, _LEVEL) if rewritten and row.name == "--optimization-level" else row.names

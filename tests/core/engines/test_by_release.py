@@ -3,6 +3,8 @@
 import pytest
 
 from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
+from kthena_components.core.engines.options import Option
+from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"
@@ -195,3 +197,20 @@ def test_pairs_are_advice_where_the_release_is_not_known() -> None:
     facts = read("vllm serve m --limit-mm-per-prompt image=10", "registry.example.com/vllm:1")
     assert hard(facts) == []
     assert [problem.flag for problem in facts.problems] == ["--limit-mm-per-prompt"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "refused"),
+    [
+        ("object", "{}", False),
+        ("object", "3", True),
+        ("object", "[]", True),
+        ("object", "None", True),
+        ("object?", "None", False),
+        ("sized-object", "true", True),
+        ("sized-object", '{"a": 1}', False),
+    ],
+)
+def test_a_configuration_is_an_object_of_json(kind: str, word: str, *, refused: bool) -> None:
+    value = convert(Option("--kv-transfer-config", type=kind), word, word, in_shell=True)
+    assert isinstance(value, Refused) is refused

@@ -126,6 +126,7 @@ def _word(row: Mapping[str, Any], chance: random.Random) -> str:
         return str(chance.choice(row["choices"]))
     kind = row.get("type", "text").removesuffix("?")
     usual = {"int": "4", "float": "0.7", "json": '{"a": 1}', "bool": "True"}
+    usual["object"] = usual["json"]
     return usual.get(kind, "8192" if kind.startswith("size") else "word")
 
 
