@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from kthena_components.core.engines import image_entrypoint, read_command
+from kthena_components.core.engines import image_entrypoint, read_command, table
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
@@ -177,3 +177,25 @@ def test_without_its_switch_vllm_omni_is_vllm() -> None:
 
     assert facts is not None
     assert (facts.engine, facts.tensor) == ("vllm", 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "tables"),
+    [("nginx -g 'daemon off;'", []), ("sglang serve M", ["sglang"]), ("vllm serve M", ["vllm"])],
+)
+def test_a_table_is_read_with_the_first_command_of_its_engine(
+    command: str, tables: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def load(engine: str) -> table.Table:
+        read.append(engine)
+        return real(engine)
+
+    real = table.load
+    monkeypatch.setattr(table, "load", load)
+    table.release_for.cache_clear()
+    read_command(shlex.split(command), {})
+    table.release_for.cache_clear()
+
+    assert sorted(set(read)) == tables
