@@ -147,6 +147,24 @@ def only_objects(word: str) -> dict[str, Any]:
     return value
 
 
+def nullable(word: str) -> str | None:
+    return None if word == "None" else word
+
+
+@pytest.mark.parametrize(
+    ("converter", "none", "kept"),
+    [(nullable, None, True), (nullable, "None", False), (str, None, False), (str, "None", True)],
+)
+def test_a_choice_of_none_counts_where_the_converter_gives_it(
+    converter: Any, none: str | None, *, kept: bool
+) -> None:
+    choices = [none, "mp"]
+    action = argparse.ArgumentParser().add_argument("--a", type=converter, choices=choices)
+    described = vllm_parser.describe(action, ["--a"])
+    assert ("None" in described["choices"]) is kept
+    assert described["type"] == ("text?" if converter is nullable else "text")
+
+
 @pytest.mark.parametrize(("converter", "kind"), [(json.loads, "json"), (only_objects, "object")])
 def test_the_type_of_an_option_is_what_its_converter_takes(converter: Any, kind: str) -> None:
     action = argparse.ArgumentParser().add_argument("--a", type=converter)

@@ -75,10 +75,14 @@ def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any
     known = bool(choices) and not any(map(is_stubbed, choices))
     off = [name for name in spellings if _stored(action, name) is False]
     switch = action.nargs == 0
+    kind = "text" if switch else _type(action)
+    # argparse compares converted words: of None and its text, one is out of reach.
+    unreachable = "None" if kind.endswith("?") else None
+    choices = [choice for choice in choices if choice != unreachable]
     return {
         "names": [name for name in spellings if not (switch and name in off)],
         "arity": action.nargs,
-        "type": "text" if switch else _type(action),
+        "type": kind,
         "choices": sorted(map(str, choices)) if known else None,
         "default": action.default if type(action.default) in {str, int, float, bool} else None,
         "off": off if switch else [],
@@ -110,7 +114,7 @@ def _type(action: argparse.Action) -> str:
         return True
 
     if takes("x y"):
-        return "text"
+        return "text?" if takes("None") and convert("None") is None else "text"
     kind = next((kind for kind, probe in _PROBES if takes(probe)), "other")
     if kind == "json" and not any(map(takes, _NO_OBJECTS)):
         kind = "object"

@@ -197,7 +197,7 @@ def taken_elsewhere(option: Option, words: Sequence[str], release: Release) -> b
         return False
     for row in rows_of(release.engine, option.name):
         other = _option(row, release)
-        if words and option.arity != "0" and other.type in _UNREAD:
+        if words and option.arity != "0" and other.type.removesuffix("?") in _UNREAD:
             continue
         fewest, most = words_of(other)
         read = (read_value(other, word, word, in_shell=True) for word in words)
