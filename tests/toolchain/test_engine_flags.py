@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kthena_components
-from toolchain.engine_flags import click_programs, isolated, tables, vllm_parser
+from toolchain.engine_flags import click_programs, isolated, tables, verdicts, vllm_parser
 from toolchain.engine_flags.flags import Flag
 from toolchain.engine_flags.releases import Engine, fetch
 
@@ -169,3 +169,7 @@ def test_a_choice_of_none_counts_where_the_converter_gives_it(
 def test_the_type_of_an_option_is_what_its_converter_takes(converter: Any, kind: str) -> None:
     action = argparse.ArgumentParser().add_argument("--a", type=converter)
     assert vllm_parser.describe(action, ["--a"])["type"] == kind
+
+
+def test_verdicts_are_recorded_where_their_test_reads_them() -> None:
+    assert verdicts.RECORD.is_file()
