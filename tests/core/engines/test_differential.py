@@ -127,7 +127,7 @@ def _word(row: Mapping[str, Any], chance: random.Random) -> str:
     kind = row.get("type", "text").removesuffix("?")
     usual = {"int": "4", "float": "0.7", "json": '{"a": 1}', "bool": "True"}
     usual["object"] = usual["json"]
-    return usual.get(kind, "8192" if kind.startswith("size") else "word")
+    return usual.get(kind, chance.choice(("8192", "8k")) if kind.startswith("size") else "word")
 
 
 def _by_argparse(engine: str, version: str, words: list[str]) -> dict[str, Any] | None:
