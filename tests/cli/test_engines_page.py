@@ -28,6 +28,6 @@ def test_the_page_lists_the_rules_whose_release_stands_anywhere_in_them(rule: st
     assert f"\n| [{rule}](policies.md#{rule}) | " in render()
 
 
-@pytest.mark.parametrize("rule", ["tp-divides-heads", "pp-within-layers", "sglang-layout"])
+@pytest.mark.parametrize("rule", ["tp-divides-heads", "pp-within-layers", "world-size-equals-gpus"])
 def test_the_page_leaves_out_rules_of_every_release(rule: str) -> None:
     assert f"[{rule}](" not in render()

@@ -1,5 +1,6 @@
 """The tables of options: written from releases, read back, and made from what is published."""
 
+import argparse
 import io
 import json
 import tarfile
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kthena_components
-from toolchain.engine_flags import click_programs, isolated, tables
+from toolchain.engine_flags import click_programs, isolated, tables, verdicts, vllm_parser
 from toolchain.engine_flags.flags import Flag
 from toolchain.engine_flags.releases import Engine, fetch
 
@@ -117,3 +118,58 @@ def test_the_options_of_a_click_command_are_read_from_its_decorators(tmp_path: P
     port, head = click_programs.read(tmp_path)
     assert (port.names, port.type, port.default) == (("--port",), "int", 6379)
     assert (head.names, head.arity) == (("--head",), "0")
+
+
+def test_json_is_read_without_the_package_that_an_engine_reads_it_with(tmp_path: Path) -> None:
+    parser = tmp_path / "sglang" / "srt" / "server_args.py"
+    parser.parent.mkdir(parents=True)
+    parser.write_text(
+        "import orjson\nclass ServerArgs:\n  def add_cli_args(parser):\n"
+        "    parser.add_argument('--model-path')\n"
+        "    parser.add_argument('--labels', type=orjson.loads)\n"
+    )
+    root, told = tmp_path, ("sglang", "400", "seed")
+    lines = isolated.run("toolchain.engine_flags.lines", root, "-S", arguments=told)
+
+    taken = {
+        words[3]: said is not None
+        for words, said in lines
+        if words[2:3] == ["--labels"] and len(words) == 4
+    }
+    assert not taken["abc"]
+    assert taken["4"]
+
+
+def only_objects(word: str) -> dict[str, Any]:
+    value = json.loads(word)
+    if not isinstance(value, dict):
+        raise TypeError(word)
+    return value
+
+
+def nullable(word: str) -> str | None:
+    return None if word == "None" else word
+
+
+@pytest.mark.parametrize(
+    ("converter", "none", "kept"),
+    [(nullable, None, True), (nullable, "None", False), (str, None, False), (str, "None", True)],
+)
+def test_a_choice_of_none_counts_where_the_converter_gives_it(
+    converter: Any, none: str | None, *, kept: bool
+) -> None:
+    choices = [none, "mp"]
+    action = argparse.ArgumentParser().add_argument("--a", type=converter, choices=choices)
+    described = vllm_parser.describe(action, ["--a"])
+    assert ("None" in described["choices"]) is kept
+    assert described["type"] == ("text?" if converter is nullable else "text")
+
+
+@pytest.mark.parametrize(("converter", "kind"), [(json.loads, "json"), (only_objects, "object")])
+def test_the_type_of_an_option_is_what_its_converter_takes(converter: Any, kind: str) -> None:
+    action = argparse.ArgumentParser().add_argument("--a", type=converter)
+    assert vllm_parser.describe(action, ["--a"])["type"] == kind
+
+
+def test_verdicts_are_recorded_where_their_test_reads_them() -> None:
+    assert verdicts.RECORD.is_file()

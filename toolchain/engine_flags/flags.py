@@ -16,8 +16,9 @@ class Flag:
     """Number of words: 0 for a switch, or 1 or more. ?: none or one. *: any number. +: one or
     more."""
     type: str
-    """Type of the words: text, int, float, json, bool (a word), size (an integer with an optional
-    unit), or the name of another converter. Followed by ? if `None` is accepted, too."""
+    """Type of the words: text, int, float, json, object (of JSON), bool (a word), size (an integer
+    with an optional unit), or the name of another converter. Followed by ? if `None` is accepted,
+    too."""
     off: tuple[str, ...] = ()
     """Spellings that disable a switch."""
     choices: tuple[str, ...] | None = None

@@ -86,11 +86,18 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _orjson() -> types.ModuleType:
+    """Return a stub of orjson that reads JSON: converters of options use it."""
+    module = _Replaced("orjson")
+    vars(module)["loads"] = json.loads
+    return module
+
+
 def build_parser(root: Path) -> argparse.ArgumentParser:
     """Return the parser of `sglang.launch_server`, with the options of the release."""
     install("sglang")
     sys.meta_path.insert(0, _Finder(root))
-    sys.modules.update(MODULES)
+    sys.modules.update(MODULES, orjson=_orjson())
     logging.disable()
     parser = argparse.ArgumentParser(add_help=False)
     importlib.import_module("sglang.srt.server_args").ServerArgs.add_cli_args(parser)

@@ -18,7 +18,7 @@ from pypi_simple import PyPISimple
 from toolchain.engine_flags.isolated import run
 from toolchain.engine_flags.releases import Engine, fetch, published
 
-RECORD = Path(__file__).parents[2] / "tests" / "core" / "checks" / "parallel_verdicts.json"
+RECORD = Path(__file__).parents[2] / "tests" / "core" / "rules" / "parallel_verdicts.json"
 RELEASES = (
     "0.8.5.post1", "0.9.0", "0.9.2", "0.10.0", "0.10.2", "0.11.0", "0.11.1", "0.12.0", "0.13.0",
     "0.14.1", "0.15.0", "0.20.2", "0.21.0", "0.25.1", "0.26.0", "0.29.0", "0.30.0", "0.31.0",

@@ -26,6 +26,8 @@ _PROBES = (
     ("bool", "true"),
 )
 """A word for each type, the wider types first: a converter that accepts 7.5 also accepts 7."""
+_NO_OBJECTS = ("3", "true", "[]")
+"""JSON that a converter refuses if it takes objects only, for one of vLLM's configurations."""
 
 
 class _BuiltError(Exception):
@@ -73,10 +75,14 @@ def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any
     known = bool(choices) and not any(map(is_stubbed, choices))
     off = [name for name in spellings if _stored(action, name) is False]
     switch = action.nargs == 0
+    kind = "text" if switch else _type(action)
+    # argparse compares converted words: of None and its text, one is out of reach.
+    unreachable = "None" if kind.endswith("?") else None
+    choices = [choice for choice in choices if choice != unreachable]
     return {
         "names": [name for name in spellings if not (switch and name in off)],
         "arity": action.nargs,
-        "type": "text" if switch else _type(action),
+        "type": kind,
         "choices": sorted(map(str, choices)) if known else None,
         "default": action.default if type(action.default) in {str, int, float, bool} else None,
         "off": off if switch else [],
@@ -108,8 +114,10 @@ def _type(action: argparse.Action) -> str:
         return True
 
     if takes("x y"):
-        return "text"
+        return "text?" if takes("None") and convert("None") is None else "text"
     kind = next((kind for kind, probe in _PROBES if takes(probe)), "other")
+    if kind == "json" and not any(map(takes, _NO_OBJECTS)):
+        kind = "object"
     kind += "-auto" if kind == "size" and takes("auto") else ""
     return kind + ("?" if takes("None") else "")
 

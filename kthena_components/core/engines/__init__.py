@@ -10,9 +10,11 @@ from kthena_components.core.engines.launch import Commands, Launch, Refusal, Tra
 from kthena_components.core.engines.launchers import default_launcher, stated_release
 from kthena_components.core.engines.placeholders import Hidden
 from kthena_components.core.engines.programs import image_entrypoint
+from kthena_components.core.engines.vllm import SERVE
 from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
 
 __all__ = [
+    "SERVE",
     "CommandFacts",
     "Commands",
     "Files",

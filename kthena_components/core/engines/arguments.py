@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
-from kthena_components.core.engines.dialects import option_elsewhere
+from kthena_components.core.engines.dialects import option_elsewhere, taken_elsewhere
 from kthena_components.core.engines.facts import CommandFacts, Problem, capped
 from kthena_components.core.engines.mistakes import (
     Mistake,
@@ -19,6 +19,7 @@ from kthena_components.core.engines.options import Dialect, Meaning, Option, und
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.plain import read_plain
 from kthena_components.core.engines.shapes import meant_option
+from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.engines.variables import visible_devices
 from kthena_components.core.values.unknown import Unknown
@@ -219,7 +220,8 @@ class Reading:
         fewest, _ = words_of(option)
         if len(given) < fewest:
             wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
-            missing = Mistake(f"{head} has {wanted}", f"write {head} and its value")
+            text, remedy = f"{head} has {wanted}", f"write {head} and its value"
+            missing = Mistake(text, remedy, by_release=self._elsewhere(option, given))
             self._state(option, head, self.problem(head, missing), head)
             return
         read = [self._value(option, head, word) for word in given]
@@ -238,7 +240,8 @@ class Reading:
         value = read_value(option, shown, given, in_shell=self.scope.in_shell)
         if not isinstance(value, Refused):
             return value
-        wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=value.by_release)
+        by_release = value.by_release or self._elsewhere(option, [word])
+        wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=by_release)
         unknown = self.problem(head, wrong)
         # Values of other releases' options stay text.
         return word if value.by_release else unknown
@@ -247,12 +250,18 @@ class Reading:
         value: Any = not option.off
         if given is not None:
             text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
-            value = self.problem(head, Mistake(text, f"write {head} alone"))
+            other = self._elsewhere(option, [given])
+            value = self.problem(head, Mistake(text, f"write {head} alone", by_release=other))
         elif option.type == REFUSED:
             text = f"{self.dialect.engine} has retired {head} and does not start with it"
-            self.problem(head, Mistake(text, "remove it", by_release=True))
+            remedy = successor(option.name, self.dialect) or "remove it"
+            self.problem(head, Mistake(text, remedy, by_release=True))
         self.options[option.name] = value
         self._state(option, head, value, head)
+
+    def _elsewhere(self, option: Option, words: Sequence[str]) -> bool:
+        release = self.dialect.release
+        return release is not None and taken_elsewhere(option, words, release)
 
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
         if option.use is None:

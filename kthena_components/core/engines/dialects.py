@@ -1,12 +1,14 @@
 """The options that a release of vLLM or SGLang accepts, and what each of them sets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from kthena_components.core.engines.argv import words_of
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.releases import TITLES, Release
 from kthena_components.core.engines.table import Row, load, release_for, rows_of
+from kthena_components.core.engines.values import REFUSED, Refused, read_value
 
 
 def _size(field: str, least: int = 1, *, counted: bool = True) -> Use:
@@ -111,10 +113,13 @@ DOTTED_SINCE = (0, 9, 0)
 """vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
 LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
+_LEVEL = "-O"
 SIZED_JSON_SINCE = (0, 20, 0)
 """vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
 PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
 """vLLM's releases that accept image=2 for JSON: from the first, before the second."""
+_UNREAD = frozenset({"text", "any-json"})
+"""Types that take any word: a release with such a row may read, and reject, the word later."""
 _OWN_TYPES = {"--lora-modules": "lora"}
 """Options that the engine converts when it stores them: the table shows no type."""
 _MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())
@@ -217,12 +222,33 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
         return None
     row, release = max(rows, key=lambda row: row.until), dialect.release
     option = _option(row, release or release_for(dialect.table, None))
-    return replace(option, off=spelling in row.off)
+    kind = "text" if option.type == REFUSED else option.type
+    return replace(option, off=spelling in row.off, type=kind)
+
+
+def taken_elsewhere(option: Option, words: Sequence[str], release: Release) -> bool:
+    """Return whether the release is uncertain, and another one takes the words as values."""
+    if release.sure:
+        return False
+    for row in rows_of(release.engine, option.name):
+        other = _option(row, release)
+        if words and option.arity != "0" and other.type.removesuffix("?") in _UNREAD:
+            continue
+        fewest, most = words_of(other)
+        read = (read_value(other, word, word, in_shell=True) for word in words)
+        if fewest <= len(words) <= most and not any(isinstance(value, Refused) for value in read):
+            return True
+    return False
 
 
 def _entries(release: Release) -> Iterator[_Entry]:
     for row in load(release.engine).at(release.version):
-        yield _option(row, release), _spellings(row, release), row.off
+        option, spellings = _option(row, release), _spellings(row, release)
+        if _LEVEL in spellings and "object" in option.type:
+            # `-O 3` is rewritten to an object before the parser reads it.
+            yield replace(option, type="json"), (_LEVEL,), ()
+            spellings = tuple(name for name in spellings if name != _LEVEL)
+        yield option, spellings, row.off
 
 
 def _option(row: Row, release: Release) -> Option:
@@ -238,8 +264,8 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
         return "any-json"  # Some releases accept any text and read it as JSON later.
     if release.engine == "sglang":
         return "si-size" if kind == "size" else row.type
-    if kind == "json" and release.version >= SIZED_JSON_SINCE:
-        return f"sized-json{mark}"
+    if kind in {"json", "object"} and release.version >= SIZED_JSON_SINCE:
+        return f"sized-{kind}{mark}"
     if kind == "json" and PAIRS_SINCE <= release.version < PAIRS_UNTIL:
         return f"pairs-or-json{mark}"
     return _OWN_TYPES.get(row.name, row.type)
@@ -247,4 +273,4 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
 
 def _spellings(row: Row, release: Release) -> tuple[str, ...]:
     rewritten = release.engine == "vllm" and release.version >= LEVEL_SINCE
-    return (*row.names, "-O") if rewritten and row.name == "--optimization-level" else row.names
+    return (*row.names, _LEVEL) if rewritten and row.name == "--optimization-level" else row.names

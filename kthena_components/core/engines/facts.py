@@ -112,6 +112,8 @@ class CommandFacts:
     long_context_allowed: MaybeBool = False
     """Whether a variable allows requests longer than the model's maximum:
     VLLM_ALLOW_LONG_MAX_MODEL_LEN, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN."""
+    stages_draft: MaybeBool = False
+    """Whether a variable lets all stages of a pipeline draft tokens (SGLANG_ENABLE_PP_SPEC)."""
     memory_fraction: float | Unknown | None = None
     """Share of each GPU's memory that the engine may use, 0 to 1. None: not stated. vLLM: of the
     whole GPU, default 0.92 (0.9 up to v0.19). SGLang: weights and KV cache together, computed by

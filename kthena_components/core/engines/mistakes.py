@@ -1,11 +1,12 @@
 """Messages about flags that an engine does not accept, with the remedy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kthena_components.core.engines.options import Dialect, Meaning, Option, probably
 from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.engines.shapes import Meant, meant_option
+from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.table import load
 
 _MAX_LISTED = 6
@@ -22,41 +23,6 @@ class Mistake:
     """Whether the engine fails to start with it."""
     by_release: bool = False
     """Whether that depends on the engine's release."""
-
-
-_SUCCESSORS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "vllm": {
-        "--cuda-graph-sizes": ("--cudagraph-capture-sizes", "write --cudagraph-capture-sizes"),
-        "--disable-log-requests": (
-            "--enable-log-requests",
-            "remove it: requests are logged only with --enable-log-requests",
-        ),
-        "--enable-reasoning": ("--reasoning-parser", "remove it: --reasoning-parser is enough"),
-        "--guided-decoding-backend": (
-            "--structured-outputs-config",
-            "write --structured-outputs-config.backend",
-        ),
-        "--num-redundant-experts": ("--eplb-config", "write --eplb-config.num_redundant_experts"),
-        "--num-speculative-tokens": ("--speculative-config", "write --speculative-config"),
-        "--override-pooler-config": ("--pooler-config", "write --pooler-config"),
-        "--rope-scaling": ("--hf-overrides", "write rope_parameters in --hf-overrides"),
-        "--rope-theta": ("--hf-overrides", "write rope_parameters in --hf-overrides"),
-        "--speculative-model": ("--speculative-config", "write --speculative-config"),
-        "--task": ("--runner", "write --runner, and --convert for another use of the model"),
-        "--worker-use-ray": (
-            "--distributed-executor-backend",
-            "write --distributed-executor-backend ray",
-        ),
-    },
-    "sglang": {
-        "--enable-deepep-moe": ("--moe-a2a-backend", "write --moe-a2a-backend deepep"),
-        "--enable-ep-moe": ("--ep-size", "write --ep-size"),
-    },
-}
-"""Replacements of removed options: the new option, and what to write.
-
-Sources: the help texts and deprecation notes of the releases in which both were there.
-"""
 
 
 def repeated(option: Option, given: Sequence[str]) -> Mistake:
@@ -83,6 +49,9 @@ def not_accepted(
     head: str, shown: str, meaning: Meaning, dialect: Dialect
 ) -> tuple[Mistake | None, Sequence[str]]:
     """Report a flag that the engine does not have; return the options that may be meant, too."""
+    known = None if meaning.refused else _of_other_release(head, shown, dialect)
+    if meaning.candidates and known is not None:
+        return known, meaning.candidates
     if meaning.candidates:
         listed = join_names(meaning.candidates)
         text = f"'{shown}' can mean {listed}, and {_title(dialect)} does not guess"
@@ -94,7 +63,6 @@ def not_accepted(
     other = meant_option(head, dialect) if dialect.complete else None
     if other is not None:
         return misshaped(shown, other), [other.flag]
-    known = _of_other_release(head, shown, dialect)
     return (known, []) if known is not None else _unknown(head, shown, dialect)
 
 
@@ -118,16 +86,15 @@ def _of_other_release(head: str, shown: str, dialect: Dialect) -> Mistake | None
     if release is None or not dialect.complete:
         return None
     table, engine = load(release.engine), TITLES[release.engine]
-    spans = table.history(head.replace("_", "-") if dialect.underscores else head)
+    spelling = head.replace("_", "-") if dialect.underscores else head
+    spans = table.history(spelling)
     if not spans:
         return None
     here = table.place(release.version)
     gone = [until for _, until in spans if until < here]
     if gone:
         last = table.texts[gone[-1]]
-        option, remedy = _SUCCESSORS[release.engine].get(head, ("", ""))
-        if option not in dialect.options:
-            remedy = f"remove it, or use {engine} {last}"
+        remedy = successor(spelling, dialect) or f"remove it, or use {engine} {last}"
         text = f"{release.title} has no option '{shown}': {last} is the last release with it"
     else:
         first = table.texts[spans[0][0]]

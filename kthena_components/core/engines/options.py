@@ -46,8 +46,9 @@ class Option:
     arity: str = "1"
     """Number of values: 0 (a switch), 1 or another number, ? (none or one), + or *."""
     type: str = "text"
-    """Type of the values: text, int, float, bool, json, size (an integer that may have a unit),
-    size-auto (which may be `auto`). A trailing ? also accepts `None`. Others are not read."""
+    """Type of the values: text, int, float, bool, json, object (of JSON), size (an integer that
+    may have a unit), size-auto (which may be `auto`). A trailing ? also accepts `None`. Others are
+    not read."""
     choices: tuple[str, ...] = ()
     """Accepted values. Empty: any."""
     use: Use | None = None

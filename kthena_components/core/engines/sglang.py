@@ -15,6 +15,8 @@ from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
 _NO_EXCHANGE = frozenset({"none", "ascend_tp"})
 """Values of --moe-a2a-backend that do not change --ep-size."""
+_YES = ("yes", "y")
+"""What SGLang takes for true as well (sglang/srt/environ.py EnvBool)."""
 
 
 def read_sglang(
@@ -43,7 +45,8 @@ def read_sglang(
     facts = reading.facts(
         "sglang",
         host_offload=offloads(reading),
-        long_context_allowed=is_set(scope, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
+        long_context_allowed=is_set(scope, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", *_YES),
+        stages_draft=is_set(scope, "SGLANG_ENABLE_PP_SPEC", *_YES),
     )
     if reading.values.get("use_ray"):
         facts = replace(facts, executor="ray")

@@ -197,6 +197,22 @@ def _sized_json(option: Option, shown: str, given: str) -> Any:
     return replace(value, hard=False) if sized else value
 
 
+def _object(option: Option, shown: str, given: str) -> Any:
+    return _only_objects(option, shown, _json(option, shown, given))
+
+
+def _sized_object(option: Option, shown: str, given: str) -> Any:
+    return _only_objects(option, shown, _sized_json(option, shown, given))
+
+
+def _only_objects(option: Option, shown: str, value: Any) -> Any:
+    """Reject JSON that is no object, as vLLM does for its configurations."""
+    if isinstance(value, Refused | Mapping):
+        return value
+    text = f"{option.name} takes a JSON object, not '{shown}'"
+    return Refused(text, f"write {option.name}.KEY VALUE, or a JSON object")
+
+
 def _lora(option: Option, shown: str, given: str) -> str | Refused:
     """Read a LoRA module: `name=path` or JSON (vLLM `LoRAParserAction`)."""
     named = "=" in given and "," not in given
@@ -220,6 +236,8 @@ _READERS: Mapping[str, Callable[[Option, str, str], Any]] = {
     "float": _float,
     "bool": _bool,
     "json": _json,
+    "object": _object,
+    "sized-object": _sized_object,
     "any-json": _json_or_text,
     "lora": _lora,
     "pairs-or-json": _pairs_or_json,

@@ -18,6 +18,11 @@ MODEL_IN_FRONT = (0, 11, 1)
 """The first release in which `vllm serve --model B` means `vllm serve B`."""
 MODEL_REQUIRED = (0, 8, 2)
 """The last release in which `vllm serve` exits without a bare word for the model."""
+MODEL_FIRST = (0, 17, 0)
+"""The first release in which `vllm serve` exits if the line has --served-model-name and begins with
+an option, unless --model or a config file names the model."""
+SERVE = "serve"
+"""What the problem of such a release names in place of a flag."""
 BARE_WORD_TAKEN = (0, 10, 0)
 """The first release whose API server accepts a bare word, and ignores it."""
 
@@ -78,10 +83,10 @@ def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> No
     """Report how `vllm serve` treats --model (vllm/utils/argparse_utils.py `parse_args`)."""
     where = reading.where.get("model")
     if where is None:
-        if not reading.bare and release.version <= MODEL_REQUIRED and reading.hidden is None:
-            text = f"`vllm serve` of {release.title} exits without a model as its first bare word"
+        text = "" if reading.hidden else _without_model(reading, release, words)
+        if text:
             remedy = "write the model right after `vllm serve`"
-            reading.problem("serve", Mistake(text, remedy, by_release=True))
+            reading.problem(SERVE, Mistake(text, remedy, by_release=True))
         return
     flag = where.partition(" ")[0].partition("=")[0]
     bare = bool(reading.bare) and not has_gap(reading.bare[0])
@@ -95,6 +100,24 @@ def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> No
         return
     remedy = "write the model once, right after `vllm serve`"
     reading.problem(flag, Mistake(text, remedy, by_release=True))
+
+
+def _without_model(reading: Reading, release: Release, words: Sequence[str]) -> str:
+    """Explain why `vllm serve` exits without --model; empty if it does not."""
+    heads = {word.partition("=")[0].replace("_", "-") for word in words}
+    if not reading.bare and release.version <= MODEL_REQUIRED:
+        return f"`vllm serve` of {release.title} exits without a model as its first bare word"
+    named = "--served-model-name" in heads and "--config" not in heads
+    if (
+        named
+        and not any(map(has_gap, heads))
+        and words[0].startswith("-")
+        and release.version >= MODEL_FIRST
+    ):
+        first = reading.scope.show(words[0])
+        text = f"{release.title} takes the model first in a line with --served-model-name"
+        return f"{text}, and this line begins with '{first}'"
+    return ""
 
 
 def _read_files(reading: Reading) -> None:
@@ -131,10 +154,12 @@ def offloads(reading: Reading) -> MaybeBool:
     return size if isinstance(size, Unknown) else isinstance(size, int) and size > 0
 
 
-def is_set(scope: Scope, name: str) -> MaybeBool:
-    """Return whether a variable is true, as vllm/envs.py and SGLang's own reader decide."""
+def is_set(scope: Scope, name: str, *others: str) -> MaybeBool:
+    """Return whether a variable is true: 1 or true (vllm/envs.py), or one of some other words."""
     value = scope.look_up(name)
-    return value if isinstance(value, Unknown) else (value or "").strip().lower() in {"1", "true"}
+    if isinstance(value, Unknown):
+        return value
+    return (value or "").strip().lower() in {"1", "true", *others}
 
 
 def _data_mode(reading: Reading) -> MaybeText:

@@ -53,6 +53,8 @@ class PodFacts:
     command: CommandFacts | None
     gpus_path: str = field(compare=False)
     command_path: str = field(compare=False)
+    flags_path: str = field(default="", compare=False)
+    """Path of the options that a user adds to a command line which the package writes."""
     container: str | None = None
     """Name of the container with the command. None: there is no command."""
     gap: Unknown | None = None
@@ -130,7 +132,8 @@ def read_pod(
     if role_path is not None:
         own = pod.own and written_for_role(pod.own, role_path, engine=True)
         others = (written_for_role(c, role_path, engine=False) for c in pod.others)
-        pod = replace(pod, own=own, others=tuple(others))
+        flags_path = ".".join(filter(None, (role_path, "engine.extra_args")))
+        pod = replace(pod, own=own, others=tuple(others), flags_path=flags_path)
     if gpus_path is not None:
         devices = tuple(replace(device, path=gpus_path) for device in pod.devices)
         pod = replace(pod, devices=devices, gpus_path=gpus_path)

@@ -21,6 +21,14 @@ _HEADS_JUDGED = (0, 11, 1)
 _SGLANG_SINCE = (0, 5, 15)
 _NOT_BOTH = (0, 5, 22)
 """The first SGLang that rejects decode context with prefill context (parallel_hook.py)."""
+_STRATEGY_SINCE = (0, 5, 14)
+"""The first SGLang with --enable-prefill-cp."""
+_STRATEGIES = (
+    "--cp-strategy",
+    *(f"--{kind}prefill-cp-mode" for kind in ("", "dsa-", "nsa-")),
+    *(f"--enable-{kind}prefill-context-parallel" for kind in ("", "dsa-", "nsa-")),
+)
+"""Options that set the strategy: the new one, and those that it replaced."""
 _MOST = 1 << 20
 """No engine has this many ranks: larger sizes are not factorised."""
 
@@ -33,7 +41,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     Latent attention has no KV heads. vLLM supports prefill context since 0.26, and only for latent
     attention; decode context must then be 1, the prefill context, or tensor × prefill context. It
     works with several copies since 0.30. SGLang 0.5.22 and later accepts either decode context or
-    prefill context.
+    prefill context; --enable-prefill-cp needs --cp-strategy.
 
     Pass: tensor 8 with decode context 8 for latent attention; 4 KV heads over tensor 8 with 2.
     Fail: tensor 8 with decode context 3; 8 KV heads over tensor 8 with 2; tensor 8, prefill context
@@ -45,6 +53,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     """
     for start in starts(facts, RULE, "vllm", "sglang"):
         command = start.command
+        yield from _strategy(start)
         if command.decode_context == 1 and command.prefill_context == 1:
             continue
         sizes = all_known(
@@ -68,6 +77,16 @@ def _judged(start: Start, tensor: int, prefill: int, decode: int, data: int) -> 
     else:
         found = [*_prefill(start, tensor, prefill, decode, data)]
     yield from found or _in_heads(start, tensor, prefill, decode)
+
+
+def _strategy(start: Start) -> Iterator[Finding]:
+    """Check that SGLang's prefill context has a strategy, which old options state as well."""
+    level = None if start.command.engine != "sglang" else start.since(_STRATEGY_SINCE)
+    if level is None or start.is_on("--enable-prefill-cp") is not True or start.hidden:
+        return
+    if all(start.option(name) is None for name in _STRATEGIES):
+        seen = "has --enable-prefill-cp without --cp-strategy, and SGLang requires both"
+        yield from start.refused(seen, "add --cp-strategy zigzag or interleave", level)
 
 
 def _both(start: Start, decode: int) -> Iterator[Finding]:

@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kthena_components.core.engines import SERVE
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.rules.engine_start import sglang_for_amd
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown
 
@@ -57,6 +59,8 @@ def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
     command = pod.command
     if command is None or command.release is None or command.model is not None:
         return
+    if any(problem.flag == SERVE for problem in command.problems):
+        return  # `vllm serve` of this release ends without one
     version = command.release.version
     if command.engine == "sglang":
         remedy, level = "add --model-path", ALWAYS
@@ -75,7 +79,8 @@ def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
 
     The maximum comes from the model's config.json, including its scaling. Not checked: models that
     are not in the table of models, models whose config the command line overrides, and engines with
-    the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN or SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN.
+    the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN or SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN, which
+    SGLang's own images for AMD set.
 
     Pass: --max-model-len 131072 for Llama-3.1-8B.
     Fail: --max-model-len 131073 for it; --context-length 65536 for Qwen3-8B in SGLang 0.5.1 and
@@ -87,6 +92,8 @@ def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
     for start in starts(facts, CONTEXT, *_OTHER_CONTEXT):
         command, longest = start.command, start.command.max_model_len
         if not isinstance(longest, int) or _changed(start) or start.hidden:
+            continue
+        if sglang_for_amd(start.engine.entry):
             continue
         shape = model_shape(command, start.engine.entry.shape)
         allowed = command.long_context_allowed

@@ -19,7 +19,8 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
     tag without a release, the newest release is assumed, and findings that depend on the release
     are advisory. The rule reports unknown options, ambiguous abbreviations, words that belong to no
     option, values for switches, missing values, and values of the wrong type or not among the
-    choices. For programs with further options of their own, unknown options are not reported.
+    choices. For programs with further options of their own, unknown options are not reported. Since
+    vLLM 0.17.0 a line with --served-model-name that names the model as a bare word begins with it.
 
     No release reads an option with dashes instead of hyphens, in another case, in quotes, or behind
     `--`, and no container starts a command whose words are in one item of the list. These are
@@ -27,7 +28,8 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --nnodes 2 with vllm/vllm-openai:v0.11.1.
     Fail: --nnodes 2 with vllm/vllm-openai:v0.11.0; --swap-space 4 with v0.18.0; --max-model-length;
-        command ["vllm serve M -tp 8"]; an option that starts with an en dash.
+        command ["vllm serve M -tp 8"]; an option that starts with an en dash; vllm serve -tp 8 M
+        --served-model-name m.
     Level: mandatory; advisory if the release is uncertain or the engine starts anyway.
     Source: vllm/engine/arg_utils.py, vllm/utils/argparse_utils.py and sglang/srt/server_args.py of
         the releases, run as they are published; CPython's Lib/argparse.py.
@@ -43,7 +45,7 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
 
 def _finding(engine: EngineFacts, pod: PodFacts, problem: Problem) -> Finding:
     return Finding(
-        path=pod.command_path,
+        path=pod.flags_path or pod.command_path,
         seen=f"{title(engine)}: {problem.text}",
         remedy=problem.remedy or f"correct {problem.flag}",
         rule=OPTIONS,

@@ -20,6 +20,7 @@ _CHUNKS_FORCED = (0, 8), (0, 11, 1)
 """The first vLLM that always chunks prefills, and the first that no longer does."""
 _BACKENDS = ("--attention-backend", "--prefill-attention-backend", "--decode-attention-backend")
 """Options of SGLang that may override the stated page size."""
+_SHARES = {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"}
 
 
 def scheduler_sizes(facts: ServingFacts) -> Iterator[Finding]:
@@ -120,26 +121,29 @@ def _page_level(start: Start) -> Level:
 
 
 def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
-    """A vLLM engine's share of each GPU's memory is above 0 and at most 1.
+    """An engine's share of each GPU's memory is above 0 and at most 1.
 
-    Up to 0.11.0 there is no lower bound. SGLang does not check the share.
+    vLLM up to 0.11.0 has no lower bound. SGLang has no upper bound, and asks the GPU for more
+    memory than it has.
 
     Pass: --gpu-memory-utilization 0.95.
-    Fail: --gpu-memory-utilization 90; --gpu-memory-utilization 0 from vLLM 0.11.1 on.
-    Level: mandatory; advisory for 0 and less if the image states no release.
-    Source: vllm/config/cache.py gpu_memory_utilization.
+    Fail: --gpu-memory-utilization 90; --gpu-memory-utilization 0 from vLLM 0.11.1 on;
+    --mem-fraction-static 0.
+    Level: mandatory; advisory above 1 in SGLang, and for 0 and less if the image states no release
+    of vLLM.
+    Source: vllm/config/cache.py gpu_memory_utilization; sglang/srt/model_executor/model_runner.py
+        (0.5.1) and pool_configurator.py (0.5.23).
     """
-    for start in starts(facts, MEMORY, "vllm"):
-        share = start.command.memory_fraction
+    for start in starts(facts, MEMORY, *_SHARES):
+        share, option = start.command.memory_fraction, _SHARES[start.command.engine or ""]
         if not isinstance(share, int | float):
             continue
+        checked = option == _SHARES["vllm"]
         if share > 1:
-            seen = f"has --gpu-memory-utilization {share:g}, and the whole memory is 1"
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
             near = f"write {share / 100:g}" if percent and share > 10 else "write 0.9"  # noqa: PLR2004
-            yield from start.refused(seen, near, ALWAYS)
-        elif share <= 0 and (level := start.since(_POSITIVE)) is not None:
-            seen = (
-                f"has --gpu-memory-utilization {share:g}, and {start.product} requires more than 0"
-            )
+            seen = f"has {option} {share:g}, and the whole memory is 1"
+            yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
+        elif share <= 0 and (level := start.since(_POSITIVE) if checked else ALWAYS) is not None:
+            seen = f"has {option} {share:g}, and {start.product} requires more than 0"
             yield from start.refused(seen, "write 0.9", level)

@@ -33,6 +33,15 @@ def image_of(pod: PodFacts) -> Image | None:
     return read_image(name) if isinstance(name, str) else None
 
 
+def sglang_for_amd(pod: PodFacts) -> bool:
+    """Return whether a pod has SGLang's own image for AMD.
+
+    It sets SGLANG_USE_AITER and SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN (docker/rocm.Dockerfile).
+    """
+    image = image_of(pod)
+    return image is not None and image.engine == "sglang" and "rocm" in (image.tag or "")
+
+
 def release_of(engine: EngineFacts) -> Version | None:
     """Return the release of vLLM that an engine's image states."""
     image = image_of(engine.entry)

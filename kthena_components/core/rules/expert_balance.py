@@ -22,7 +22,8 @@ def expert_balance(facts: ServingFacts) -> Iterator[Finding]:
     """Balancing experts (EPLB) requires expert parallelism over several ranks.
 
     In vLLM, redundant experts require EPLB. So does elastic expert parallelism, which also requires
-    one pipeline stage and a single load balancer.
+    one pipeline stage and a single load balancer. Ranks that join an SGLang engine later
+    (--elastic-ep-join-mode scale) are not counted.
 
     Pass: --enable-eplb --enable-expert-parallel -tp 8; SGLang: --enable-eplb --ep-size 8.
     Fail: --enable-eplb alone; --eplb-config.num_redundant_experts 32 without --enable-eplb;
@@ -103,7 +104,7 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
 
 def _sglang(start: Start) -> Iterator[Finding]:
     level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
-    if level is None:
+    if level is None or start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
         return
     unknown = first_unknown(ranks)
     if unknown is not None:

@@ -14,6 +14,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
+from kthena_components.core.rules.engine_start import sglang_for_amd
 from kthena_components.core.rules.startup import Start
 
 BLOCKS = "fp8-block-multiple"
@@ -23,6 +24,8 @@ _REFINED_SINCE = (0, 29)
 _FINEST = 32
 """The smallest block that it refines them to."""
 _SGLANG_SINCE = (0, 4, 6)
+_SGLANG_PADS = (0, 5, 11)
+"""The first SGLang that pads experts to whole blocks on AMD (get_moe_padding_size)."""
 
 
 def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
@@ -30,7 +33,8 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
 
     The rule checks the inner widths of the dense layers and of the experts; expert parallelism
     keeps experts whole. Since 0.29 vLLM refines the scales of experts: their parts must be
-    multiples of 32. TPUs have a plugin of their own.
+    multiples of 32. TPUs have a plugin of their own. SGLang's own images for AMD pad experts since
+    0.5.11.
 
     Pass: experts of 1536 over tensor 4, 384 for each, in blocks of 128; over tensor 8 since vLLM
     0.29.
@@ -62,7 +66,8 @@ def _level(sharding: Sharding, part: Part) -> Level | None:
     if release is None:
         return Level.ADVISORY
     if command.engine == "sglang":
-        return start.since(_SGLANG_SINCE)
+        padded = sglang_for_amd(sharding.engine.entry) and start.since(_SGLANG_PADS) is not None
+        return None if part.expert and padded else start.since(_SGLANG_SINCE)
     if not part.expert or command.engine not in VLLM:
         return start.since(_VLLM_SINCE)
     strict = start.since(_VLLM_SINCE, _REFINED_SINCE)

@@ -6,6 +6,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.layouts import counted_elsewhere, divisor, product
 from kthena_components.core.rules.startup import Start, starts
+from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown, all_known
 
 RULE = "sglang-layout"
@@ -21,6 +22,9 @@ _DENSE_IS_TENSOR = (0, 5, 13)
 """The first SGLang that accepts tensor as --moe-dense-tp-size, besides 1."""
 _STAGES_DRAFT = (0, 5, 21)
 """The first SGLang that supports speculative decoding over several stages."""
+_EAGLE, _PREFILL_ONLY = frozenset({"EAGLE", "NEXTN"}), "DSPARK"
+"""Algorithms that it supports there; the last on prefill nodes only."""
+_VARIABLE = "SGLANG_ENABLE_PP_SPEC"
 
 
 def sglang_layout(facts: ServingFacts) -> Iterator[Finding]:
@@ -29,7 +33,8 @@ def sglang_layout(facts: ServingFacts) -> Iterator[Finding]:
     (TP × PP) is a multiple of --nnodes; data parallelism over several nodes is not supported;
     attention data × attention context divides tensor, and attention data excludes ordinary data
     parallelism. MoE data × expert parallel equals tensor, with one pipeline stage.
-    --moe-dense-tp-size is 1 or tensor, --dwdp-size is tensor; speculative decoding needs one stage.
+    --moe-dense-tp-size is 1 or tensor, --dwdp-size is tensor. Speculative decoding needs one stage;
+    since 0.5.21 EAGLE has several on prefill nodes, or with SGLANG_ENABLE_PP_SPEC=1.
 
     Pass: --tp-size 16 --nnodes 2; --tp-size 8 --attn-dp-size 4; --tp-size 8 --attn-dp-size 2
     --attn-cp-size 4.
@@ -54,7 +59,8 @@ def _nodes(start: Start) -> Iterator[Finding]:
         yield from start.unjudged(sizes)
         return
     nodes, tensor, pipeline, data = sizes
-    if tensor * pipeline % nodes and not counted_elsewhere(start):
+    grows = start.option("--elastic-ep-join-mode") == "scale"  # the other nodes join later
+    if tensor * pipeline % nodes and not grows and not counted_elsewhere(start):
         seen = f"has {product(tensor, pipeline)}, which do not spread evenly over --nnodes"
         remedy = f"make tensor × pipeline a multiple of {nodes}, or change --nnodes"
         yield from start.refused(f"{seen} {nodes}", remedy)
@@ -63,9 +69,8 @@ def _nodes(start: Start) -> Iterator[Finding]:
             f"has data {data} over --nnodes {nodes}, and SGLang supports copies within one node "
             "only"
         )
-        yield from start.refused(
-            seen, "write --dp-size 1 and run more engines, or use --attn-dp-size"
-        )
+        option = _attention_option(start, "--enable-dp-attention")
+        yield from start.refused(seen, f"write --dp-size 1 and run more engines, or use {option}")
 
 
 def _attention(start: Start) -> Iterator[Finding]:
@@ -81,7 +86,8 @@ def _attention(start: Start) -> Iterator[Finding]:
     tensor, data, attention, context = sizes
     if attention and tensor % attention:
         seen = f"has attention data {attention}, which does not divide tensor {tensor}"
-        yield from start.refused(seen, f"write --attn-dp-size {divisor(tensor, attention)}")
+        option = _attention_option(start, "--dp-size")
+        yield from start.refused(seen, f"write {option} {divisor(tensor, attention)}")
     if data > 1 and attention > 1:
         seen = (
             f"has both data {data} and attention data {attention}, and SGLang accepts only one "
@@ -90,6 +96,12 @@ def _attention(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, "remove --dp-size or --attn-dp-size")
     if context > 1 and start.is_on("--enable-prefill-cp") is False:  # it may set another size
         yield from _attention_context(start, tensor, data, attention, context)
+
+
+def _attention_option(start: Start, before: str) -> str:
+    """Return --attn-dp-size, or what older releases have for it."""
+    release = start.command.release
+    return before if release and release.version < _ATTENTION_DATA else "--attn-dp-size"
 
 
 def _attention_context(
@@ -190,9 +202,40 @@ def _drafting(start: Start) -> Iterator[Finding]:
     if level is not None:
         seen += f", and {start.product} accepts only one of them"
         yield from start.refused(seen, "write --pp-size 1, or do not draft", level)
-    elif later is not None and algorithm.upper() not in {"EAGLE", "NEXTN", "DSPARK"}:
+    elif later is not None:
+        yield from _drafting_in_stages(start, seen, algorithm.upper(), later)
+
+
+def _drafting_in_stages(start: Start, seen: str, algorithm: str, level: Level) -> Iterator[Finding]:
+    """Check releases that draft over several stages: on prefill nodes, or with a variable."""
+    mode, everywhere = start.option("--disaggregation-mode") or "null", start.command.stages_draft
+    if algorithm not in _EAGLE and algorithm != _PREFILL_ONLY:
         seen += f", and {start.product} supports only EAGLE there"
-        yield from start.refused(seen, "write --pp-size 1, or draft with EAGLE", later)
-    elif later is not None and start.option("--disaggregation-mode") != "prefill":
-        seen += ", which SGLang supports on prefill nodes, or with SGLANG_ENABLE_PP_SPEC=1"
-        yield from start.refused(seen, "write --pp-size 1, or set that", Level.ADVISORY)
+        yield from start.refused(seen, "write --pp-size 1, or draft with EAGLE", level)
+    elif isinstance(everywhere, Unknown) or isinstance(mode, Unknown) or start.hidden:
+        unknown = first_unknown(everywhere, mode, start.command.hidden)
+        if unknown is not None:
+            yield from start.unjudged(unknown)
+    elif everywhere:
+        yield from _drafting_everywhere(start, seen, algorithm, mode, level)
+    elif mode != "prefill":
+        others = f", or with {_VARIABLE}=1" if algorithm in _EAGLE and mode == "null" else ""
+        remedy = "write --pp-size 1, or set that" if others else "write --pp-size 1"
+        seen += f", which SGLang supports on prefill nodes{others}"
+        yield from start.refused(seen, remedy, level)
+
+
+def _drafting_everywhere(
+    start: Start, seen: str, algorithm: str, mode: str, level: Level
+) -> Iterator[Finding]:
+    """Check what the variable excludes."""
+    width = start.command.attention_data
+    for other, stated in {
+        algorithm: algorithm == _PREFILL_ONLY,
+        f"--disaggregation-mode {mode}": mode != "null",
+        f"attention data {width}": isinstance(width, int) and width > 1,
+    }.items():
+        if stated:
+            seen += f" with {_VARIABLE}, which SGLang does not accept with {other}"
+            yield from start.refused(seen, f"remove {_VARIABLE}", level)
+            return

@@ -17,10 +17,11 @@ _HUB = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
 _RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
 _SHOWN = 160
 _OWN: Mapping[str, tuple[str, ...]] = {
-    "vllm": ("vllm/vllm-openai",),
+    "vllm": ("vllm/vllm-openai", "vllm/vllm-openai-rocm"),
     "sglang": ("lmsysorg/sglang",),
 }
 """The images that an engine's own project builds. Their tags are the engine's releases."""
+_FOR_NVIDIA = "/vllm/vllm-openai"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +40,8 @@ class Image:
 
     @property
     def is_vllm(self) -> bool:
-        """Whether the vLLM project builds it, from any registry."""
-        return self.is_own("vllm")
+        """Whether it is the vLLM project's image for NVIDIA GPUs, whose content is known."""
+        return f"/{self.repository}".endswith(_FOR_NVIDIA)
 
     @cached_property
     def vllm_version(self) -> Version | None:

@@ -117,11 +117,19 @@ def _true_or_false(word: str) -> bool:
     return word.lower() == "true"
 
 
+def _object(word: str) -> dict[str, Any]:
+    value = json.loads(word)
+    if not isinstance(value, dict):
+        raise TypeError(word)
+    return value
+
+
 _BASES: Mapping[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
     "bool": _true_or_false,
     "json": json.loads,
+    "object": _object,
 }
 
 

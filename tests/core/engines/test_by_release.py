@@ -3,6 +3,8 @@
 import pytest
 
 from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
+from kthena_components.core.engines.options import Option
+from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"
@@ -64,6 +66,25 @@ def test_the_api_server_may_get_options_from_an_unknown_word() -> None:
 )
 def test_where_the_model_stands(version: str, command: str, *, refused: bool) -> None:
     assert bool(hard(read(command, VLLM + version))) is refused
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "refused"),
+    [
+        ("0.16.0", "-tp 8 M --served-model-name x", False),
+        ("0.17.0", "-tp 8 M --served-model-name x", True),
+        ("0.33.0", "--served_model_name=x M", True),
+        ("0.33.0", "--served-model-name x", True),
+        ("0.33.0", "M -tp 8 --served-model-name x", False),
+        ("0.33.0", "--model M --served-model-name x", False),
+        ("0.33.0", "--served-model-name x --config f.yaml", False),
+        ("0.33.0", f"-tp 8 {UNKNOWN_WORD} --served-model-name x", False),
+        ("0.33.0", "-tp 8 M", False),
+    ],
+)
+def test_a_served_name_needs_the_model_in_front(version: str, words: str, *, refused: bool) -> None:
+    told = hard(read(f"vllm serve {words}", VLLM + version))
+    assert any("takes the model first" in text for text in told) is refused
 
 
 SERVE, LAUNCH = "vllm serve M", "python3 -m sglang.launch_server --model-path M"
@@ -199,7 +220,52 @@ def test_pairs_stood_in_for_json(version: str, value: str, *, refused: bool) -> 
     assert bool(hard(read(command, VLLM + version))) is refused
 
 
+@pytest.mark.parametrize(
+    ("command", "image", "refused"),
+    [
+        # 0.6 takes a value for this switch, and no release for the other one.
+        ("vllm serve m --enable-chunked-prefill=false", "example.com/vllm:1", False),
+        ("vllm serve m --enable-chunked-prefill=maybe", "example.com/vllm:1", True),
+        ("vllm serve m --headless=1", "example.com/vllm:1", True),
+        ("vllm serve m --enable-chunked-prefill=false", VLLM + "0.99.0", False),
+        ("vllm serve m --enable-chunked-prefill=false", VLLM + "0.33.0", True),
+        # The next release may be the one that takes units.
+        ("python3 -m sglang.launch_server --model m --context-length 8k", SGLANG + "0.4.5", False),
+        ("python3 -m sglang.launch_server --model m --context-length 8K", SGLANG + "0.4.5", True),
+        ("python3 -m sglang.launch_server --model m --context-length", SGLANG + "0.99.0", True),
+        ("vllm serve m --tensor-parallel-size 0", "example.com/vllm:1", True),
+        ("vllm serve m --max-model-len auto", VLLM + "0.5.5", False),
+        ("vllm serve m --max-model-len auto", VLLM + "0.13.0", True),
+    ],
+)
+def test_a_value_that_another_release_takes_is_advice_where_the_release_is_not_known(
+    command: str, image: str, *, refused: bool
+) -> None:
+    facts = read(command, image)
+    told = [problem for problem in facts.problems if "short for" not in problem.text]
+    assert bool(hard(facts)) is refused
+    assert all(refused or "checked against" in problem.text for problem in told)
+    assert told
+
+
 def test_pairs_are_advice_where_the_release_is_not_known() -> None:
     facts = read("vllm serve m --limit-mm-per-prompt image=10", "registry.example.com/vllm:1")
     assert hard(facts) == []
     assert [problem.flag for problem in facts.problems] == ["--limit-mm-per-prompt"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "refused"),
+    [
+        ("object", "{}", False),
+        ("object", "3", True),
+        ("object", "[]", True),
+        ("object", "None", True),
+        ("object?", "None", False),
+        ("sized-object", "true", True),
+        ("sized-object", '{"a": 1}', False),
+    ],
+)
+def test_a_configuration_is_an_object_of_json(kind: str, word: str, *, refused: bool) -> None:
+    value = convert(Option("--kv-transfer-config", type=kind), word, word, in_shell=True)
+    assert isinstance(value, Refused) is refused

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from kthena_components.core.engines import image_entrypoint, read_command
+from kthena_components.core.engines import image_entrypoint, read_command, table
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
@@ -205,3 +205,25 @@ def test_a_misspelt_option_of_a_program_is_reported() -> None:
     (problem,) = facts.problems
     assert "no known flag '--tensor-paralel-size'" in problem.text
     assert not problem.hard
+
+
+@pytest.mark.parametrize(
+    ("command", "tables"),
+    [("nginx -g 'daemon off;'", []), ("sglang serve M", ["sglang"]), ("vllm serve M", ["vllm"])],
+)
+def test_a_table_is_read_with_the_first_command_of_its_engine(
+    command: str, tables: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def load(engine: str) -> table.Table:
+        read.append(engine)
+        return real(engine)
+
+    real = table.load
+    monkeypatch.setattr(table, "load", load)
+    table.release_for.cache_clear()
+    read_command(shlex.split(command), {})
+    table.release_for.cache_clear()
+
+    assert sorted(set(read)) == tables

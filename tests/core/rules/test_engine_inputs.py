@@ -74,6 +74,7 @@ def test_a_worker_names_the_model_as_well() -> None:
         ("vllm 0.33.0", f"""{LLAMA} --max-model-len 262144 --hf-overrides '{{"a": 1}}'"""),
         ("sglang 0.4.10.post2", f"{QWEN} --context-length 65536"),
         ("sglang 0.5.23", f"{QWEN} --context-length 40960"),
+        ("sglang 0.5.17-rocm720-mi30x", f"{QWEN} --context-length 65536"),
     ],
 )
 def test_requests_that_the_model_was_made_for_are_right(release: str, line: str) -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.engine_options import engine_option_known
-from tests.support.specs import gpu_template
+from tests.support.specs import ENGINE_NATIVE, changed, gpu_template
 
 VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"
 
@@ -96,3 +97,11 @@ def test_what_every_release_refuses_is_refused_whatever_the_image() -> None:
     (finding,) = found("registry.example.com/vllm:1", "vllm serve M -tp eight")
 
     assert finding.level is Level.MANDATORY
+
+
+def test_options_that_a_user_adds_are_at_the_field_that_has_them() -> None:
+    with pytest.raises(SpecError) as refused:
+        compile_serving(
+            changed(ENGINE_NATIVE, {"roles[0].engine.extra_args": ["--max-model-length"]})
+        )
+    assert "roles[0].engine.extra_args: engine 'decode': vLLM 0.33.0 has no" in str(refused.value)

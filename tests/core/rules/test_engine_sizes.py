@@ -19,7 +19,7 @@ TAKEN = [
     (scheduler_sizes, "sglang 0.5.23", "m --chunked-prefill-size -1 --page-size 64"),
     (memory_fraction_range, "vllm 0.33.0", "m --gpu-memory-utilization 1"),
     (memory_fraction_range, "vllm 0.11.0", "m --gpu-memory-utilization 0"),
-    (memory_fraction_range, "sglang 0.5.23", "m --mem-fraction-static 90"),
+    (memory_fraction_range, "sglang 0.5.23", "m --mem-fraction-static 1"),
 ]
 
 
@@ -108,6 +108,12 @@ REFUSED = {
         "m --gpu-memory-utilization 0",
         "has --gpu-memory-utilization 0, and vLLM 0.11.1 requires more than 0. Write 0.9",
     ),
+    "no-memory-for-sglang": (
+        memory_fraction_range,
+        "sglang",
+        "m --mem-fraction-static 0",
+        "has --mem-fraction-static 0, and SGLang 0.5.23 requires more than 0. Write 0.9",
+    ),
 }
 
 
@@ -125,8 +131,10 @@ def test_sizes_that_are_not_taken_are_refused(
         (scheduler_sizes, "vllm", f"m {WHOLE}"),
         (scheduler_sizes, "sglang 0.5.23", "m --chunked-prefill-size 1000 --page-size 64"),
         (memory_fraction_range, "vllm", "m --gpu-memory-utilization 0"),
+        (memory_fraction_range, "sglang 0.5.23", "m --mem-fraction-static 1.01"),
+        (memory_fraction_range, "sglang", "m --mem-fraction-static 90"),
     ],
-    ids=["release", "model", "share"],
+    ids=["release", "model", "share", "more-than-all", "per-cent"],
 )
 def test_what_may_be_taken_is_worth_a_look(check: Check, release: str, line: str) -> None:
     assert levels(check, release, line) == ["advisory"]

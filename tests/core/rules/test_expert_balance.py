@@ -17,6 +17,7 @@ TAKEN = [
     ("sglang 0.5.23", "m --tp-size 8 --ep-size 8 --enable-eplb"),
     ("sglang 0.5.23", "m --tp-size 8 --moe-a2a-backend deepep --enable-eplb"),
     ("sglang 0.4.10", "m --tp-size 8 --enable-eplb"),
+    ("sglang 0.5.23", "m --tp-size 8 --enable-eplb --elastic-ep-join-mode scale"),
 ]
 
 

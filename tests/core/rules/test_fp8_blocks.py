@@ -54,6 +54,16 @@ def test_sglang_refuses_parts_of_experts_in_every_release(version: str) -> None:
     assert told(fp8_block_multiple, f"sglang {version}", fewer) == []
 
 
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [("0.5.10-rocm720", ["mandatory"]), ("0.5.11-rocm720", []), ("0.5.11-cu129", ["mandatory"])],
+)
+def test_sglang_pads_experts_on_amd(tag: str, expected: list[str]) -> None:
+    assert levels(fp8_block_multiple, f"sglang {tag}", f"{EXPERTS} --tp-size 8") == expected
+    dense = f"{DENSE} --tp-size 16"
+    assert levels(fp8_block_multiple, f"sglang {tag}", dense) == ["mandatory"]
+
+
 def test_all_layers_that_are_cut_are_told_together() -> None:
     line = "deepseek-ai/DeepSeek-V3 --tp-size 32"
     assert told(fp8_block_multiple, "sglang 0.5.23", line) == [

@@ -2,11 +2,14 @@
 
 import pytest
 
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.models import MODEL_RULES, tp_divides_heads
 from kthena_components.core.rules.sglang_layouts import sglang_layout
 from kthena_components.judge.manifest import judge_manifest
-from tests.support.startup import IMAGES, levels, pod, told
+from tests.support.specs import changed
+from tests.support.startup import IMAGES, LAUNCH, levels, pod, told
 from tests.support.strategies import LATE
 
 NEWEST = "sglang 0.5.23"
@@ -23,6 +26,8 @@ TAKEN = [
     ("sglang 0.4.6", "--tp-size 8 --moe-dense-tp-size 1"),
     (NEWEST, "--tp-size 8 --dwdp-size 8"),
     (NEWEST, "--pp-size 2 --speculative-algorithm EAGLE --disaggregation-mode prefill"),
+    (NEWEST, "--pp-size 2 --speculative-algorithm DSPARK --disaggregation-mode prefill"),
+    (NEWEST, "--tp-size 6 --nnodes 4 --elastic-ep-join-mode scale"),
 ]
 
 
@@ -54,9 +59,22 @@ SIZES = {
         "has attention data 3, which does not divide tensor 8. Write --attn-dp-size 2",
     ),
     "old-attention": (
-        "sglang 0.5.2",
+        "sglang 0.5.21",
+        "--tp-size 8 --dp-size 3 --enable-dp-attention",
+        "has attention data 3, which does not divide tensor 8. Write --dp-size 2",
+    ),
+    "new-attention": (
+        "sglang 0.5.22",
         "--tp-size 8 --dp-size 3 --enable-dp-attention",
         "has attention data 3, which does not divide tensor 8. Write --attn-dp-size 2",
+    ),
+    "old-copies": (
+        "sglang 0.5.21",
+        "--tp-size 8 --dp-size 2 --nnodes 2",
+        (
+            "has data 2 over --nnodes 2, and SGLang supports copies within one node only. Write "
+            "--dp-size 1 and run more engines, or use --enable-dp-attention"
+        ),
     ),
     "both": (
         NEWEST,
@@ -158,6 +176,30 @@ SIZES = {
             "Write --pp-size 1, or draft with EAGLE"
         ),
     ),
+    "drafting-everywhere": (
+        "sglang 0.5.21",
+        "--pp-size 2 --speculative-algorithm EAGLE",
+        (
+            "drafts tokens (EAGLE) over pipeline 2, which SGLang supports on prefill nodes, or "
+            "with SGLANG_ENABLE_PP_SPEC=1. Write --pp-size 1, or set that"
+        ),
+    ),
+    "drafting-on-decode-nodes": (
+        NEWEST,
+        "--pp-size 2 --speculative-algorithm NEXTN --disaggregation-mode decode",
+        (
+            "drafts tokens (NEXTN) over pipeline 2, which SGLang supports on prefill nodes. Write "
+            "--pp-size 1"
+        ),
+    ),
+    "drafting-on-prefill-nodes-only": (
+        NEWEST,
+        "--pp-size 2 --speculative-algorithm DSPARK",
+        (
+            "drafts tokens (DSPARK) over pipeline 2, which SGLang supports on prefill nodes. Write "
+            "--pp-size 1"
+        ),
+    ),
 }
 
 
@@ -170,14 +212,41 @@ def test_sizes_that_sglang_refuses_are_refused(release: str, flags: str, message
 @pytest.mark.parametrize(
     ("release", "flags"),
     [
-        (NEWEST, "--pp-size 2 --speculative-algorithm EAGLE"),
+        ("sglang", "--pp-size 2 --speculative-algorithm EAGLE"),
         ("sglang", "--tp-size 8 --moe-dense-tp-size 4"),
         ("sglang", "--tp-size 8 --moe-dp-size 2 --ep-size 4"),
     ],
-    ids=["variable", "dense", "moe-data"],
+    ids=["drafting", "dense", "moe-data"],
 )
-def test_what_a_variable_or_a_release_decides_is_worth_a_look(release: str, flags: str) -> None:
+def test_what_a_release_decides_is_worth_a_look(release: str, flags: str) -> None:
     assert levels(sglang_layout, release, f"m {flags}") == ["advisory"]
+
+
+EVERYWHERE = "drafts tokens (EAGLE) over pipeline 2 with SGLANG_ENABLE_PP_SPEC, which SGLang does"
+
+
+@pytest.mark.parametrize(
+    ("value", "flags", "messages"),
+    [
+        ("1", "EAGLE", []),
+        ("yes", "EAGLE", []),
+        ("0", "EAGLE --disaggregation-mode prefill", []),
+        ("1", "EAGLE --disaggregation-mode prefill", [f"{EVERYWHERE} not accept with --disagg"]),
+        ("1", "EAGLE --tp-size 8 --attn-dp-size 8", [f"{EVERYWHERE} not accept with attention d"]),
+        ("0", "EAGLE", ["drafts tokens (EAGLE) over pipeline 2, which SGLang supports on prefill"]),
+        (LATE, "EAGLE", ["was not checked, because "]),
+    ],
+)
+def test_a_variable_lets_all_stages_draft(value: str, flags: str, messages: list[str]) -> None:
+    line = f"{LAUNCH['sglang']} m --pp-size 2 --speculative-algorithm {flags}"
+    template = pod(line, f"{IMAGES['sglang']}:v0.5.23")
+    env = [{"name": "SGLANG_ENABLE_PP_SPEC", "value": value}]
+    entry = read_pod(changed(template, {"spec.containers[0].env": env}), "t", command_path="here")
+    engine = EngineFacts(path="e", name="e", pods=1, replicas=1, entry=entry, worker=None)
+    found = [*sglang_layout(ServingFacts(path="", name="s", engines=(engine,)))]
+    assert len(found) == len(messages)
+    for finding, message in zip(found, messages, strict=True):
+        assert str(finding).removeprefix("here: engine 'e' ").startswith(message)
 
 
 def test_ranks_that_are_not_the_gpus_are_refused_for_that_alone() -> None:
