@@ -221,7 +221,7 @@ class Reading:
         if len(given) < fewest:
             wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
             text, remedy = f"{head} has {wanted}", f"write {head} and its value"
-            missing = Mistake(text, remedy, by_release=self._elsewhere(option, given))
+            missing = Mistake(text, remedy, by_release=taken_elsewhere(option, given, self.dialect))
             self._state(option, head, self.problem(head, missing), head)
             return
         read = [self._value(option, head, word) for word in given]
