@@ -221,7 +221,7 @@ class Reading:
         if len(given) < fewest:
             wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
             text, remedy = f"{head} has {wanted}", f"write {head} and its value"
-            missing = Mistake(text, remedy, by_release=self._elsewhere(option, given))
+            missing = Mistake(text, remedy, by_release=taken_elsewhere(option, given, self.dialect))
             self._state(option, head, self.problem(head, missing), head)
             return
         read = [self._value(option, head, word) for word in given]
@@ -240,7 +240,7 @@ class Reading:
         value = read_value(option, shown, given, in_shell=self.scope.in_shell)
         if not isinstance(value, Refused):
             return value
-        by_release = value.by_release or self._elsewhere(option, [word])
+        by_release = value.by_release or taken_elsewhere(option, [word], self.dialect)
         wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=by_release)
         unknown = self.problem(head, wrong)
         # Values of other releases' options stay text.
@@ -250,7 +250,7 @@ class Reading:
         value: Any = not option.off
         if given is not None:
             text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
-            other = self._elsewhere(option, [given])
+            other = taken_elsewhere(option, [given], self.dialect)
             value = self.problem(head, Mistake(text, f"write {head} alone", by_release=other))
         elif option.type == REFUSED:
             text = f"{self.dialect.engine} has retired {head} and does not start with it"
@@ -258,10 +258,6 @@ class Reading:
             self.problem(head, Mistake(text, remedy, by_release=True))
         self.options[option.name] = value
         self._state(option, head, value, head)
-
-    def _elsewhere(self, option: Option, words: Sequence[str]) -> bool:
-        release = self.dialect.release
-        return release is not None and taken_elsewhere(option, words, release)
 
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
         if option.use is None:

@@ -226,9 +226,10 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
     return replace(option, off=spelling in row.off, type=kind)
 
 
-def taken_elsewhere(option: Option, words: Sequence[str], release: Release) -> bool:
+def taken_elsewhere(option: Option, words: Sequence[str], dialect: Dialect) -> bool:
     """Return whether the release is uncertain, and another one takes the words as values."""
-    if release.sure:
+    release = dialect.release
+    if release is None or release.sure:
         return False
     for row in rows_of(release.engine, option.name):
         other = _option(row, release)

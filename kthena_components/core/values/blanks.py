@@ -63,7 +63,9 @@ _NAMES = frozenset({("metadata", "name"), ("metadata", "namespace")})
 _AMOUNTS = frozenset({"limits", "requests"})
 """Maps of such fields."""
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
-"""The files in ConfigMaps and Secrets, in which the same texts have other meanings."""
+"""The files in ConfigMaps and Secrets, in which most of these texts have other meanings: a chat
+template contains `{{ messages }}`. No shell has a use for that."""
+_TEMPLATED = re.compile(r"\{\{ [^\n]{0,200}? \}\}", re.VERBOSE)
 _LINES = ("command", "args")
 
 
@@ -125,12 +127,25 @@ class _Marking:
         made: dict[Any, Any] = {}
         for key, item in value.items():
             if key in _TEXTS:
-                made[key] = item
+                made[key] = _files(item)
             elif own is not None and key in _LINES:
                 made[key] = _words(item, own)
             else:
                 made[key] = self.part(item, key, parent)
         return made if any(made[key] is not item for key, item in value.items()) else value
+
+
+def _files(texts: Any) -> Any:
+    """Mark the scripts in a ConfigMap that a template engine still has to expand."""
+    if not isinstance(texts, Mapping):
+        return texts
+    made = {name: Blank(text) if _is_draft(name, text) else text for name, text in texts.items()}
+    return made if any(isinstance(text, Blank) for text in made.values()) else texts
+
+
+def _is_draft(name: Any, text: Any) -> bool:
+    is_script = isinstance(name, str) and ("." not in name or name.endswith((".sh", ".bash")))
+    return is_script and isinstance(text, str) and _TEMPLATED.search(text) is not None
 
 
 def _variables(container: Mapping[Any, Any]) -> frozenset[str]:

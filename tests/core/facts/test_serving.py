@@ -179,7 +179,7 @@ COUNTS: dict[str, tuple[Any, Any]] = {
     "text": ("3", Unknown("n is '3', which is not a count")),
     "infinity": (float("inf"), Unknown("n is inf, which is not a count")),
     "not-a-number": (float("nan"), Unknown("n is nan, which is not a count")),
-    "huge": (10**40, Unknown("n is a number, which is not a count")),
+    "huge": (10**40, Unknown("n is a number of 133 bits, which is not a count")),
 }
 
 

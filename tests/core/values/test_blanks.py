@@ -177,3 +177,24 @@ def test_long_texts_come_to_an_end(part: str) -> None:
         is_blank(text)
         may_have_blanks(text)
         mark_blanks({"command": [text, f"{text} "]})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_blank"),
+    [
+        ("run.sh", "vllm serve m --tensor-parallel-size {{ tp }}", True),
+        ("start", "#!/bin/bash\nvllm serve {{ .Values.model }}\n", True),
+        ("run.sh", "vllm serve m --tensor-parallel-size ${TP}", False),
+        ("chat.jinja", "{{ messages }}", False),
+        ("run.py", "print(f'{{ x }}')", False),
+        ("run.sh", 'curl -d \'{"a": {"b": {}}}\'', False),
+        ("run.sh", 3, False),
+    ],
+)
+def test_a_script_in_a_config_map_may_be_a_template(
+    name: str, text: object, *, is_blank: bool
+) -> None:
+    body = {"kind": "ConfigMap", "data": {name: text}}
+    marked = mark_blanks(body)
+    assert isinstance(marked["data"][name], Blank) is is_blank
+    assert marked["data"] == body["data"]
