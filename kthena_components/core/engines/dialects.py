@@ -267,8 +267,8 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
         return "si-size" if kind == "size" else row.type
     if kind in {"json", "object"} and release.version >= SIZED_JSON_SINCE:
         return f"sized-{kind}{mark}"
-    if kind == "json" and PAIRS_SINCE <= release.version < PAIRS_UNTIL:
-        return f"pairs-or-json{mark}"
+    if kind in {"json", "object"} and PAIRS_SINCE <= release.version < PAIRS_UNTIL:
+        return f"pairs-or-{kind}{mark}"
     return _OWN_TYPES.get(row.name, row.type)
 
 

@@ -190,6 +190,10 @@ def _pairs_or_json(option: Option, shown: str, given: str) -> Any:
     return {key.strip().lower(): int(v) for key, v in (p.split("=") for p in given.split(","))}
 
 
+def _pairs_or_object(option: Option, shown: str, given: str) -> Any:
+    return _only_objects(option, shown, _pairs_or_json(option, shown, given))
+
+
 def _sized_json(option: Option, shown: str, given: str) -> Any:
     """Read JSON as vLLM does since 0.20.0, where 80g is a number."""
     value = _json(option, shown, given)
@@ -241,5 +245,6 @@ _READERS: Mapping[str, Callable[[Option, str, str], Any]] = {
     "any-json": _json_or_text,
     "lora": _lora,
     "pairs-or-json": _pairs_or_json,
+    "pairs-or-object": _pairs_or_object,
     "sized-json": _sized_json,
 }
