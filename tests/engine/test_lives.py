@@ -37,7 +37,9 @@ def test_a_preview_announces_what_the_update_makes_and_writes_nothing(life: Life
 def test_each_object_that_is_made_is_written_to_a_file(life: Life) -> None:
     made = [step for step in life.created.steps if step.type.startswith("kubernetes:")]
     assert len(life.written) == len(made)
-    assert "pulumi.com/" not in str(life.written)
+    # A Secret of the program itself says that Pulumi chose its name.
+    ours = [body for name, body in life.written.items() if not name.startswith("Secret/")]
+    assert "pulumi.com/" not in str(ours)
 
 
 def test_a_second_update_changes_nothing(life: Life) -> None:
