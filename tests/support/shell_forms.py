@@ -68,7 +68,8 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("env <name>=<plain> bash -c <quoted start> y a b", "bash <file start> 3"),
         *("bash -s -- q r <<'END'\n<start>\nEND", "cat <<'END' | bash\n<start>\nEND"),
         "cd <folder> && ./<script start> 5 6",
-        "<start>« ¦¦ 2¦-2¦ -2¦ -o2¦2¦ x2»«>¦>>¦>|¦>&1¦>&2»«¦/dev/null¦ /dev/null» <words>",
+        "<start>« ¦¦ 2¦-2¦ -2¦ -o2¦2¦ x2¦ 12»«>¦>>¦>|¦>&1¦>&2¦&>»«¦/dev/null¦ /dev/null» <words>",
+        "<start> «12>¦&>¦&>>» /dev/null",
     ),
     "condition": (
         *('[ "$<name>" = <plain> ]', '[ "$<name>" «-gt¦-eq¦-le» <digit> ]'),

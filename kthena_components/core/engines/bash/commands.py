@@ -16,7 +16,7 @@ from kthena_components.core.engines.bash.output import PROGRAMS
 from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.programs import program
 from kthena_components.core.engines.bash.session import BeyondError
-from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell
+from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.state import (
     ARGUMENTS,
     MISSING,
@@ -40,11 +40,34 @@ from kthena_components.core.values.unknown import Unknown
 
 _DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})
 _SPECIAL = frozenset({".", ":", "eval", "exec", "export", "readonly", "set", "shift", "unset"})
+_BOTH = frozenset({"&>", "&>>"})
+_LAST_SURE = 9
+"""The last file descriptor that each shell takes in front of a redirection."""
 _STAY = frozenset({"break", "continue", "exit", "return"})
 
 
 def simple(shell: Shell, node: Simple, stdin: str | None = None) -> Flow:
     """Run a simple command."""
+    return redirected(shell, node.redirects, lambda: _simple(shell, node, stdin))
+
+
+def redirected(shell: Shell, redirects: Sequence[Redirect], body: Way) -> Flow:
+    """Run a command whose redirections shells may read differently.
+
+    dash takes `22>` for a word and a redirection, and `&>` for the end of a command that it runs
+    in the background. Source: POSIX.1-2024, 2.7: descriptors of more than one digit are optional.
+    """
+    if shell.bash or not redirects:
+        return body()
+    if any(redirect.descriptor > _LAST_SURE for redirect in redirects):
+        raise BeyondError("sh may take a file descriptor of two digits for a word")
+    both = [redirect for redirect in redirects if redirect.mark in _BOTH]
+    if any(redirect.followed for redirect in both):
+        raise BeyondError("sh may take the words behind &> for another command")
+    return shell.branch([body, shell.done], Doubt.LIKELY) if both else body()
+
+
+def _simple(shell: Shell, node: Simple, stdin: str | None) -> Flow:
     forget_set(shell, node.redirects)
     given = redirected_input(shell, node.redirects)
     body = _Command(shell, node, stdin if given is None else given)

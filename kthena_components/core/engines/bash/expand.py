@@ -24,9 +24,12 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     Word,
 )
+from kthena_components.core.engines.programs import may_start_one
 from kthena_components.core.values.unknown import Unknown, Varying
 
 _SETS = re.compile(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
+_COMMANDS = re.compile(r"`|\$\((?!\()|[<>]\(")
+_NAMES = re.compile(r"[^\s;&|<>()`'\"\\$]+")
 _BASH_SIGNS = re.compile(r"\*\*|\+\+|--|,")
 _LATER_TILDE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:.*:)?~", re.DOTALL)
 
@@ -153,9 +156,19 @@ class Expander:
                     else:
                         yield Chunk(str(value), piece.quoted, splits=True)
                 case Opaque():
+                    self._check_commands(piece.written)
                     self._forget_set(piece.written)
                     self.shell.substituted = Doubt.OPEN
                     yield self.late(piece)
+
+    def _check_commands(self, written: str) -> None:
+        """Refuse an expansion that is not read and whose commands may start an engine."""
+        if not _COMMANDS.search(written):
+            return
+        functions = (name for name in _NAMES.findall(written) if self.shell.state.get(f"{name}()"))
+        if may_start_one(written) or any(functions):
+            shown = self.shell.session.scope.show(written)
+            raise BeyondError(f"its script runs {shown}, which is not read")
 
     def _forget_set(self, written: str) -> None:
         """Forget the variables that an expansion may set that is not read."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kthena_components.core.engines.bash.syntax import Redirect, Text
+from kthena_components.core.engines.bash.syntax import Redirect, Text, Word
 from kthena_components.core.engines.bash.words import Node, UnreadError, Words
 
 REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
@@ -41,11 +41,7 @@ class Found:
         if node.type == "heredoc_redirect":
             self._heredoc(words, node)
             return
-        children = list(node.children)
-        descriptor = None
-        if children[0].type == "file_descriptor":
-            number = children.pop(0)
-            descriptor = _descriptor(words.text(number.start_byte, number.end_byte))
+        descriptor, children = _split(words, node)
         mark, *targets = children
         first, more = _first_word(words, targets)
         self.words += more
@@ -54,12 +50,12 @@ class Found:
         usual = 0 if mark.type.startswith("<") else 1
         usual = -1 if mark.type.startswith("&") else usual
         target = words.word(*first) if first else ()
-        self.redirects.append(
-            Redirect(mark.type, usual if descriptor is None else descriptor, target)
-        )
+        descriptor = usual if descriptor is None else descriptor
+        self.redirects.append(Redirect(mark.type, descriptor, target, followed=bool(more)))
 
     def _heredoc(self, words: Words, node: Node) -> None:
-        mark, start, *rest = (child for child in node.children if child.type != "file_descriptor")
+        descriptor, children = _split(words, node)
+        mark, start, *rest = children
         if [node.type for node in (start, *rest[-2:])] != _DOCUMENT:
             raise UnreadError("a here-document has no end")
         *behind, _, end = rest
@@ -75,7 +71,8 @@ class Found:
         if late or f"\n{delimiter}\n" in words.text(line - 1, last):
             raise UnreadError("a here-document begins in another line")
         self._behind(words, behind)
-        self.redirects.append(_document(words, line, last, quoted=written != delimiter, tabs=tabs))
+        text = _document(words, line, last, quoted=written != delimiter, tabs=tabs)
+        self.redirects.append(Redirect("<<", descriptor or 0, text))
 
     def _behind(self, words: Words, nodes: Sequence[Node]) -> None:
         waiting = list(nodes)
@@ -96,11 +93,18 @@ class Found:
                 raise UnreadError("something follows a here-document in its line")
 
 
-def _descriptor(text: str) -> int:
-    """Return a file descriptor. The grammar also takes words such as -2 and -o2 for one."""
+def _split(words: Words, node: Node) -> tuple[int | None, list[Node]]:
+    """Return the file descriptor of a redirection, and the rest.
+
+    The grammar also takes words such as -2 and -o2 for a descriptor.
+    """
+    number, *rest = node.children
+    if number.type != "file_descriptor":
+        return None, list(node.children)
+    text = words.text(number.start_byte, number.end_byte)
     if not _NUMBER.fullmatch(text):
         raise UnreadError(f"{text[:20]!r} before a redirection is no file descriptor")
-    return int(text)
+    return int(text), rest
 
 
 def _first_word(words: Words, nodes: Sequence[Node]) -> tuple[tuple[int, int] | None, list[Node]]:
@@ -115,12 +119,12 @@ def _first_word(words: Words, nodes: Sequence[Node]) -> tuple[tuple[int, int] | 
     return (start, end), list(nodes[count:])
 
 
-def _document(words: Words, start: int, end: int, *, quoted: bool, tabs: bool) -> Redirect:
-    """Return the text of a here-document, which belongs to the standard input."""
+def _document(words: Words, start: int, end: int, *, quoted: bool, tabs: bool) -> Word:
+    """Return the text of a here-document."""
     if not quoted and tabs:
         raise UnreadError("a here-document without its tabs has expansions")
     if not quoted:
-        return Redirect("<<", 0, words.document(start, end))
+        return words.document(start, end)
     text = words.text(start, end)
     text = re.sub(r"(?m)^\t+", "", text) if tabs else text
-    return Redirect("<<", 0, (Text(text, quoted=True),))
+    return (Text(text, quoted=True),)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kthena_components.core.engines.bash import branches, loops
-from kthena_components.core.engines.bash.commands import discards, forget_set, simple
+from kthena_components.core.engines.bash.commands import discards, forget_set, redirected, simple
 from kthena_components.core.engines.bash.double import condition
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.session import BeyondError
@@ -217,6 +217,10 @@ def _evaluation(shell: Shell, node: Evaluation) -> Flow:
 
 
 def _redirected(shell: Shell, node: Redirected) -> Flow:
+    return redirected(shell, node.redirects, lambda: _with_output(shell, node))
+
+
+def _with_output(shell: Shell, node: Redirected) -> Flow:
     forget_set(shell, node.redirects)
     if not discards(node.redirects):
         return shell.run(shell, node.body)

@@ -83,6 +83,8 @@ class Redirect:
     """-1 for both outputs (`&>`)."""
     target: Word
     """A here-document's whole text for `<<`."""
+    followed: bool = False
+    """Whether words of the command follow it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
