@@ -31,6 +31,7 @@ PARTS = (
     "lifecycle",
     "scheduling",
     "emission",
+    "adoption",
     "lws",
     "kaito",
     "kserve",

@@ -3,21 +3,33 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from kthena_components.cli.converted import ProofError, write_program, write_stack, write_yaml
-from kthena_components.cli.objects import KubeObject, objects_of
+from kthena_components.cli.connect import add_cluster, opened
+from kthena_components.cli.convert_sources import (
+    Source,
+    UsageError,
+    all_servings,
+    from_cluster,
+    from_file,
+)
+from kthena_components.cli.converted import (
+    ProofError,
+    titled,
+    write_program,
+    write_stack,
+    write_yaml,
+)
+from kthena_components.cli.imports import COMMAND, IMPORTS, write_imports
 from kthena_components.compiler.changes import SAME, ChangeError, Changes
 from kthena_components.compiler.convert import (
-    Conversion,
     Converted,
     Kept,
-    convert,
     readable_kinds,
     title_of,
 )
@@ -25,8 +37,7 @@ from kthena_components.compiler.kept import short_title
 from kthena_components.compiler.losses import Loss
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.visible import visible
-from kthena_components.reading.documents import read_documents
-from kthena_components.reading.files import STDIN, Unreadable, read_text, shown_name
+from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
 from kthena_components.systems import EMITTERS
 
@@ -43,19 +54,6 @@ _EXITS = """exit status:
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
 
 
-class UsageError(ValueError):
-    """A wrong command line. The text is written for users."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    """The objects of one file, and what became of them."""
-
-    name: str
-    objects: tuple[KubeObject, ...]
-    conversion: Conversion
-
-
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
@@ -67,7 +65,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", metavar="FILE", nargs="+", help="YAML or JSON, or - for stdin")
+    parser.add_argument("paths", metavar="FILE", nargs="*", help="YAML or JSON, or - for stdin")
+    parser.add_argument(
+        "--from-cluster",
+        action="store_true",
+        help="read the servings of a cluster in place of files",
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        help="with --from-cluster: the namespace to read; default: all namespaces",
+    )
+    add_cluster(parser)
     parser.add_argument(
         "--to", required=True, metavar="TARGET", help=f"one of {', '.join(_TARGETS)}"
     )
@@ -99,21 +109,23 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="FOLDER",
         help="write files there, and overwrite none; default: standard output",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Convert the files and return the exit status."""
     try:
-        return _run(asked)
+        changes = _changes(asked)
+        if not asked.from_cluster:
+            return _convert([from_file(path, changes) for path in asked.paths], asked, changes)
+        with opened(asked, parser) as (cluster, _version):
+            return _convert([from_cluster(cluster, asked.namespace, changes)], asked, changes)
     except (UsageError, ChangeError, ProofError, OSError) as error:
         sys.stderr.write(f"kthena-components convert: {visible(str(error))}\n")
         return WRONG
 
 
-def _run(asked: argparse.Namespace) -> int:
-    changes = _changes(asked)
-    files = [_converted(path, changes) for path in asked.paths]
+def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Changes) -> int:
     if not any(file.conversion.servings or file.conversion.errors for file in files):
         raise UsageError(f"there is nothing to convert; it converts {', '.join(readable_kinds())}")
     as_yaml = asked.to in EMITTERS
@@ -139,6 +151,10 @@ def _changes(asked: argparse.Namespace) -> Changes:
     Raises:
         UsageError: It is wrong.
     """
+    if asked.from_cluster == bool(asked.paths):
+        raise UsageError("name files, or write --from-cluster")
+    if asked.namespace and not asked.from_cluster:
+        raise UsageError("--namespace is only for --from-cluster")
     if asked.to in _NOT_YET:
         raise UsageError(f"--to {asked.to}: {_NOT_YET[asked.to]}")
     if asked.to not in _TARGETS:
@@ -147,6 +163,8 @@ def _changes(asked: argparse.Namespace) -> Changes:
         raise UsageError(f"--to {asked.to}: there is no such target; {hint}")
     if asked.to in EMITTERS and asked.backend is not None:
         raise UsageError(f"--backend is only for --to {PYTHON} or {STACK}")
+    if asked.to == PYTHON and asked.from_cluster and not asked.to_folder:
+        raise UsageError(f"--from-cluster --to {PYTHON} writes two files; write -o FOLDER")
     target = asked.to if asked.to in EMITTERS else asked.backend or SAME
     return Changes(
         target=target,
@@ -167,41 +185,15 @@ def _argument(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text}: the value is not valid YAML: {told}") from None
 
 
-def _converted(path: str, changes: Changes) -> _File:
-    """Read and convert one file; nothing in it is left out unseen.
-
-    Raises:
-        UsageError: A part of it cannot be read, or is no Kubernetes object.
-    """
-    text, name = read_text(path), shown_name(path)
-    if isinstance(text, Unreadable):
-        raise UsageError(str(text))
-    found: list[KubeObject] = []
-    for document in read_documents(text, path, lambda *_: True):
-        if isinstance(document, Unreadable):
-            raise UsageError(str(replace(document, file=name)))
-        if document.body is None:
-            continue
-        # A placeholder is a text here: it stays in the result.
-        objects = list(objects_of(replace(document, may_have_blanks=False)))
-        if not objects:
-            raise UsageError(f"{name}:{document.line}: is no Kubernetes object")
-        found += objects
-    conversion = convert([each.body for each in found], changes)
-    return _File(name=name, objects=tuple(found), conversion=conversion)
-
-
-def _report(files: Sequence[_File], accepted: Sequence[str], *, as_yaml: bool) -> Iterator[Loss]:
+def _report(files: Sequence[Source], accepted: Sequence[str], *, as_yaml: bool) -> Iterator[Loss]:
     """Tell what became of each object, and yield the losses that were not accepted."""
     for file in files:
-        places = {id(each.body): each for each in file.objects}
         for part in file.conversion.parts:
             if file.conversion.errors and isinstance(part, Kept):
                 continue  # what happens to it depends on the servings
-            source = part.source
-            at = places[id(source)]
-            _say(f"{file.name}:{at.line}: {title_of(source)} {_fate(part, as_yaml=as_yaml)}")
-            losses = part.losses
+            source, losses = part.source, part.losses
+            fate = _fate(part, as_yaml=as_yaml)
+            _say(f"{file.place_of(source)}: {title_of(source)} {fate}")
             if as_yaml or isinstance(part, Converted):
                 for note in part.notes:
                     _say(f"  {note}")
@@ -211,7 +203,7 @@ def _report(files: Sequence[_File], accepted: Sequence[str], *, as_yaml: bool) -
             for loss in losses:
                 known = any(_covers(name, loss.name) for name in accepted)
                 word = "accepted" if known else "loss"
-                _say(f"{file.name}:{at.line_of(loss.name)}: {word}: {loss}")
+                _say(f"{file.place_of(source, loss.name)}: {word}: {loss}")
                 if not known:
                     yield loss
 
@@ -238,12 +230,13 @@ def _refuse(losses: Sequence[Loss]) -> None:
     _say(f"nothing was written{why}")
 
 
-def _written(files: Sequence[_File], target: str, changes: Changes) -> Mapping[str, str]:
+def _written(files: Sequence[Source], target: str, changes: Changes) -> Mapping[str, str]:
     """Return the texts to write, by file name."""
-    servings = [serving for file in files for serving in file.conversion.servings]
+    servings = all_servings(files)
     origin = ", ".join(Path(file.name).name for file in files)
     if target == PYTHON:
-        return {"__main__.py": write_program(servings, origin, changes.today)}
+        program = {"__main__.py": write_program(servings, origin, changes.today)}
+        return program | {name: text for file in files for name, text in _imports(file)}
     if target == STACK:
         return {"Pulumi.converted.yaml": write_stack(servings, origin, changes.today)}
     texts: dict[str, str] = {}
@@ -253,6 +246,14 @@ def _written(files: Sequence[_File], target: str, changes: Changes) -> Mapping[s
             raise UsageError(f"two of the files are called {name}; convert them one by one")
         texts[name] = write_yaml(file.conversion.parts)
     return texts
+
+
+def _imports(source: Source) -> Iterator[tuple[str, str]]:
+    """Yield the file for `pulumi import`, if a program is for objects that exist."""
+    if source.is_live:
+        found = source.conversion.servings
+        there = [source.existing(part) for part in found]
+        yield IMPORTS, write_imports(titled(found), there, version("pulumi-kubernetes"))
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
@@ -269,6 +270,8 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         with (folder / name).open("x", encoding="utf-8") as file:
             file.write(text)
         _say(f"wrote {folder / name}")
+    if IMPORTS in texts:
+        _say(f"Before the first `pulumi up`, in {folder}: {COMMAND}")
 
 
 def _say(text: str) -> None:

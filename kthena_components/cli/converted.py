@@ -55,10 +55,11 @@ def objects_of(part: Converted | Kept) -> list[dict[str, Any]]:
     """Return the objects of a part as kubectl applies them: without Pulumi's annotations."""
     if isinstance(part, Kept):
         return [dict(part.body)]
-    return [_plain(manifest.body) for manifest in part.compiled.manifests]
+    return [plain(manifest.body) for manifest in part.compiled.manifests]
 
 
-def _plain(body: Body) -> dict[str, Any]:
+def plain(body: Body) -> dict[str, Any]:
+    """Return an object without the annotations that only Pulumi's provider reads."""
     metadata = dict(body["metadata"])
     own = mapping(metadata.pop("annotations", None))
     kept = {key: value for key, value in own.items() if not str(key).startswith(_PULUMI)}
@@ -93,8 +94,7 @@ def write_stack(servings: Sequence[Converted], origin: str, today: date | None =
 
 def write_program(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the `__main__.py` of a Pulumi project."""
-    names = Counter(serving.compiled.plan.name for serving in servings)
-    calls = [_call(serving.compiled, serving.args, names) for serving in servings]
+    calls = [_call(name, serving.args) for name, serving in titled(servings)]
     title = json.dumps(f"Servings converted from {origin}.", ensure_ascii=False)
     head = f'""{title}""\n\nfrom kthena_components import ModelServing\n\n'
     text = head + "\n".join(calls)
@@ -104,9 +104,15 @@ def write_program(servings: Sequence[Converted], origin: str, today: date | None
     return text
 
 
-def _call(compiled: Compiled, args: Mapping[str, Any], names: Mapping[str, int]) -> str:
-    name, namespace = compiled.plan.name, compiled.plan.namespace
-    title = name if names[name] == 1 else f"{namespace}/{name}"
+def titled(servings: Sequence[Converted]) -> list[tuple[str, Converted]]:
+    """Give each serving a name of its own for Pulumi."""
+    plans = [serving.compiled.plan for serving in servings]
+    names = Counter(plan.name for plan in plans)
+    found = [p.name if names[p.name] == 1 else f"{p.namespace}/{p.name}" for p in plans]
+    return list(zip(found, servings, strict=True))
+
+
+def _call(title: str, args: Mapping[str, Any]) -> str:
     return f"ModelServing(\n    {_literal(title, 1)},\n    {_literal(args, 1)},\n)\n"
 
 

@@ -140,6 +140,17 @@ class Cluster:
             return False
         return True
 
+    def preferred(self, group: str) -> str | None:
+        """Return the apiVersion that the server prefers of a group; None if it serves none."""
+        if not group:
+            return "v1"
+        try:
+            return str(self.ask("GET", f"/apis/{group}")["preferredVersion"]["groupVersion"])
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
     def path(self, body: Body, *, named: bool = True) -> str:
         """Return the address of an object, or of all objects beside it."""
         metadata = body.get("metadata") or {}

@@ -16,11 +16,13 @@ from kthena_components.compiler.kept import Moved, filled_service, keep, read_fr
 from kthena_components.compiler.losses import Loss, find_additions, find_losses
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body, Describer, Emitter
 
+SERVICE: GroupKind = ("", "Service")
 Backend = tuple[str, Emitter, Describer]
 _NAMES = frozenset({"apiVersion", "kind"})
 
@@ -90,6 +92,12 @@ def describers() -> Iterator[Backend]:
 def readable_kinds() -> list[str]:
     """List the kinds that can be described."""
     return list(dict.fromkeys(kind for _, _, d in describers() for _, kind in d.kinds))
+
+
+def kinds_to_read() -> list[GroupKind]:
+    """List the kinds of which servings consist, for a cluster that has more than these."""
+    found = (kind for _, _, d in describers() for kind in (*d.kinds, *d.beside))
+    return list(dict.fromkeys((*found, SERVICE)))
 
 
 def convert(objects: Sequence[Body], changes: Changes) -> Conversion:

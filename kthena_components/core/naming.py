@@ -17,6 +17,9 @@ Source: kubernetes pkg/controller/history, label controller-revision-hash.
 DNS_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 DNS_1123_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 
+MODEL_SERVING = "kthena:index:ModelServing"
+"""Pulumi's type of the component."""
+
 _KTHENA = "modelserving.volcano.sh/"
 NAME = f"{_KTHENA}name"
 GROUP_NAME = f"{_KTHENA}group-name"

@@ -75,7 +75,7 @@ def apply(
     before, written = _Before(), _as_written if renders(scope.root) else _as_it_is
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(
-            type_token(manifest),
+            manifest.type_token,
             scope.name_of(manifest.name),
             outputs.restore(written(manifest.body)),
             pulumi.ResourceOptions(
@@ -196,12 +196,6 @@ def awaited(
         for manifest in manifests
         if manifest.timeout_seconds is not None or manifest.group is None
     ]
-
-
-def type_token(manifest: Manifest) -> str:
-    """Name a kind as pulumi-kubernetes does: `kubernetes:core/v1:Service`."""
-    group = manifest.body["apiVersion"]
-    return f"kubernetes:{group if '/' in group else f'core/{group}'}:{manifest.kind}"
 
 
 def _timeouts(

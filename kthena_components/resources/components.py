@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pulumi
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._claims import claim
@@ -23,7 +24,6 @@ from kthena_components.resources.role_args import StandaloneRoleArgs
 if TYPE_CHECKING:
     from kthena_components.resources._described import Described
 
-MODEL_SERVING = "kthena:index:ModelServing"
 TOPOLOGY = "kthena:index:HyperNodeTopology"
 QUEUE = "kthena:index:Queue"
 
@@ -69,7 +69,7 @@ class ModelServing(pulumi.ComponentResource):
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
         made, late, notes = _describe("ModelServing", name, args, {"name": name}, opts)
-        super().__init__(MODEL_SERVING, name, made.inputs, opts)
+        super().__init__(naming.MODEL_SERVING, name, made.inputs, opts)
         scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
         resources = apply(scope, made.manifests, late)
         report(self, notes)

@@ -165,6 +165,8 @@ class Describer:
     """Puts others among some objects, which are written with this one, into it, and returns their
     indices: a ConfigMap in the place of its name. None: an object has all of its serving.
     """
+    beside: tuple[GroupKind, ...] = ()
+    """The kinds of these others."""
     only_here: tuple[str, ...] = ()
     """The `backend_options` that are a loss for other backends, where the backend writes nothing
     without options. Empty: the comparison without options finds what they stand for.

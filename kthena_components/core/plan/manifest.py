@@ -43,6 +43,12 @@ class Manifest:
         return str(self.body["kind"])
 
     @property
+    def type_token(self) -> str:
+        """Its kind as pulumi-kubernetes names it: `kubernetes:core/v1:Service`."""
+        group = self.body["apiVersion"]
+        return f"kubernetes:{group if '/' in group else f'core/{group}'}:{self.kind}"
+
+    @property
     def title(self) -> str:
         """Its kind, namespace and name, for messages: `StatefulSet serving/chat-0-decode-0`."""
         namespace = self.body["metadata"].get("namespace", "")

@@ -207,6 +207,7 @@ DESCRIBER = Describer(
     kinds=_KINDS,
     filled=filled,
     merged=merged,
+    beside=(_CONFIG_MAP,),
     arguments=arguments,
     same_name=_same_name,
     elsewhere=elsewhere,

@@ -9,7 +9,9 @@ from kthena_components.core.plan.described import split_name
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.kserve import describe_llm, describe_service
-from kthena_components.systems.kserve.emit_llm import LLM
+from kthena_components.systems.kserve.describe_service import CLUSTER_RUNTIME
+from kthena_components.systems.kserve.emit_llm import CONFIG, LLM
+from kthena_components.systems.kserve.emit_service import RUNTIME
 from kthena_components.systems.kserve.templates import OWN_ENV, mentions
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 
@@ -85,6 +87,7 @@ DESCRIBER = Describer(
     kinds=((GROUP, SERVICE), (GROUP, LLM)),
     filled=_filled,
     merged=_merged,
+    beside=((GROUP, RUNTIME), (GROUP, CLUSTER_RUNTIME), (GROUP, CONFIG)),
     arguments=_arguments,
     elsewhere=_elsewhere,
     same_name=_same_name,

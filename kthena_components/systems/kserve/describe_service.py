@@ -47,7 +47,7 @@ _NOT_OF_PODS = frozenset(
 _NOT_OF_PREDICTORS = frozenset({"supportedModelFormats", "protocolVersions"})
 """Fields of a runtime by which KServe chooses one."""
 _SCHEDULER = "default-scheduler"
-_EVERYWHERE = (GROUP, "ClusterServingRuntime")
+CLUSTER_RUNTIME = "ClusterServingRuntime"
 _ADDRESS = ({"name": ADDRESS, "value": ""},)
 _STORAGE = "STORAGE_URI"
 _QUARTER = "25%"
@@ -60,7 +60,7 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     name, space = mapping(predictor.get("model")).get("runtime"), _space(body)
     for index, other in enumerate(others):
         near = group_kind(other) == (GROUP, RUNTIME) and _space(other) == space
-        if (near or group_kind(other) == _EVERYWHERE) and name_of(other) == name:
+        if (near or group_kind(other) == (GROUP, CLUSTER_RUNTIME)) and name_of(other) == name:
             whole = _expanded(_merge(predictor, other), str(name_of(body)))
             return _with_predictor(body, whole), (index,)
     return body, ()

@@ -1,0 +1,170 @@
+"""Takes servings that run in a cluster into a Pulumi program, and changes nothing by that.
+
+Somebody else has created them: with `kubectl apply`, on the server's side, or with a plain request.
+"""
+
+import io
+import json
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import drawn, lws, witness
+from conformance.__main__ import Context
+from conformance.emission import namespace
+from conformance.waiting import wait
+from kthena_components.cli.converted import plain
+from kthena_components.cli.imports import IMPORTS
+from kthena_components.cli.main import main
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import SpecError
+from kthena_components.systems.volcano.emit import SCHEDULING
+from sandbox.cluster import Sandbox, Size
+from tests.support.engine import ROOT, Run, Stack
+
+SERVINGS = 12
+ROOM = Size(racks=4, nodes=16, gpus=8)
+_SETTLES = 60
+"""Seconds for the controllers, before and after an update."""
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+Body = dict[str, Any]
+
+
+def run(context: Context) -> None:
+    """Create servings in each way, and adopt each in a stack of its own."""
+    rng = random.Random(f"adoption {context.seed}")  # noqa: S311 - to repeat, not to hide
+    servings = draw(rng, context.many(SERVINGS))
+    sandbox = context.sandbox(ROOM)
+    try:
+        sandbox.api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata":
+                            {"name": drawn.QUEUE}, "spec": {"weight": 1}})  # fmt: skip
+        for number, args in enumerate(servings):
+            name, create = list(WAYS.items())[number % len(WAYS)]
+            case = _Case(context, sandbox, f"adopt-{number}", f"{args['backend']}, {name}", args)
+            case.run(create)
+        sandbox.processes.check()
+    finally:
+        sandbox.processes.stop_all()
+
+
+def draw(rng: random.Random, number: int) -> list[drawn.Args]:
+    """Generate servings of the two backends whose controllers run."""
+    found = lws.draw(rng, number - number // 2)
+    while len(found) < number:
+        args = {**drawn.serving(rng), "backend": "kthena"}
+        try:
+            compile_serving(args)
+        except SpecError:
+            continue
+        found.append(args)
+    rng.shuffle(found)
+    return found
+
+
+def _as_kubectl(api: Cluster, body: Body) -> None:
+    metadata = body["metadata"]
+    annotations = metadata.get("annotations", {})
+    note = {**annotations, _LAST_APPLIED: json.dumps(body)}
+    api.create({**body, "metadata": {**metadata, "annotations": note}})
+
+
+def _on_the_server(api: Cluster, body: Body) -> None:
+    query = {"fieldManager": "team", "force": "true"}
+    api.ask("PATCH", api.path(body), body, query, "application/apply-patch+yaml")
+
+
+def _created(api: Cluster, body: Body) -> None:
+    api.create(body)
+
+
+WAYS: Mapping[str, Callable[[Cluster, Body], None]] = {
+    "applied by kubectl": _as_kubectl,
+    "applied on the server": _on_the_server,
+    "created": _created,
+}
+
+
+@dataclass(slots=True)
+class _Case:
+    """One serving, and the stack that adopts it."""
+
+    context: Context
+    sandbox: Sandbox
+    space: str
+    about: str
+    args: drawn.Args
+
+    def run(self, create: Callable[[Cluster, Body], None]) -> None:
+        api = self.sandbox.api
+        namespace(api, self.space)
+        made = compile_serving({**self.args, "namespace": self.space})
+        bodies = [plain(manifest.body) for manifest in made.manifests]
+        for body in bodies:
+            create(api, body)
+        wait(lambda: len(witness.pods(api, self.space)) == made.plan.pods, _SETTLES)
+        before = self._seen(bodies)
+        folder = self.context.folder / self.space
+        folder.mkdir()
+        if not self._converts(folder):
+            return
+        stack = self._stack(folder)
+        imported = stack.pulumi("import", "--file", str(folder / "out" / IMPORTS), "--yes",
+                                "--generate-code=false", "--protect=false")  # fmt: skip
+        self._check("it is imported", imported.code == 0, imported.text)
+        self._adopts(stack, bodies, before)
+
+    def _converts(self, folder: Path) -> bool:
+        said = io.StringIO()
+        with redirect_stderr(said):
+            status = main(["convert", "--from-cluster", "-n", self.space, "--to", "python",
+                           "--kubeconfig", str(self.sandbox.layout.kubeconfig),
+                           "-o", str(folder / "out")])  # fmt: skip
+        return self._check("it is converted without a loss", status == 0, said.getvalue())
+
+    def _stack(self, folder: Path) -> Stack:
+        kubeconfig = {"KUBECONFIG": str(self.sandbox.layout.kubeconfig)}
+        stack = Stack.make(ROOT / "examples" / "ten-lines", "dev", folder, kubeconfig)
+        shutil.copy(folder / "out" / "__main__.py", stack.project)
+        return stack
+
+    def _adopts(self, stack: Stack, bodies: list[Body], before: Mapping[str, Any]) -> None:
+        updated = stack.up()
+        self._check("the first update ends well", updated.code == 0, updated.text)
+        self._check("it creates and replaces nothing", _only_updates(updated), updated.changes)
+        after = self._seen(bodies)
+        self._check("no object and no pod has changed", before == after, f"{before} {after}")
+        again = stack.preview("--expect-no-changes")
+        self._check("the second one has nothing to do", again.code == 0, again.text)
+        self.context.part.count("servings adopted")
+        self.context.part.count("objects imported", len(bodies))
+        stack.destroy().require()
+
+        def gone() -> bool:
+            return not any(self._seen(bodies)["objects"].values())
+
+        self._check("the stack removes them", wait(gone, _SETTLES), "some are left")
+
+    def _seen(self, bodies: list[Body]) -> dict[str, Any]:
+        """Return the identity and the generation of each object, and the pods."""
+        api, found = self.sandbox.api, dict[str, Any]()
+        for body in bodies:
+            try:
+                metadata = api.get(body)["metadata"]
+                known: object = (metadata["uid"], metadata.get("generation"))
+            except ClusterError:
+                known = None
+            found[f"{body['kind']} {body['metadata']['name']}"] = known
+        return {"objects": found, "pods": witness.identities(witness.pods(api, self.space))}
+
+    def _check(self, what: str, holds: bool, seen: object) -> bool:
+        about = f"{self.about}, {json.dumps(self.args)}: {seen}"
+        return self.context.part.check(what, holds=holds, seen=about)
+
+
+def _only_updates(run: Run) -> bool:
+    return set(run.changes) <= {"same", "update"}
