@@ -32,6 +32,7 @@ PARTS = (
     "scheduling",
     "emission",
     "adoption",
+    "production",
     "lws",
     "kaito",
     "kserve",

@@ -41,7 +41,7 @@ Fields = dict[str, Any]
 def applied(*fields: Fields) -> dict[str, Any]:
     managers = [{"manager": f"m{i}", "operation": "Apply", "fieldsV1": one}
                 for i, one in enumerate(fields)]  # fmt: skip
-    policy = {"fieldsV1": {"f:spec": {"f:startupPolicy": {}}}}
+    policy: Fields = {"fieldsV1": {"f:spec": {"f:startupPolicy": {}}}}
     others = [
         {"manager": "manager", "operation": "Update", **policy},
         {"manager": "hpa", "operation": "Apply", "subresource": "status", **policy},
