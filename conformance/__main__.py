@@ -36,6 +36,7 @@ PARTS = (
     "lws",
     "kaito",
     "kserve",
+    "workerspec",
     "validation",
     "sandbox",
     "fuzz",
@@ -45,9 +46,9 @@ PARTS = (
 """Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
-OWN_NETWORK = frozenset({"kaito", "kserve"})
+OWN_NETWORK = frozenset({"kaito", "kserve", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
-OPTIONAL = frozenset({"kaito", "kserve"})
+OPTIONAL = OWN_NETWORK
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
 _KILLED = "its process was killed, perhaps because memory ran out"
 

@@ -24,9 +24,9 @@ _CONFIG = "inferenceservice-config"
 Body = dict[str, Any]
 
 
-def start(sandbox: Sandbox) -> None:
-    """Install KServe 0.20, and wait until its webhooks listen."""
-    programs = known_programs("kserve")
+def start(sandbox: Sandbox, purpose: str = "kserve") -> None:
+    """Install KServe 0.20, or the programs of another purpose, and wait for its webhooks."""
+    programs = known_programs(purpose)
     bodies = list(_bodies(programs["kserve-manager"]))
     api, authority = sandbox.api, _authority(sandbox)
     definitions = [_converted(body, authority) for body in bodies if _is(body, "Definition")]
