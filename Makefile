@@ -128,7 +128,7 @@ rendering: ## Find helm and kustomize, which tests use, or build them (3 minutes
 
 .PHONY: env
 env: venv toolchain ## Print the variables for your shell: eval "$(make -s env)"
-	@$(RUN) -m toolchain env
+	@$(RUN) -m toolchain env --stacks
 
 .PHONY: clean
 clean: ## Remove the files that make created, except .state/, which records the deployed resources

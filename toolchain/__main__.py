@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
             case "ensure-rendering":
                 ensure_rendering(os.environ, _say)
             case "env":
-                _print_exports()
+                _print_exports(stacks=options.stacks)
             case action:
                 local_stack.run(action, options.stack, options.arguments, _say)
     except ToolchainError as error:
@@ -45,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
         "parts", nargs="*", help="parts of conformance, for the programs that only they need"
     )
     commands.add_parser("ensure-rendering", help="find helm and kustomize, or build them")
-    commands.add_parser("env", help="print the shell variables that put them on PATH")
+    env = commands.add_parser("env", help="print the shell variables that put them on PATH")
+    env.add_argument(
+        "--stacks", action="store_true", help="and those with which pulumi finds the local stacks"
+    )
     for action in local_stack.ACTIONS:
         command = commands.add_parser(
             action, help=f"run `pulumi {action}` with the state in .state/"
@@ -55,9 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _print_exports() -> None:
+def _print_exports(*, stacks: bool) -> None:
     """Print the variables for `pulumi` and for the commands of this checkout's packages."""
     variables = exports(os.environ, _say)
+    if stacks:
+        variables |= local_stack.shell_variables({**os.environ, **variables}, _say)
     path = variables.get("PATH", os.environ.get("PATH", os.defpath)).split(os.pathsep)
     own = str(ROOT / ".venv" / "bin")
     # Last, so that it hides none of the user's programs. If it is on PATH already, it stays there.

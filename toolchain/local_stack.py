@@ -3,13 +3,15 @@
 `pulumi stack init` writes an `encryptionsalt` into the committed stack file, so a first try would
 change the checkout. Therefore this creates the stack from an empty project of the same name inside
 `.state/`, where Pulumi stores the salt, and every later command reads a copy of the committed file
-with that salt. It never writes the committed file. Plain `pulumi up --stack dev` with the user's
-own backend works as usual.
+with that salt. It never writes the committed file. Plain `pulumi up --stack dev` works as usual:
+with the user's own backend, or with these stacks after `eval "$(make -s env)"`.
 """
 
+import json
 import os
 import secrets
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -46,6 +48,36 @@ def run(action: str, stack: str, arguments: list[str], report: Report) -> NoRetu
         ],
         environ,
     )
+
+
+def shell_variables(environ: Mapping[str, str], report: Report) -> dict[str, str]:
+    """Return the variables with which plain Pulumi finds the stacks of `make up`.
+
+    Empty if the user has a backend: a team keeps its state where all of it finds it.
+    """
+    if environ.get("PULUMI_BACKEND_URL") or _logged_in(environ):
+        return {}
+    state = ROOT / ".state"
+    state.mkdir(exist_ok=True)
+    variables = state_variables(state, environ)
+    for config in sorted((ROOT / "stacks").glob("Pulumi.*.yaml")):
+        stack = config.stem.removeprefix("Pulumi.")
+        if not (state / ".pulumi" / "stacks" / _project_name() / f"{stack}.json").exists():
+            _salt_of(stack, state, {**environ, **variables})
+    report(
+        "pulumi now finds the stacks of `make up`, with their state in .state/. For your own "
+        "backend: unset PULUMI_BACKEND_URL PULUMI_CONFIG_PASSPHRASE_FILE; pulumi login"
+    )
+    return variables
+
+
+def _logged_in(environ: Mapping[str, str]) -> bool:
+    """Return whether `pulumi login` has chosen a backend."""
+    home = Path(environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    try:
+        return bool(json.loads((home / "credentials.json").read_text()).get("current"))
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def committed_config(root: Path, stack: str) -> Path:
@@ -91,7 +123,8 @@ def _salt_of(stack: str, state: Path, environ: Mapping[str, str]) -> str:
     project.mkdir(exist_ok=True)
     (project / "Pulumi.yaml").write_text(f"name: {_project_name()}\nruntime: python\n")
     command = ["pulumi", "stack", "select", "--create", stack, "--non-interactive"]
-    subprocess.run(command, cwd=project, env=environ, check=True)
+    # Its text is for stderr: `eval "$(… env)"` reads stdout.
+    subprocess.run(command, cwd=project, env=environ, check=True, stdout=sys.stderr)
     settings = project / f"Pulumi.{stack}.yaml"
     return next(line for line in settings.read_text().splitlines() if line.startswith(SALT))
 

@@ -1,5 +1,6 @@
 """`make up` must leave the checkout as it was."""
 
+import json
 import os
 import re
 import stat
@@ -9,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.local_stack import committed_config, state_variables, with_salt
+from toolchain.local_stack import (
+    committed_config,
+    shell_variables,
+    state_variables,
+    with_salt,
+)
 from toolchain.programs import ROOT, ToolchainError
 
 COMMITTED = "config:\n  trial:word: hello\n"
@@ -20,6 +26,17 @@ from pathlib import Path
 from toolchain import local_stack
 local_stack.ROOT = Path(sys.argv[1])
 local_stack.run("up", "dev", ["--color", "never"], print)
+"""
+
+
+VARIABLES = """
+import json
+import os
+import sys
+from pathlib import Path
+from toolchain import local_stack
+local_stack.ROOT = Path(sys.argv[1])
+print(json.dumps(local_stack.shell_variables(os.environ, lambda _: None)))
 """
 
 
@@ -63,26 +80,37 @@ def test_an_unknown_stack_is_refused_with_the_known_ones(tmp_path: Path) -> None
         committed_config(tmp_path, "dve")
 
 
-@pytest.mark.engine
-def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: Path) -> None:
-    project = tmp_path / "a checkout"
+def checkout(folder: Path) -> Path:
+    project = folder / "a checkout"
     (project / "stacks").mkdir(parents=True)
     (project / "stacks" / "Pulumi.dev.yaml").write_text(COMMITTED)
     (project / "Pulumi.yaml").write_text("name: trial\nruntime: python\nstackConfigDir: stacks\n")
     (project / "__main__.py").write_text(PROGRAM)
-    environ = {name: value for name, value in os.environ.items() if "PASSPHRASE" not in name}
+    return project
 
-    shown = [
-        subprocess.run(
-            [sys.executable, "-c", UP, str(project)],
-            cwd=ROOT,
-            env=environ | {"PULUMI_PYTHON_CMD": sys.executable},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for _ in range(2)
-    ]
+
+def environment() -> dict[str, str]:
+    own = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
+    kept = {name: value for name, value in os.environ.items() if name not in own}
+    return kept | {"PULUMI_PYTHON_CMD": sys.executable}
+
+
+def output(code: str, project: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code, str(project)],
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+@pytest.mark.engine
+def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: Path) -> None:
+    project = checkout(tmp_path)
+
+    shown = [output(UP, project) for _ in range(2)]
 
     assert re.search(r'word: "hello"\n\nResources:\n +\+ 1 created', shown[0])
     assert re.search(r"Resources:\n +1 unchanged", shown[1])
@@ -90,6 +118,37 @@ def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: 
     assert {path.name for path in project.iterdir()} == {
         *(".state", "Pulumi.yaml", "__main__.py", "stacks"),
     }
+
+
+@pytest.mark.engine
+def test_plain_pulumi_finds_the_stacks_of_make_up(tmp_path: Path) -> None:
+    project = checkout(tmp_path)
+    variables = environment() | json.loads(output(VARIABLES, project))
+
+    def pulumi(*arguments: str) -> str:
+        command = ["pulumi", *arguments, "--stack", "dev", "--non-interactive", "--color", "never"]
+        return subprocess.run(
+            command, cwd=project, env=variables, check=True, capture_output=True, text=True
+        ).stdout
+
+    assert (project / "stacks" / "Pulumi.dev.yaml").read_text() == COMMITTED
+    assert "1 to create" in pulumi("preview"), "the stack exists before the first update"
+    assert "1 created" in output(UP, project)
+    assert "1 unchanged" in pulumi("up", "--yes")
+    pulumi("config", "set", "--secret", "key", "hidden")
+    assert pulumi("config", "get", "key") == "hidden\n"
+    assert "1 unchanged" in output(UP, project), "the file has a key of its own now"
+    assert json.loads(output(VARIABLES, project)).items() <= variables.items()
+
+
+@pytest.mark.parametrize("chosen", ["PULUMI_BACKEND_URL", "credentials"])
+def test_a_backend_of_the_users_own_is_kept(chosen: str, tmp_path: Path) -> None:
+    environ = {"PULUMI_HOME": str(tmp_path)}
+    if chosen == "credentials":
+        (tmp_path / "credentials.json").write_text('{"current": "s3://team"}')
+    else:
+        environ[chosen] = "s3://team"
+    assert shell_variables(environ, pytest.fail) == {}
 
 
 def test_the_state_has_no_side_files_that_a_killed_engine_leaves_half_written(
