@@ -238,6 +238,12 @@ CASES = {
         "recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
         f"{CONTROLLER}",
     ),
+    "autoscaled-natively": BadInput(
+        ENGINE_RAY,
+        {"autoscaled": True},
+        "autoscaled: is true, but each group has StatefulSets of its own, which nothing scales "
+        f"together. {CONTROLLER}",
+    ),
     "grace-natively": BadInput(
         ENGINE_RAY,
         {"restart_grace_period_seconds": 60},

@@ -187,6 +187,11 @@ class ModelServingArgs(TypedDict):
     """Kubernetes namespace. Default default. It must exist."""
     replicas: NotRequired[int]
     """ServingGroups: whole copies of all roles. Default 1."""
+    autoscaled: NotRequired[bool]
+    """Whether a HorizontalPodAutoscaler or a ScaledObject changes the number of groups. `replicas`
+    is then the number of the first `up`, and later updates keep the present one. Needs Kthena, one
+    role with LWS, or KAITO. Default false.
+    """
     backend: NotRequired[BackendWord]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several

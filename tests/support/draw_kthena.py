@@ -19,7 +19,7 @@ _PROMETHEUS = {"server_url": "http://prometheus.monitoring:9090", "query": "sum(
 
 @st.composite
 def kthena_options(draw: st.DrawFn, args: Args, version: str) -> Args:
-    """Draw options that fit a serving."""
+    """Draw options that fit a serving. One without an autoscaler of Kthena may get another."""
     options: Args = {}
     if version not in {"0.1", "0.2"} and draw(st.booleans()):
         plugin = {"name": "demo-pod-tweaks", "config": {"runtimeClassName": "nvidia"}}
@@ -27,8 +27,8 @@ def kthena_options(draw: st.DrawFn, args: Args, version: str) -> Args:
     started = version == _NEWEST or args["replicas"] > 0
     if version != _OLDEST and started and draw(st.booleans()):
         options["autoscaling"] = draw(_scaling(args, version))
-    elif draw(st.booleans()):
-        options["other_autoscaler"] = True
+    else:
+        args["autoscaled"] = draw(st.booleans())
     if draw(st.booleans()):
         options["model_server"] = draw(_servers(args))
     if draw(st.booleans()):

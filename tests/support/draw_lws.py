@@ -33,6 +33,8 @@ def leader_worker_sets(
         "recovery_policy": st.sampled_from(["RoleRecreate", "None"]),
         "gang_policy": st.just({"min_role_replicas": dict.fromkeys(names, 0)}),
     }
+    if not several:
+        optional["autoscaled"] = st.just(True)
     args |= draw(st.fixed_dictionaries({}, optional=optional))
     _add_surge(draw, args, several=several)
     _add_set_options(draw, args)

@@ -38,6 +38,7 @@ PROBES: dict[str, list[Args]] = {
     "recovery_policy": [
         {"recovery_policy": word} for word in ("None", "RoleRecreate", "ServingGroupRecreate")
     ],
+    "autoscaled": [{"autoscaled": True}],
     "restart_grace_period_seconds": [{"restart_grace_period_seconds": 60}],
     "expose": [{"expose": {"role": None}}],
     "ready_timeout_seconds": [{"ready_timeout_seconds": 60}],

@@ -85,6 +85,7 @@ def _plan(
         kthena_version=serving.kthena_version,
         first_group=first_group,
         groups=groups,
+        autoscaled=serving.autoscaled,
         roles=roles,
         scheduler=spec.scheduler_name,
         queue=spec.queue,

@@ -60,6 +60,8 @@ class Manifest:
         return f"{self.kind}/{self.name}"
 
 
+REPLICAS = "spec.replicas"
+"""What an autoscaler changes, through the scale subresource."""
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Do not wait for this object. Source: pulumi-kubernetes provider/pkg/metadata/annotations.go."""
 WAIT_FOR = "pulumi.com/waitFor"

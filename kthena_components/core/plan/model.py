@@ -116,6 +116,8 @@ class ServingPlan:
     ready_timeout_seconds: int
     notes: tuple[Finding, ...]
     """Messages about values that were filled in."""
+    autoscaled: bool = False
+    """Whether something outside of the program changes the number of groups."""
     options: Spec | None = None
     """`backend_options`, in the model of the backend; None if it has none."""
 

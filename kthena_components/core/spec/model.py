@@ -211,6 +211,7 @@ class ModelServingSpec(GroupSpec):
     """Fields of a ModelServing."""
 
     replicas: Count = 1
+    autoscaled: bool = False
     backend: Word = "native"
     backend_options: dict[str, Any] = {}
     """Read by the model in the backend's Emitter."""

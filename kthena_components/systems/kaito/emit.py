@@ -15,7 +15,7 @@ from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
+from kthena_components.core.plan.manifest import REPLICAS, SKIP_AWAIT, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.values.read import mapping
@@ -78,6 +78,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         body=write_set(plan, role),
         role=role.name,
         after=tuple(one.key for one in before),
+        ignore=(REPLICAS,) if plan.autoscaled else (),
         replace_on=_REPLACED[WORKSPACE if is_workspace(plan) else INFERENCE_SET],
         delete_first=True,
         timeout_seconds=plan.ready_timeout_seconds,

@@ -43,8 +43,11 @@ def engines_of(plan: ServingPlan) -> int:
 
 
 def is_workspace(plan: ServingPlan) -> bool:
-    """Return whether the serving is one Workspace; otherwise it is an InferenceSet."""
-    return engines_of(plan) == 1
+    """Return whether the serving is one Workspace; otherwise it is an InferenceSet.
+
+    Only an InferenceSet can be scaled.
+    """
+    return engines_of(plan) == 1 and not plan.autoscaled
 
 
 def write_config(plan: ServingPlan, role: RolePlan) -> Body | None:
@@ -103,13 +106,16 @@ def _metadata(plan: ServingPlan, role: RolePlan) -> Body:
 
 
 def _until_ready(plan: ServingPlan) -> str:
-    """Wait until all engines serve. Without any, the status has no such number."""
+    """Wait until all engines serve. Without any, the status has no such number.
+
+    How many there are depends on the autoscaler, if there is one.
+    """
     if is_workspace(plan):
         return "condition=WorkspaceSucceeded"
     ready, engines = "condition=InferenceSetReady", engines_of(plan)
-    return (
-        json.dumps([ready, f"jsonpath={{.status.readyReplicas}}={engines}"]) if engines else ready
-    )
+    if plan.autoscaled or not engines:
+        return ready
+    return json.dumps([ready, f"jsonpath={{.status.readyReplicas}}={engines}"])
 
 
 def _inference(plan: ServingPlan, role: RolePlan) -> Body:

@@ -21,6 +21,7 @@ WRITTEN = {
     "rollout_strategy…max_surge": REJECTED,
     "roles[].max_unavailable": REJECTED,
     "recovery_policy": REJECTED,
+    "autoscaled": Written("an InferenceSet, whose `spec.replicas` `up` leaves as it is"),
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for the set"),

@@ -56,6 +56,12 @@ def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
             f"is {plan.queue}, but pods of KServe have no PodGroup with a queue",
             "remove it, or write backend: native, kthena or lws",
         )
+    if plan.autoscaled:
+        yield refusal(
+            "autoscaled",
+            "is true, but objects of KServe have no scale subresource",
+            "remove it, or write backend: kthena, lws or kaito",
+        )
     if plan.restart_grace_seconds:
         yield refusal(
             "restart_grace_period_seconds",

@@ -28,6 +28,7 @@ WRITTEN = {
         "nothing: KServe has its own",
         "several pods: only `None`; LLMInferenceService: `RoleRecreate`",
     ),
+    "autoscaled": REJECTED,
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),

@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.manifest import PATCH_FORCE, WAIT_FOR, Manifest
+from kthena_components.core.plan.manifest import PATCH_FORCE, REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
@@ -89,7 +89,7 @@ def until_updated(plan: ServingPlan) -> str:
     on the autoscaler, so that is not waited for.
     """
     available = "condition=Available"
-    if plan.rollout.partition or "spec.replicas" in kept_replicas(plan):
+    if plan.rollout.partition or REPLICAS in kept_replicas(plan):
         return available
     return json.dumps([available, f"jsonpath={{.status.updatedReplicas}}={plan.groups}"])
 

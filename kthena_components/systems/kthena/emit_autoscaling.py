@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.manifest import REPLICAS, Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.systems.kthena.limits import since
@@ -27,15 +27,14 @@ from kthena_components.systems.kthena.render import render
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 
 _VERSION = f"{MODEL_SERVING[0]}/v1alpha1"
-_CHANGED_BY_OTHERS = "spec.replicas"
 
 
 def kept_replicas(plan: ServingPlan) -> tuple[str, ...]:
     """List the paths in the ModelServing that an autoscaler changes."""
     options = options_of(plan)
     scaling = options.autoscaling
-    if options.other_autoscaler or (scaling is not None and not scaling.roles):
-        return (_CHANGED_BY_OTHERS,)
+    if plan.autoscaled or (scaling is not None and not scaling.roles):
+        return (REPLICAS,)
     return tuple(
         f"spec.template.roles[{index}].replicas"
         for index, role in enumerate(plan.roles)

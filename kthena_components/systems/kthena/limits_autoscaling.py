@@ -46,11 +46,11 @@ def refuse_autoscaling(plan: ServingPlan, write: Write) -> Iterator[Finding]:
     scaling = options.autoscaling
     if scaling is None:
         return
-    if options.other_autoscaler and not scaling.roles:
+    if plan.autoscaled and not scaling.roles:
         yield wrong(
-            "backend_options.other_autoscaler",
-            "is true, but autoscaling scales the ServingGroups, too, and each would undo what the "
-            "other does",
+            "autoscaled",
+            "is true, but backend_options.autoscaling scales the ServingGroups, too, and each "
+            "would undo what the other does",
             "remove one of them",
         )
     found = [*_refuse_shape(plan, scaling), *_refuse_roles(plan, scaling)]

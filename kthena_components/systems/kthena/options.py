@@ -50,8 +50,6 @@ class KthenaOptions(Spec):
     """Run in this order. Needs Kthena 0.3. Default: none."""
     autoscaling: AutoscalingSpec | None = None
     """What Kthena's autoscaler scales. Needs Kthena 0.2. Default: nothing."""
-    other_autoscaler: bool = False
-    """Whether a HorizontalPodAutoscaler or a ScaledObject scales the ServingGroups."""
     model_server: ModelServerSpec | None = None
     """The pods of the serving, for Kthena's router. Default: none."""
     model_route: ModelRouteSpec | None = None

@@ -19,6 +19,7 @@ WRITTEN = {
     "rollout_strategy…max_surge": REJECTED,
     "roles[].max_unavailable": Written("`roles[].maxUnavailable`"),
     "recovery_policy": Written("`recoveryPolicy`"),
+    "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is"),
     "restart_grace_period_seconds": Written("`restartGracePeriodSeconds`"),
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for `Available`"),

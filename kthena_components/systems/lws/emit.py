@@ -15,7 +15,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled, with_env
@@ -61,7 +61,12 @@ def _leader_worker_set(plan: ServingPlan) -> Manifest:
     metadata["annotations"] = {**metadata.get("annotations", {}), **waits}
     identity = {"name": set_name(plan, role), "namespace": plan.namespace}
     body = _object(LEADER_WORKER_SET, {**identity, **metadata}, _spec(plan, role))
-    return Manifest(body=body, role=role.name, timeout_seconds=plan.ready_timeout_seconds)
+    return Manifest(
+        body=body,
+        role=role.name,
+        ignore=(REPLICAS,) if plan.autoscaled else (),
+        timeout_seconds=plan.ready_timeout_seconds,
+    )
 
 
 def _disaggregated_set(plan: ServingPlan) -> Manifest:
@@ -102,11 +107,11 @@ def _metadata(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 def _until_updated(plan: ServingPlan, role: RolePlan) -> str:
     """Wait until every group is updated and serves.
 
-    With a partition, the number of updated groups depends on the previous state. Without groups,
-    the status has no such number.
+    With a partition, the number of updated groups depends on the previous state, and with an
+    autoscaler on that. Without groups, the status has no such number.
     """
     available, engines = "condition=Available", plan.groups * role.replicas
-    if plan.rollout.partition or not engines:
+    if plan.rollout.partition or plan.autoscaled or not engines:
         return available
     return json.dumps([available, f"jsonpath={{.status.updatedReplicas}}={engines}"])
 

@@ -48,6 +48,12 @@ def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
             f"ServingGroup has {engines} engines",
             "write RoleRecreate, or backend: kthena",
         )
+    if plan.autoscaled and len(plan.roles) > 1:
+        yield _refusal(
+            "autoscaled",
+            "is true, but several roles are a DisaggregatedSet, which has no scale subresource",
+            "remove it, or write backend: kthena",
+        )
     if plan.restart_grace_seconds:
         yield _refusal(
             "restart_grace_period_seconds",

@@ -23,6 +23,7 @@ WRITTEN = {
     "recovery_policy": Written(
         "`restartPolicy`", "`ServingGroupRecreate` only with one engine per group"
     ),
+    "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is", "one role"),
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits; with several roles, nothing"),

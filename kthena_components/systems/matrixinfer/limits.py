@@ -22,6 +22,12 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse_lws_names(plan, "MatrixInfer")
     yield from _refuse_placement(plan)
     yield from _refuse_rollout(plan)
+    if plan.autoscaled:
+        yield _refusal(
+            "autoscaled",
+            "is true, but a ModelInfer is not known to have a scale subresource",
+            "remove it, or write backend: kthena",
+        )
     for path in annotated(plan):
         yield _refusal(
             path,

@@ -23,6 +23,7 @@ WRITTEN = {
     "rollout_strategy…max_surge": REJECTED,
     "roles[].max_unavailable": REJECTED,
     "recovery_policy": Written("`recoveryPolicy`"),
+    "autoscaled": REJECTED,
     "restart_grace_period_seconds": Written("`template.restartGracePeriodSeconds`"),
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for `Available`"),

@@ -17,6 +17,11 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
             "recovery_policy",
             f"is {plan.recovery}, but a StatefulSet recreates only the pod that failed",
         )
+    if plan.autoscaled:
+        yield _needs_controller(
+            "autoscaled",
+            "is true, but each group has StatefulSets of its own, which nothing scales together",
+        )
     if plan.restart_grace_seconds:
         yield _needs_controller(
             "restart_grace_period_seconds",

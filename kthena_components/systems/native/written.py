@@ -21,6 +21,7 @@ WRITTEN = {
     "recovery_policy": Written(
         "nothing: a StatefulSet recreates only the failed pod", "only `None`"
     ),
+    "autoscaled": REJECTED,
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
     "ready_timeout_seconds": Written("how long `up` waits for the entries"),

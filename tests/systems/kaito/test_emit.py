@@ -33,6 +33,14 @@ def config_of(changes: dict[str, Any]) -> Any:
     return yaml.safe_load(text)
 
 
+def test_what_may_be_scaled_is_a_set_that_keeps_its_number() -> None:
+    made = emitted(PRESET, {"autoscaled": True})["InferenceSet"]
+    assert made.ignore == ("spec.replicas",)
+    assert made.body["spec"]["replicas"] == 1
+    assert made.body["metadata"]["annotations"][WAIT_FOR] == "condition=InferenceSetReady"
+    assert emitted(SET)["InferenceSet"].ignore == ()
+
+
 def test_one_engine_is_a_workspace() -> None:
     made = emitted(PRESET)["Workspace"].body
     assert made["resource"] == {

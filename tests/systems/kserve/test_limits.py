@@ -90,6 +90,14 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "pod that failed. Write None, or backend: kthena or lws. [backend-loss]"
         ),
     ),
+    "autoscaled": (
+        SINGLE,
+        {"autoscaled": True},
+        (
+            "autoscaled: is true, but objects of KServe have no scale subresource. Remove it, or "
+            "write backend: kthena, lws or kaito. [backend-loss]"
+        ),
+    ),
     "grace": (
         SINGLE,
         {"restart_grace_period_seconds": 60},

@@ -60,9 +60,15 @@ def test_whole_groups_are_scaled_by_a_metric_of_the_engines_port() -> None:
     }
 
 
-@pytest.mark.parametrize("options", [{"autoscaling": SCALING}, {"other_autoscaler": True}])
-def test_up_neither_undoes_nor_awaits_the_autoscalers_number(options: dict[str, Any]) -> None:
-    serving = emitted(ENGINE_NATIVE, options)["ModelServing/chat"]
+@pytest.mark.parametrize(
+    ("base", "options"),
+    [(ENGINE_NATIVE, {"autoscaling": SCALING}), ({**ENGINE_NATIVE, "autoscaled": True}, {})],
+    ids=["Kthena's", "another one"],
+)
+def test_up_neither_undoes_nor_awaits_the_autoscalers_number(
+    base: Args, options: dict[str, Any]
+) -> None:
+    serving = emitted(base, options)["ModelServing/chat"]
     assert serving.ignore == ("spec.replicas",)
     assert serving.body["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Available"}
 

@@ -184,11 +184,10 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ),
     ),
     "two-autoscalers": (
-        ENGINE_NATIVE,
-        {**groups(), "other_autoscaler": True},
+        {**ENGINE_NATIVE, "autoscaled": True},
+        groups(),
         (
-            "backend_options.other_autoscaler: is true, but autoscaling scales the "
-            "ServingGroups, too, "
+            "autoscaled: is true, but backend_options.autoscaling scales the ServingGroups, too, "
             "and each would undo what the other does. Remove one of them. [backend-options]"
         ),
     ),

@@ -188,3 +188,12 @@ def test_pods_go_to_the_scheduler_of_the_serving(scheduler: str) -> None:
     template = spec_of(ENGINE, {"scheduler_name": scheduler})["leaderWorkerTemplate"]
     pods = (template[f"{one}Template"]["spec"] for one in ("leader", "worker"))
     assert {pod["schedulerName"] for pod in pods} == {scheduler}
+
+
+def test_what_scales_a_set_keeps_its_number() -> None:
+    made, plain = emitted(ENGINE, {"autoscaled": True}), emitted(ENGINE)
+    assert (made.ignore, plain.ignore) == (("spec.replicas",), ())
+    assert made.body["spec"] == plain.body["spec"]
+    waits = [one.body["metadata"]["annotations"][WAIT_FOR] for one in (made, plain)]
+    assert waits[0] == "condition=Available"
+    assert "updatedReplicas" in waits[1]

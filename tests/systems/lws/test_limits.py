@@ -89,6 +89,11 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         {"restart_grace_period_seconds": 9},
         "restart_grace_period_seconds: is 9, but LWS recreates an engine at once.",
     ),
+    "autoscaled": (
+        SEVERAL,
+        {"replicas": 1, "autoscaled": True},
+        "autoscaled: is true, but several roles are a DisaggregatedSet, which has no scale",
+    ),
     "gang-of-engines": (
         ONE,
         {"gang_policy": {"min_role_replicas": {"decode": 2}}},

@@ -37,6 +37,14 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "volcano, or backend: native or kthena. [backend-loss]"
         ),
     ),
+    "autoscaled": (
+        GUIDE,
+        {"autoscaled": True},
+        (
+            "autoscaled: is true, but a ModelInfer is not known to have a scale subresource. "
+            "Remove it, or write backend: kthena. [backend-loss]"
+        ),
+    ),
     "queue": (
         GUIDE,
         {"queue": "research"},
