@@ -1,13 +1,23 @@
 """`kthena-components status`: shows where pods run in a cluster, and why others wait."""
 
 import argparse
+import json
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import add_cluster, opened
 from kthena_components.core.findings import suggest
 from kthena_components.core.values.visible import visible_lines
 
+if TYPE_CHECKING:
+    from kthena_components.cluster.client import Cluster
+
 CLEAN, FOUND = 0, 1
+_PERIOD = 2
+"""Seconds between two looks of --watch."""
 _EXITS = """exit status:
   0  all pods run
   1  a pod does not run, or there is no serving
@@ -31,26 +41,63 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "-n", "--namespace", metavar="NAMESPACE", help="its namespace; default: all namespaces"
     )
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
+    parser.add_argument(
+        "-w",
+        "--watch",
+        action="store_true",
+        help=f"look every {_PERIOD} seconds, and write each change, until Ctrl-C",
+    )
     add_cluster(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the table to standard output and return the exit status."""
-    with opened(asked, parser) as (cluster, _version):
-        # Imported here because it needs the extra `cluster`.
-        from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
-        from kthena_components.cluster.status import render_status, waits  # noqa: PLC0415
+    shown = FOUND
+    with opened(asked, parser) as (cluster, _version), _ended_by_the_user(asked):
+        for status, text in _looks(cluster, asked):
+            shown = status
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    return shown
 
-        everything = look_at_servings(cluster, asked.namespace)
-        seen = everything.only(asked.serving) if asked.serving else everything
-        text, waiting = render_status(seen), list(waits(seen))
-        nothing = not (seen.pods or waiting)
-        if nothing:
-            where = f"in namespace {asked.namespace}" if asked.namespace else "in this cluster"
-            named = f"serving '{asked.serving}' {where}" if asked.serving else f"serving {where}"
-            known = f" ({suggest(asked.serving, everything.names)})" if asked.serving else ""
-            text = "\n\n".join(filter(None, (f"There is no {named}{known}.", text)))
-        sys.stdout.write(f"{visible_lines(text)}\n")
-        sys.stdout.flush()
-        return FOUND if nothing or waiting else CLEAN
+
+def _ended_by_the_user(asked: argparse.Namespace) -> AbstractContextManager[None]:
+    """Let Ctrl-C end --watch without a word."""
+    return suppress(KeyboardInterrupt) if asked.watch else nullcontext()
+
+
+def _looks(cluster: "Cluster", asked: argparse.Namespace) -> Iterator[tuple[int, str]]:
+    """Yield the exit status and the text: once, or at each change."""
+    status, text = _look(cluster, asked)
+    yield status, text
+    while asked.watch:
+        time.sleep(_PERIOD)
+        before = text
+        status, text = _look(cluster, asked)
+        if text != before:
+            yield status, text if asked.output == "json" else f"\n{text}"
+
+
+def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
+    # Imported here because it needs the extra `cluster`.
+    from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
+    from kthena_components.cluster.status import describe_status, render_status  # noqa: PLC0415
+
+    everything = look_at_servings(cluster, asked.namespace)
+    seen = everything.only(asked.serving) if asked.serving else everything
+    found = describe_status(seen)
+    nothing = not (found["pods"] or found["waiting"])
+    status = FOUND if nothing or found["waiting"] else CLEAN
+    if asked.output == "json":
+        return status, f"{json.dumps(found)}\n"
+    text = render_status(seen)
+    if nothing:
+        where = f"in namespace {asked.namespace}" if asked.namespace else "in this cluster"
+        named = f"serving '{asked.serving}' {where}" if asked.serving else f"serving {where}"
+        known = f" ({suggest(asked.serving, everything.names)})" if asked.serving else ""
+        text = "\n\n".join(filter(None, (f"There is no {named}{known}.", text)))
+    return status, f"{visible_lines(text)}\n"

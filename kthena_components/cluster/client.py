@@ -178,12 +178,26 @@ class Cluster:
         return self.ask("PATCH", path, change, content_type="application/merge-patch+json")
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        selector: str = "",
+        fields: str = "",
     ) -> Iterator[dict[str, Any]]:
-        """List objects of a kind, page by page; of all namespaces when none is given."""
+        """List objects of a kind, page by page; of all namespaces when none is given.
+
+        Args:
+            api_version: Group and version.
+            kind: The kind.
+            namespace: A namespace; None for all.
+            selector: A label selector; empty for none.
+            fields: A field selector; empty for none.
+        """
         found = self.resource(api_version, kind)
         part = f"/namespaces/{namespace}" if namespace and found.namespaced else ""
-        query = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
+        stated = {"limit": str(PAGE), "labelSelector": selector, "fieldSelector": fields}
+        query = {name: value for name, value in stated.items() if value}
         while True:
             page = self.ask("GET", f"{found.path}{part}/{found.plural}", query=query)
             for item in page["items"]:

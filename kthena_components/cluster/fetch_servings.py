@@ -18,6 +18,7 @@ from kthena_components.core.values.unknown import Unknown
 
 POD = ("v1", "Pod")
 NODE = ("v1", "Node")
+_EVENT = ("v1", "Event")
 
 
 def why(error: ClusterError, what: str) -> Unknown:
@@ -32,11 +33,16 @@ def why(error: ClusterError, what: str) -> Unknown:
 
 
 def listed(
-    cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
+    cluster: Cluster,
+    kind: Kind,
+    namespace: str | None = None,
+    selector: str = "",
+    *,
+    fields: str = "",
 ) -> Listed:
     """List objects; Unknown with the reason when that fails."""
     try:
-        return list(cluster.list(*kind, namespace, selector))
+        return list(cluster.list(*kind, namespace, selector, fields))
     except ClusterError as error:
         return why(error, f"{kind[1]}s")
 
@@ -78,4 +84,5 @@ def look_at_servings(cluster: Cluster, namespace: str | None) -> Servings:
         stateful_sets=listed(cluster, STATEFUL_SET, namespace, naming.NAME),
         hyper_nodes=listed_if_served(cluster, HYPER_NODE),
         nodes=listed(cluster, NODE),
+        events=listed(cluster, _EVENT, namespace, fields="type=Warning"),
     )

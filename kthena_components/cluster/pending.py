@@ -42,7 +42,7 @@ def why_pod_waits(pod: Body) -> str | None:
         held = mapping(mapping(mapping(item).get("state")).get("waiting"))
         reason, message = str(held.get("reason", "")), str(held.get("message", ""))
         if reason not in {"", "ContainerCreating", "PodInitializing"}:
-            return _short(f"container '{mapping(item).get('name')}': {reason}. {message}".strip())
+            return short(f"container '{mapping(item).get('name')}': {reason}. {message}".strip())
     return None
 
 
@@ -77,13 +77,13 @@ def plain(message: str) -> str:
     """Simplify a message of the scheduler; unknown messages stay as they are."""
     origin, split = _ORIGIN.search(message), _SPLIT.search(message)
     if origin is None:
-        return _short(_lacks(message.strip().rstrip(".")))
+        return short(_lacks(message.strip().rstrip(".")))
     where = f" of {origin['domain']}" if origin["domain"] else ""
     total = int(origin["all"])
     nodes = f"the only node{where}" if total == 1 else f"any of the {total} nodes{where}"
     told = f"{origin['pod']} does not fit on {nodes}: {_lacks(origin['why'])}"
     would = int(split["would"] or 0) if split else 0
-    return _short(f"{count_of(would, 'pod')} would fit, but {told}" if would else told)
+    return short(f"{count_of(would, 'pod')} would fit, but {told}" if would else told)
 
 
 def _scheduler(group: Body, pods: Sequence[Body]) -> str:
@@ -119,7 +119,8 @@ def _lacks(text: str) -> str:
     return _LACK.sub(worded, text)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Write a message on one line, and cut a long one."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]}…"
 

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from tabulate import tabulate
 
+from kthena_components.cluster.events import Key, key_of, newest_warnings
 from kthena_components.cluster.objects import (
     Body,
     Listed,
@@ -51,6 +52,12 @@ class Servings:
     stateful_sets: Listed = ()
     hyper_nodes: Listed = ()
     nodes: Listed = ()
+    events: Listed = ()
+
+    @cached_property
+    def warnings(self) -> dict[Key, str]:
+        """The newest warning about each object."""
+        return newest_warnings(known(self.events))
 
     @cached_property
     def domains(self) -> list[Domain] | Unknown:
@@ -131,6 +138,13 @@ def render_status(seen: Servings) -> str:
     if hidden:
         parts.append("\n".join(hidden))
     return "\n\n".join(parts)
+
+
+def describe_status(seen: Servings) -> dict[str, object]:
+    """Return the same as data."""
+    rows = [dict(zip(HEADERS, row, strict=True)) for row in _rows(seen)]
+    waiting = [{"object": title, "reason": why} for title, why in waits(seen)]
+    return {"pods": rows, "waiting": waiting, "unknown": _hidden(seen)}
 
 
 def _rows(seen: Servings) -> Iterator[list[str]]:
@@ -214,7 +228,8 @@ def waits(seen: Servings) -> Iterator[tuple[str, str]]:
         state = state_of(pod)
         if state not in _ENDED and title_of(pod) not in told:
             held = why_node_holds(pod, seen.by_name.get(node_of(pod)))
-            yield title_of(pod), held or why_pod_waits(pod) or f"is {state}"
+            warned = seen.warnings.get(key_of("Pod", pod))
+            yield title_of(pod), held or why_pod_waits(pod) or warned or f"is {state}"
     yield from _without_pods(seen)
 
 
@@ -237,22 +252,22 @@ def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
         wanted = int(mapping(owner.get("spec")).get("replicas") or 0)
         made = int(status_of(owner).get("replicas") or 0)
         if made < wanted:
-            yield (
-                title_of(owner),
-                (
-                    f"this StatefulSet has created {made} of {count_of(wanted, 'pod')}: "
-                    f"see `kubectl describe statefulset {name_of(owner)}` for why"
-                ),
-            )
+            asked = f"see `kubectl describe statefulset {name_of(owner)}` for why"
+            why = seen.warnings.get(key_of("StatefulSet", owner), asked)
+            created = f"this StatefulSet has created {made} of {count_of(wanted, 'pod')}"
+            yield title_of(owner), f"{created}: {why}"
     serving_pods = {(n, serving) for n, serving, _ in seen.groups}
     for serving in known(seen.model_servings):
         wanted = int(mapping(serving.get("spec")).get("replicas") or 0)
         if wanted and (namespace_of(serving), name_of(serving)) not in serving_pods:
-            yield title_of(serving), _no_pods(serving, wanted)
+            warned = seen.warnings.get(key_of("ModelServing", serving))
+            yield title_of(serving), _no_pods(serving, wanted, warned)
 
 
-def _no_pods(serving: Body, wanted: int) -> str:
+def _no_pods(serving: Body, wanted: int, warned: str | None) -> str:
     seen = "this ModelServing requests " + count_of(wanted, "group") + " and has no pods; "
+    if warned:
+        return f"{seen}its controller warns: {warned}"
     if not status_of(serving):
         return f"{seen}it has no status either: is Kthena's controller running?"
     said = condition_of(serving, "Available").get("message")
@@ -262,6 +277,8 @@ def _no_pods(serving: Body, wanted: int) -> str:
 def _hidden(seen: Servings) -> list[str]:
     """List the columns that could not be filled, with the reasons."""
     columns = {"PodGroup": seen.pod_groups, "rack and tier": seen.domains}
+    if any(waits(seen)):  # otherwise nobody misses them
+        columns["events"] = seen.events
     return [
         f"{column}: unknown, because {listed.because}."
         for column, listed in columns.items()
