@@ -173,15 +173,26 @@ def judge_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             # judge_nodes reports pods that no node accepts.
             if not known(seen.nodes) or any(map(gang.may_use, known(seen.nodes))):
                 yield _judge_gang(seen, need, plan, gang)
-    if len(need.plans) > 1:
-        yield from _judge_sum(seen, need)
+    yield from _judge_sum(seen, need)
 
 
 def _judge_sum(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report when the servings of a stack do not fit into the cluster together."""
-    if isinstance(seen.nodes, Unknown) or isinstance(seen.pods, Unknown):
+    if isinstance(seen.nodes, Unknown):
         return
     asked = sum(_gpus_of(plan) for plan in need.plans)
+    total = sum(accelerators(allocatable(node)) for node in seen.nodes)
+    if 0 < total < asked:  # judge_gpus reports a cluster without any
+        many = len(need.plans) > 1
+        who = "all servings together request" if many else "the serving requests"
+        text = (
+            f"{who} {count_of(asked, 'GPU')}, and the nodes have only {total}, so some pods never "
+            "start. Add nodes, or request fewer"
+        )
+        yield Diagnostic(Status.FAIL, "room", text)
+        return
+    if len(need.plans) == 1 or isinstance(seen.pods, Unknown):
+        return
     others = [pod for pod in seen.pods if not any(_is_of(pod, plan) for plan in need.plans)]
     free = sum(max(0, accelerators(left)) for left in free_on(seen, others).values())
     text = (

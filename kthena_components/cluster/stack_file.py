@@ -11,6 +11,7 @@ from kthena_components.cluster.kubeconfig import anchored, programs_of
 from kthena_components.cluster.requirements import Requirements, requirements_of_stack
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.plan.report import requested_gpus
 from kthena_components.core.plan.stack import (
     OutputMode,
     StackConfig,
@@ -19,6 +20,7 @@ from kthena_components.core.plan.stack import (
     is_kubeconfig_text,
     parse_stack,
     read_values,
+    within_budget,
 )
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
@@ -73,6 +75,7 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
             compiled.append(compile_serving(_without_models(serving)))
         except SpecError as error:
             findings += [finding.under(f"servings[{index}]") for finding in error.findings]
+    findings += within_budget(spec, requested_gpus(one.plan for one in compiled))
     refusals = [config.located(f) for f in findings if f.level is Level.MANDATORY]
     need = requirements_of_stack(stack, spec, compiled)
     return ReadStack(need=need, spec=spec, refusals=tuple(refusals), file=config.file)

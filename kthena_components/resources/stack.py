@@ -16,7 +16,7 @@ import yaml
 
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError, fault
-from kthena_components.core.plan.report import gpu_count, render_table, shape
+from kthena_components.core.plan.report import gpu_count, render_table, requested_gpus, shape
 from kthena_components.core.plan.stack import (
     OutputMode,
     StackConfig,
@@ -131,9 +131,7 @@ def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
         made = [(p, [m.title for m in c.manifests]) for p, c in compiled.items()]
         made += [(f"secrets[{i}]", [f"Secret {s.title}"]) for i, s in enumerate(spec.secrets)]
         findings += objects_once(made)
-    rows = [row for one in compiled.values() for row in shape(one.plan)]
-    gpus = [row["gpus"] if isinstance(row["gpus"], int) else None for row in rows]
-    findings += within_budget(spec, gpus)
+    findings += within_budget(spec, requested_gpus(one.plan for one in compiled.values()))
     stack = Stack(spec=spec, values=values, servings=tuple(compiled.values()))
     return stack, [finding for finding in findings if finding.level is Level.MANDATORY]
 

@@ -161,6 +161,16 @@ def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None
     assert (read.kubeconfig, read.spec.context) == (None, "c")
 
 
+def test_a_budget_that_is_exceeded_is_told(tmp_path: Path) -> None:
+    servings = yaml.safe_load((ROOT / "stacks" / "Pulumi.dev.yaml").read_text())["config"]
+    config = {"p:gpu_budget": 1, "p:servings": servings["kthena-components:servings"]}
+    (found,) = read_stack_file(project(tmp_path, config), "s").refusals
+    assert str(found) == (
+        "Pulumi.s.yaml: p:gpu_budget: is 1, but the servings of this stack request 2 GPUs. "
+        "Request 1 fewer, or write 2. [gpu-budget]"
+    )
+
+
 @pytest.mark.parametrize("text", ["[", "- a", "", "config: {p:a: {!!binary YQ==: 1}}"])
 def test_a_broken_stack_file_is_told(text: str, tmp_path: Path) -> None:
     project(tmp_path, {})

@@ -86,7 +86,7 @@ def test_room_is_judged_inside_one_rack() -> None:
          "have room for 4 now, and the stack needs 2"))
     ]  # fmt: skip
     small = healthy(nodes=racks(2, 1))
-    ((mark, text),) = said("room", small, stack())
+    (mark, text), _ = said("room", small, stack())
     assert mark is Status.FAIL
     assert "the largest HyperNode of tier 1, r0, has room for 1 when it is empty" in text
     anywhere = stack(network_topology={"group_policy": {"mode": "soft"}})
@@ -109,7 +109,23 @@ def test_servings_of_a_stack_need_room_beside_one_another() -> None:
     assert said("room", healthy(), both)[-1] == (
         Status.OK, "all servings together request 64 GPUs, and 64 are not used by others",
     )  # fmt: skip
-    assert said("room", healthy(nodes=racks(2, 3)), both)[-1][0] is Status.WARN
+    taken = [pod("p", "other-0", node="n-0-0")]
+    assert said("room", healthy(pods=taken), both)[-1][0] is Status.WARN
+
+
+@pytest.mark.parametrize("servings", [1, 2])
+def test_more_gpus_than_the_cluster_has_fail(servings: int) -> None:
+    one = stack(network_topology=None)
+    plans = tuple(replace(one.plans[0], name=f"chat-{n}") for n in range(servings))
+    who = "the serving requests" if servings == 1 else "all servings together request"
+    small = healthy(nodes=racks(1, 4 * servings - 1))
+    assert said("room", small, replace(one, plans=plans))[-1] == (
+        Status.FAIL,
+        (
+            f"{who} {32 * servings} GPUs, and the nodes have only {32 * servings - 8}, so some "
+            "pods never start. Add nodes, or request fewer"
+        ),
+    )
 
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}

@@ -97,7 +97,10 @@ def test_an_event_that_is_no_warning_says_nothing() -> None:
 
 
 def test_broken_events_are_read_as_far_as_they_go() -> None:
-    broken: list[Body] = [{"type": "Warning"}, {"type": "Warning", "involvedObject": 3, "reason": None}]
+    broken: list[Body] = [
+        {"type": "Warning"},
+        {"type": "Warning", "involvedObject": 3, "reason": None},
+    ]
     assert set(newest_warnings(broken).values()) <= {""}
 
 

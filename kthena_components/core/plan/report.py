@@ -154,6 +154,12 @@ def _shown(value: object) -> Any:
     return _UNKNOWN if isinstance(value, Unknown) else value
 
 
+def requested_gpus(plans: Iterable[ServingPlan]) -> list[int | None]:
+    """Return the GPUs of each role; None where they are unknown."""
+    rows = (row for plan in plans for row in shape(plan))
+    return [row["gpus"] if isinstance(row["gpus"], int) else None for row in rows]
+
+
 def gpu_count(rows: Iterable[dict[str, Any]]) -> int:
     """Sum the GPUs of rows, without unknown ones."""
     return sum(row["gpus"] for row in rows if isinstance(row["gpus"], int))
