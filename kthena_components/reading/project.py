@@ -100,7 +100,10 @@ def stack_config(folder: Path, project: Project, stack: str) -> dict[str, Any]:
     """
     path = folder / project.stack_file(stack)
     if not _is_there(path):
-        meant = suggest(stack, _stacks(folder, project))
+        known = _stacks(folder, project)
+        meant = (
+            suggest(stack, known) if known else f"the project has no {project.stack_file(stack)}"
+        )
         raise ProjectError(f"there is no stack '{stack}': {meant}")
     return {**project.defaults, **config_of(read_mapping(path, folder), project.name, str(path))}
 

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from kthena_components.cli.main import main
+from kthena_components.cluster.doctor import judge_stack_file
+from kthena_components.cluster.snapshot import Status
 from kthena_components.cluster.stack_file import StackFileError, read_stack_file
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +161,18 @@ def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None
     config = {"p:output": "cluster", "p:kubeconfig": {"secure": "v1:abc"}, "p:context": "c"}
     read = read_stack_file(project(tmp_path, config), "s")
     assert (read.kubeconfig, read.spec.context) == (None, "c")
+
+
+def test_a_stack_of_a_program_of_ones_own_is_told(tmp_path: Path) -> None:
+    (found,) = judge_stack_file(read_stack_file(project(tmp_path, {"p:output": "cluster"}), "s"))
+    assert (found.status, found.subject) == (Status.WARN, "stack")
+    assert found.text == (
+        "Pulumi.s.yaml lists no servings, so only the cluster is checked. If a program of your own "
+        "makes them, `pulumi preview` checks them"
+    )
+    (tmp_path / "Pulumi.s.yaml").unlink()
+    with pytest.raises(StackFileError, match=r"no stack 's': the project has no Pulumi\.s\.yaml$"):
+        read_stack_file(tmp_path, "s")
 
 
 def test_a_budget_that_is_exceeded_is_told(tmp_path: Path) -> None:
