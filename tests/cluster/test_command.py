@@ -165,7 +165,7 @@ def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None
 
 def test_a_stack_of_a_program_of_ones_own_is_told(tmp_path: Path) -> None:
     (found,) = judge_stack_file(read_stack_file(project(tmp_path, {"p:output": "cluster"}), "s"))
-    assert (found.status, found.subject) == (Status.WARN, "stack")
+    assert (found.mark, found.subject) == (Status.WARN, "stack")
     assert found.text == (
         "Pulumi.s.yaml lists no servings, so only the cluster is checked. If a program of your own "
         "makes them, `pulumi preview` checks them"
