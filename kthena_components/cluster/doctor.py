@@ -32,7 +32,7 @@ def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
     if more > 0:
         text = f"{more} more: run `pulumi preview --stack {stack.need.stack}`"
         found.append(Diagnostic(Status.FAIL, "stack", text))
-    if not stack.spec.servings and not stack.refusals:
+    if stack.is_empty:
         text = (
             f"{stack.file} lists no servings, so only the cluster is checked. If a program of your "
             "own makes them, `pulumi preview` checks them"

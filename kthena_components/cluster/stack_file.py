@@ -46,6 +46,11 @@ class ReadStack:
     """Findings that would make an update fail, with paths in the file."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it lists nothing, and nothing is wrong with that: other programs list nothing."""
+        return not (self.spec.servings or self.refusals)
+
+    @property
     def renders(self) -> bool:
         """Whether an update writes files instead of changing a cluster."""
         return self.spec.output is OutputMode.RENDER
@@ -77,6 +82,9 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
             findings += [finding.under(f"servings[{index}]") for finding in error.findings]
     findings += within_budget(spec, requested_gpus(one.plan for one in compiled))
     refusals = [config.located(f) for f in findings if f.level is Level.MANDATORY]
+    keys = {*config.values, *config.secret_keys}
+    if not any(key.partition(".")[0].partition("[")[0] in StackSpec.model_fields for key in keys):
+        refusals = []  # a program of the user's own reads other keys
     need = requirements_of_stack(stack, spec, compiled)
     return ReadStack(need=need, spec=spec, refusals=tuple(refusals), file=config.file)
 

@@ -164,12 +164,15 @@ def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None
 
 
 def test_a_stack_of_a_program_of_ones_own_is_told(tmp_path: Path) -> None:
-    (found,) = judge_stack_file(read_stack_file(project(tmp_path, {"p:output": "cluster"}), "s"))
+    config = {"p:model": "meta-llama/Llama-3.1-8B", "kubernetes:context": "c"}
+    (found,) = judge_stack_file(read_stack_file(project(tmp_path, config), "s"))
     assert (found.mark, found.subject) == (Status.WARN, "stack")
     assert found.text == (
         "Pulumi.s.yaml lists no servings, so only the cluster is checked. If a program of your own "
         "makes them, `pulumi preview` checks them"
     )
+    (empty,) = read_stack_file(project(tmp_path, {"p:output": "cluster"}), "s").refusals
+    assert empty.rule == "stack-empty"
     (tmp_path / "Pulumi.s.yaml").unlink()
     with pytest.raises(StackFileError, match=r"no stack 's': the project has no Pulumi\.s\.yaml$"):
         read_stack_file(tmp_path, "s")
