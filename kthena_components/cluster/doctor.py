@@ -38,7 +38,7 @@ def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
             "own makes them, `pulumi preview` checks them"
         )
         found.append(Diagnostic(Status.WARN, "stack", text))
-    if stack.renders:
+    elif stack.renders:
         text = "its output is render, so an update writes files and does not touch this cluster"
         found.append(Diagnostic(Status.WARN, "stack", text))
     return found
