@@ -12,6 +12,7 @@ from pulumi.runtime import settings
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.values.unknown import is_unresolved
 
 _KUBERNETES = "kubernetes:core/v1:Service"
 _programs: WeakKeyDictionary[object, dict[tuple[int, str], str]] = WeakKeyDictionary()
@@ -31,6 +32,8 @@ def claim(
     owners = _programs.setdefault(settings.get_monitor(), {})
     provider = id(_provider(opts))
     for manifest in manifests:
+        if is_unresolved(manifest.title):
+            continue  # in another namespace, for all that is known
         owner = owners.setdefault((provider, manifest.title), component)
         if owner != component:
             return Finding(

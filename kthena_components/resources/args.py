@@ -148,8 +148,10 @@ class ServingGroupArgs(TypedDict):
     name: NotRequired[str]
     """Name of the serving of the group: first part of every object's name. Default: the component's
     name."""
-    namespace: NotRequired[str]
-    """Kubernetes namespace. Default default. It must exist."""
+    namespace: NotRequired[pulumi.Input[str]]
+    """Kubernetes namespace. Default default. It must exist, or be made by the same program: pass
+    the name of that resource, so that it is created first.
+    """
     group: NotRequired[int]
     """Ordinal of the group: second part of every object's name. Default 0."""
     scheduler_name: NotRequired[str]
@@ -183,8 +185,10 @@ class ModelServingArgs(TypedDict):
     """Name of the serving: first part of every object's name. Default: the component's name. A
     change replaces all objects.
     """
-    namespace: NotRequired[str]
-    """Kubernetes namespace. Default default. It must exist."""
+    namespace: NotRequired[pulumi.Input[str]]
+    """Kubernetes namespace. Default default. It must exist, or be made by the same program: pass
+    the name of that resource, so that it is created first.
+    """
     replicas: NotRequired[int]
     """ServingGroups: whole copies of all roles. Default 1."""
     autoscaled: NotRequired[bool]

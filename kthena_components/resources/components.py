@@ -5,6 +5,7 @@ error leaves no resource behind.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pulumi
@@ -201,7 +202,10 @@ def _describe(
     twice = claim(f"{kind} '{name}'", described.manifests, opts)
     if twice is not None:
         raise RefusedError([twice], f"{kind} '{name}'")
-    return described, late, shown_of_args(described.findings, judge, args)
+    # The namespace may be an Output.
+    inputs, outputs = late.restore(described.inputs), late.restore(described.outputs)
+    restored = replace(described, inputs=inputs, outputs=outputs)
+    return restored, late, shown_of_args(described.findings, judge, args)
 
 
 def _timeouts(opts: pulumi.ResourceOptions | None) -> pulumi.CustomTimeouts | None:
@@ -209,7 +213,7 @@ def _timeouts(opts: pulumi.ResourceOptions | None) -> pulumi.CustomTimeouts | No
 
 
 def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) -> None:
-    """Set a component's outputs, all of them known, and register them."""
+    """Set a component's outputs, and register them."""
     at_once = pulumi.Output.all()
     for key, value in outputs.items():
         setattr(component, key, _given(at_once, value))

@@ -176,8 +176,10 @@ class StandaloneRoleArgs(TypedDict):
     """Name of the serving of the role: first part of every object's name."""
     name: NotRequired[str]
     """Name of the role. Default: the component's name."""
-    namespace: NotRequired[str]
-    """Kubernetes namespace. Default default. It must exist."""
+    namespace: NotRequired[pulumi.Input[str]]
+    """Kubernetes namespace. Default default. It must exist, or be made by the same program: pass
+    the name of that resource, so that it is created first.
+    """
     group: NotRequired[int]
     """Ordinal of the ServingGroup of the role. Default 0."""
     scheduler_name: NotRequired[str]

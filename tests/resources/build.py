@@ -35,6 +35,6 @@ def late(text: str) -> pulumi.Output[str]:
     return pulumi.Output.from_input(text)
 
 
-def unknown() -> pulumi.Output[str]:
+def unknown(name: str = "thing") -> pulumi.Output[str]:
     """Give an Output that a preview does not know."""
-    return pulumi.CustomResource("test:index:Thing", "thing", {}).id
+    return pulumi.CustomResource("test:index:Thing", name, {}).id

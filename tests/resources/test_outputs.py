@@ -10,10 +10,10 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.resources import _described
 from kthena_components.resources._log import report
-from tests.resources.build import group, queue, role, serving, topology
+from tests.resources.build import group, late, queue, role, serving, topology, unknown
 from tests.resources.test_standalone import INVENTORY
 from tests.support.recorder import UNKNOWN, Recorded, record
-from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed, template
+from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed, example_for, template
 
 LIMITS = {"limits": {"nvidia.com/gpu": "1"}}
 
@@ -159,3 +159,38 @@ def test_a_serving_of_no_groups_has_a_service_alone() -> None:
     seen = record(lambda: exports(serving(changed(ENGINE_RAY, {"replicas": 0}))))
     assert [r.kind for r in seen.resources] == ["ModelServing", "Service"]
     assert seen.exports["pod_count"] == 0
+
+
+@pytest.mark.parametrize("backend", ["native", "kthena", "lws", "kserve"])
+def test_the_namespace_may_be_made_by_the_same_program(backend: str) -> None:
+    base = ENGINE_RAY if backend == "native" else example_for(backend, "native-8b")
+    args = changed(base, {"expose": {"port": 80}})
+
+    def program(namespace: object) -> Recorded:
+        return record(lambda: exports(serving({**args, "namespace": namespace})))
+
+    # The Output is made inside of the run, where its event loop is.
+    there = record(lambda: exports(serving({**args, "namespace": late("serving")})))
+    plain = program("serving")
+    assert there.exports == plain.exports
+    assert [(r.urn, r.props) for r in there.resources] == [
+        (r.urn, r.props) for r in plain.resources
+    ]
+
+
+def test_a_namespace_that_a_preview_does_not_know_is_unknown_there() -> None:
+    def program() -> None:
+        made = {**ENGINE_RAY, "namespace": unknown()}
+        serving(made)
+        serving({**made, "namespace": unknown("other")}, name="same")
+
+    seen = record(program, preview=True)
+    assert seen.error is None, "nobody knows whether the namespaces are the same"
+    spaces = {r.props["metadata"]["namespace"] for r in seen.of_kind("StatefulSet")}
+    assert spaces == {UNKNOWN}
+
+
+def test_a_role_has_addresses_in_a_namespace_that_is_known_late() -> None:
+    seen = record(lambda: exports(role({**ROLE, "namespace": late("serving")})))
+    assert seen.exports["addresses"] == ["chat-0-decode-0-0.serving"]
+    assert seen.exports["namespace"] == "serving"

@@ -49,7 +49,8 @@ _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
-_QUEUE = rf"{_SUBDOMAIN}|^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"  # or it is not known yet
+_NOT_YET = f"^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"
+_QUEUE, _NAMESPACE = rf"{_SUBDOMAIN}|{_NOT_YET}", rf"{_LABEL}|{_NOT_YET}"
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
@@ -62,15 +63,17 @@ PATTERNS = {
     _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
     _SUBDOMAIN: _PARTS,
     _QUEUE: _PARTS,
+    _NAMESPACE: "lower-case letters, digits and dashes, with a letter or digit at both ends",
     _QUANTITY: QUANTITY_WORDS,
     _LABEL_KEY: "the key of a label, such as topology.kubernetes.io/zone",
     _LABEL_VALUE: "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
 """What each pattern means, for messages."""
-NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE})
+NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE, _NAMESPACE})
 """Patterns of names that the user may choose."""
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
+Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
 ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
 QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=63)]
@@ -196,7 +199,7 @@ class GroupSpec(Spec):
     """Fields of a ServingGroup: one gang of roles."""
 
     name: ServiceName
-    namespace: Label = "default"
+    namespace: Namespace = "default"
     roles: Annotated[list[RoleSpec], Field(min_length=1)]
     scheduler_name: Word = "volcano"
     queue: QueueName | None = None
@@ -232,7 +235,7 @@ class StandaloneRoleSpec(RoleSpec):
     """A standalone Role."""
 
     serving: ServiceName
-    namespace: Label = "default"
+    namespace: Namespace = "default"
     group: Count = 0
     scheduler_name: Word = "volcano"
     pod_group: Label | None = None
