@@ -16,6 +16,7 @@ from typing import Any
 from conformance import drawn, lws, witness
 from conformance.__main__ import Context
 from conformance.emission import namespace
+from conformance.faults_world import FORCE
 from conformance.waiting import wait
 from kthena_components.cli.converted import plain
 from kthena_components.cli.imports import IMPORTS
@@ -53,15 +54,15 @@ def run(context: Context) -> None:
 
 
 def draw(rng: random.Random, number: int) -> list[drawn.Args]:
-    """Generate servings of the two backends whose controllers run."""
-    found = lws.draw(rng, number - number // 2)
+    """Generate servings of the two backends whose controllers run; `up` waits for their pods."""
+    found = [args for args in lws.draw(rng, 4 * number) if drawn.places(args)][: -(-number // 2)]
     while len(found) < number:
         args = {**drawn.serving(rng), "backend": "kthena"}
         try:
             compile_serving(args)
         except SpecError:
             continue
-        found.append(args)
+        found += [args] if drawn.places(args) else []
     rng.shuffle(found)
     return found
 
@@ -113,8 +114,9 @@ class _Case:
         if not self._converts(folder):
             return
         stack = self._stack(folder)
-        imported = stack.pulumi("import", "--file", str(folder / "out" / IMPORTS), "--yes",
-                                "--generate-code=false", "--protect=false")  # fmt: skip
+        imports = str(folder / "out" / IMPORTS)
+        flags = ("--generate-code=false", "--protect=false", "--yes")
+        imported = stack.pulumi("import", "--stack", stack.name, "--file", imports, *flags)
         self._check("it is imported", imported.code == 0, imported.text)
         self._adopts(stack, bodies, before)
 
@@ -133,7 +135,9 @@ class _Case:
         return stack
 
     def _adopts(self, stack: Stack, bodies: list[Body], before: Mapping[str, Any]) -> None:
+        stack.variables[FORCE] = "true"
         updated = stack.up()
+        del stack.variables[FORCE]
         self._check("the first update ends well", updated.code == 0, updated.text)
         self._check("it creates and replaces nothing", _only_updates(updated), updated.changes)
         after = self._seen(bodies)

@@ -57,7 +57,8 @@ def run(context: Context) -> None:
 
 def _without_ray(runtime: Mapping[str, Any]) -> Body:
     """Copy KServe's runtime, with the executor that needs no Ray."""
-    spec = {**runtime["spec"], "annotations": {EXECUTOR: "mp"}, "supportedModelFormats": []}
+    formats = [{"name": "huggingface", "version": "1"}]
+    spec = {**runtime["spec"], "annotations": {EXECUTOR: "mp"}, "supportedModelFormats": formats}
     return {"apiVersion": _RUNTIMES, "kind": "ClusterServingRuntime",
             "metadata": {"name": _MP}, "spec": spec}  # fmt: skip
 
@@ -129,7 +130,7 @@ def _compare(context: Context, api: Cluster, body: Body) -> None:
     number = 2
     there = wait(lambda: len(_deployed(api, name)) == number, _PATIENCE)
     part.check("there are a head and workers", holds=there, seen=f"{_deployed(api, name)}: {about}")
-    made = {"worker" in found: _shape(found) for found in _deployed(api, name)}
+    made = {"worker" in found["metadata"]["name"]: _shape(found) for found in _deployed(api, name)}
     head = (1, planned.pods, planned.head_gpus, planned.head_gpus)
     workers = (planned.pods - 1, planned.pods, planned.worker_gpus, planned.worker_gpus)
     wanted = {False: head, True: workers}
