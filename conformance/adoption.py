@@ -148,10 +148,10 @@ class _Case:
         self.context.part.count("objects imported", len(bodies))
         stack.destroy().require()
 
-        def gone() -> bool:
-            return not any(self._seen(bodies)["objects"].values())
+        def left() -> list[str]:
+            return [name for name, known in self._seen(bodies)["objects"].items() if known]
 
-        self._check("the stack removes them", wait(gone, _SETTLES), "some are left")
+        self._check("the stack removes them", wait(lambda: not left(), _SETTLES), left())
 
     def _seen(self, bodies: list[Body]) -> dict[str, Any]:
         """Return the identity and the generation of each object, and the pods."""

@@ -53,9 +53,10 @@ def run(context: Context) -> None:
 
 def _refuses(context: Context, api: Cluster) -> None:
     """Begin with objects that the webhooks must reject: else they are not asked."""
-    target = {"targetRef": {"kind": "ModelServing", "name": "chat"}}
-    bounds = {"target": target, "minReplicas": 3, "maxReplicas": 2}
-    policy = {"metrics": [{"name": "a", "targetValue": "1"}], "homogeneousTarget": bounds}
+    target = {"kind": "ModelServing", "name": "chat"}
+    bounds = {"minReplicas": 3, "maxReplicas": 2}
+    roles = {"targetRef": target, "roles": {"decode": bounds}}
+    policy = {"metrics": [{"name": "a", "targetValue": "1"}], "disaggregatedTarget": roles}
     route = {"modelName": "", "rules": []}
     for kind, spec in (("AutoscalingPolicy", policy), ("ModelRoute", route)):
         body = {"apiVersion": SERVING if kind == "AutoscalingPolicy" else ROUTING, "kind": kind,
