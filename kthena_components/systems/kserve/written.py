@@ -36,5 +36,6 @@ WRITTEN = {
 }
 PROVEN = (
     "Verdicts of the webhooks of KServe 0.20 on random objects. Deployments, LeaderWorkerSets and "
-    "pods of four servings equal the plan; engines with a workerSpec are not run."
+    "pods of four servings equal the plan. Nodes and GPUs of a workerSpec equal those of KServe "
+    "0.19; such engines are not run."
 )

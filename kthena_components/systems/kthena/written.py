@@ -27,5 +27,5 @@ WRITTEN = {
 }
 PROVEN = (
     "Verdicts of the webhook of Kthena 1.0 on random ModelServings. Pods, gangs, update, scaling, "
-    "faults, and the rights that are needed."
+    "autoscaling, faults, and the rights that are needed."
 )
