@@ -24,6 +24,13 @@ _OF_SERVER = frozenset(
     }
 )
 """Fields of metadata that the API server or a controller sets."""
+_HEADLESS = "None"
+_OF_SERVICES = {
+    **dict.fromkeys(("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"), ""),
+    "internalTrafficPolicy": "Cluster",
+    "sessionAffinity": "None",
+}
+"""Fields that the API server sets in each Service, with the default; empty for any value."""
 
 
 def fetch_live(cluster: Cluster, kinds: Kinds, namespace: str | None) -> list[Body]:
@@ -89,10 +96,22 @@ def as_applied(body: Body) -> dict[str, Any]:
     elif fields:
         found = _chosen(live, _united(fields))
     else:
-        return live
+        return _without_addresses(live) if body["kind"] == "Service" else live
     kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
     head = {"apiVersion": body["apiVersion"], "kind": body["kind"]}
     return {**head, **found, "metadata": {**kept, **mapping(found.get("metadata"))}}
+
+
+def _without_addresses(service: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the API server gives to each Service."""
+    spec = {
+        key: value
+        for key, value in mapping(service.get("spec")).items()
+        if key not in _OF_SERVICES or _OF_SERVICES[key] not in ("", value)
+    }
+    if mapping(service.get("spec")).get("clusterIP") == _HEADLESS:
+        spec["clusterIP"] = _HEADLESS
+    return {**service, "spec": spec}
 
 
 def _parsed(annotation: object) -> Mapping[str, Any]:

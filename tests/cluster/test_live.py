@@ -127,6 +127,23 @@ def test_without_records_the_whole_spec_is_its_users() -> None:
     assert "status" not in found
 
 
+def service(**spec: Any) -> dict[str, Any]:
+    own = {"selector": {"app": "chat"}, "ports": [{"port": 80}]}
+    metadata = {"name": "chat", "namespace": "serving", **SERVER}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {**own, **spec}}
+
+
+def test_a_service_loses_what_the_api_server_has_given_it() -> None:
+    given = service(
+        clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"], ipFamilies=["IPv4"],
+        ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster", sessionAffinity="None",
+        type="ClusterIP",
+    )  # fmt: skip
+    assert as_applied(given)["spec"] == service(type="ClusterIP")["spec"]
+    stated = {"clusterIP": "None", "internalTrafficPolicy": "Local", "sessionAffinity": "ClientIP"}
+    assert as_applied(service(**stated))["spec"] == service(**stated)["spec"]
+
+
 class Answers(Cluster):
     """A cluster with some answers by path."""
 
