@@ -77,12 +77,16 @@ def test_a_disaggregated_set_of_an_older_release_is_read() -> None:
     assert [(role["name"], role["replicas"]) for role in written] == [("prefill", 2), ("decode", 2)]
 
 
-def test_a_set_keeps_its_name_if_it_stays_a_set_and_its_name_has_two_parts() -> None:
+def test_a_set_keeps_its_name_if_it_stays_a_set() -> None:
     group = {"size": 2, "workerTemplate": PODS, "subGroupPolicy": {"subGroupSize": 2}}
     body = serving(
         "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", {"leaderWorkerTemplate": group}
     )
-    assert losses(run(body)) == ["metadata.name: 'chat' becomes 'chat-serve'"]
+    found = run(body)
+    assert losses(found) == []
+    subgroups = {"serve": {"size": 2, "type": "LeaderWorker"}}
+    options = {"subgroups": subgroups, "set_name": "chat"}
+    assert found.servings[0].args["backend_options"] == options
     body["metadata"]["name"] = "llama-70b-chat"
     found = run(body)
     assert losses(found) == []

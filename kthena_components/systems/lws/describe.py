@@ -136,11 +136,19 @@ def arguments(body: Body) -> dict[str, Any]:
 
 
 def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
-    """Split a set's name into those of a serving and a role, as the backend joins them."""
+    """Split a set's name into those of a serving and a role, as the backend joins them.
+
+    One that cannot be split is stated.
+    """
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
-    if group_kind(body) == DISAGGREGATED_SET or args.get("name") != name or split is None:
+    if group_kind(body) == DISAGGREGATED_SET or args.get("name") != name:
         return args
+    if split is None:
+        return {
+            **args,
+            "backend_options": {**mapping(args.get("backend_options")), "set_name": name},
+        }
     serving, role = split
     roles = [{**args["roles"][0], "name": role}]
     result = {**args, "name": serving, "roles": roles}

@@ -13,7 +13,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
-from kthena_components.systems.lws.options import refuse_options
+from kthena_components.systems.lws.options import options_of, refuse_options
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _MOST_ROLES = 10
@@ -25,7 +25,7 @@ _ELSEWHERE = "remove it, or write backend: native or kthena"
 
 def set_name(plan: ServingPlan, role: RolePlan) -> str:
     """Name a LeaderWorkerSet. Its headless Service has this name, so `<serving>` is not free."""
-    return f"{plan.name}-{role.name}"
+    return options_of(plan).set_name or f"{plan.name}-{role.name}"
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:

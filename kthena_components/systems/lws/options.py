@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.plan.model import VOLCANO, RolePlan, ServingPlan
-from kthena_components.core.spec.model import LabelKey, Positive, Spec
+from kthena_components.core.spec.model import LabelKey, Positive, ServiceName, Spec
 from kthena_components.core.spec.words import RecoveryPolicy
 
 _AT = "backend_options"
@@ -59,6 +59,8 @@ class LwsOptions(Spec):
     recreate_after_start: bool = False
     """Whether an engine is recreated only after all its pods have started once."""
     subdomain_policy: Annotated[SubdomainPolicy, _WORD] = SubdomainPolicy.SHARED
+    set_name: ServiceName | None = None
+    """Name of a LeaderWorkerSet that exists already. Default: those of serving and role."""
 
 
 def options_of(plan: ServingPlan) -> LwsOptions:
@@ -76,11 +78,27 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
         if options.startup_policy is StartupPolicy.LEADER_READY:
             yield from _refuse_ready_leader(role)
     yield from _refuse_exclusive(plan, options)
+    yield from _refuse_set_name(plan, options)
     if options.recreate_after_start and plan.recovery is RecoveryPolicy.NONE:
         yield _wrong(
             "recreate_after_start",
             "is true, but with recovery_policy: None nothing is recreated",
             "remove one of them",
+        )
+
+
+def _refuse_set_name(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding]:
+    """Reject a name for several sets, and one whose headless Service would be the front Service."""
+    if options.set_name is None:
+        return
+    if len(plan.roles) > 1:
+        yield _wrong("set_name", "is given, but several roles are a DisaggregatedSet", "remove it")
+    elif plan.expose is not None and options.set_name == plan.name:
+        yield _wrong(
+            "set_name",
+            f"is '{plan.name}', like the serving, and LWS creates a Service of this name, as "
+            "expose does",
+            "give the serving another name, or remove expose",
         )
 
 

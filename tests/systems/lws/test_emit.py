@@ -197,3 +197,10 @@ def test_what_scales_a_set_keeps_its_number() -> None:
     waits = [one.body["metadata"]["annotations"][WAIT_FOR] for one in (made, plain)]
     assert waits[0] == "condition=Available"
     assert "updatedReplicas" in waits[1]
+
+
+def test_a_set_that_exists_keeps_its_name() -> None:
+    plain = emitted(ENGINE)
+    named = emitted(ENGINE, {"backend_options": {"set_name": "llama"}})
+    assert named.name == "llama"
+    assert named.body["spec"] == plain.body["spec"]

@@ -89,6 +89,19 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         {"restart_grace_period_seconds": 9},
         "restart_grace_period_seconds: is 9, but LWS recreates an engine at once.",
     ),
+    "name-of-several": (
+        SEVERAL,
+        {"replicas": 1, "backend_options": {"set_name": "llama"}},
+        "backend_options.set_name: is given, but several roles are a DisaggregatedSet. Remove it.",
+    ),
+    "name-of-the-front": (
+        ONE,
+        {"name": "llama", "expose": {}, "backend_options": {"set_name": "llama"}},
+        (
+            "backend_options.set_name: is 'llama', like the serving, and LWS creates a Service of "
+            "this name, as expose does. Give the serving another name, or remove expose."
+        ),
+    ),
     "autoscaled": (
         SEVERAL,
         {"replicas": 1, "autoscaled": True},
