@@ -63,6 +63,9 @@ def draw(rng: random.Random, number: int) -> list[drawn.Args]:
         except SpecError:
             continue
         found += [args] if drawn.places(args) else []
+    for args in found:
+        if args["backend"] == "lws" and len(args["roles"]) == 1 and rng.random() < 1 / 2:
+            args["backend_options"]["set_name"] = "vllm"
     rng.shuffle(found)
     return found
 
