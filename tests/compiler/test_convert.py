@@ -97,6 +97,10 @@ def test_a_set_keeps_its_name_if_it_stays_a_set() -> None:
     ours = {"modelserving.volcano.sh/name": "a-b", "modelserving.volcano.sh/role": "serve"}
     labelled = {**body, "metadata": {"name": "a-b-serve", "labels": ours}}
     assert losses(run(labelled)) == []
+    labelled["metadata"]["name"] = "elsewhere"
+    found = run(labelled)
+    assert losses(found) == []
+    assert found.servings[0].args["backend_options"]["set_name"] == "elsewhere"
     del group["subGroupPolicy"]
     assert run(body, "kthena").servings[0].compiled.plan.name == "llama-70b-chat"
 

@@ -136,27 +136,31 @@ def arguments(body: Body) -> dict[str, Any]:
 
 
 def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
-    """Split a set's name into those of a serving and a role, as the backend joins them.
+    """Let a set keep its name.
 
-    One that cannot be split is stated.
+    It is split into the names of a serving and a role, as the backend joins them. Where that gives
+    another one, it is stated.
     """
-    name = mapping(body.get("metadata")).get("name")
-    split = split_name(name)
+    metadata = mapping(body.get("metadata"))
+    name, labels = metadata.get("name"), mapping(metadata.get("labels"))
     if group_kind(body) == DISAGGREGATED_SET or args.get("name") != name:
         return args
+    ours = labels.get(naming.NAME), labels.get(naming.ROLE)
+    if all(isinstance(label, str) for label in ours):
+        return _renamed(args, str(ours[0]), str(ours[1]), {"set_name": name})
+    split = split_name(name)
     if split is None:
-        return {
-            **args,
-            "backend_options": {**mapping(args.get("backend_options")), "set_name": name},
-        }
-    serving, role = split
-    roles = [{**args["roles"][0], "name": role}]
-    result = {**args, "name": serving, "roles": roles}
-    options = dict(args.get("backend_options") or {})
+        return _renamed(args, str(name), SERVE, {"set_name": name})
+    return _renamed(args, *split, {})
+
+
+def _renamed(args: dict[str, Any], serving: str, role: str, own: dict[str, Any]) -> dict[str, Any]:
+    options = {**mapping(args.get("backend_options")), **own}
     if SERVE in mapping(options.get("subgroups")):
         options["subgroups"] = {role: options["subgroups"][SERVE]}
-        result["backend_options"] = options
-    return result
+    roles = [{**args["roles"][0], "name": role}]
+    result = {**args, "name": serving, "roles": roles}
+    return {**result, "backend_options": options} if options else result
 
 
 def _template_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
