@@ -66,18 +66,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("paths", metavar="FILE", nargs="*", help="YAML or JSON, or - for stdin")
-    parser.add_argument(
-        "--from-cluster",
-        action="store_true",
-        help="read the servings of a cluster in place of files",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAMESPACE",
-        help="with --from-cluster: the namespace to read; default: all namespaces",
-    )
-    add_cluster(parser)
+    _about_a_cluster(parser)
     parser.add_argument(
         "--to", required=True, metavar="TARGET", help=f"one of {', '.join(_TARGETS)}"
     )
@@ -110,6 +99,22 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="write files there, and overwrite none; default: standard output",
     )
     parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def _about_a_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the options for a cluster in place of files."""
+    parser.add_argument(
+        "--from-cluster",
+        action="store_true",
+        help="read the servings of a cluster in place of files",
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        help="with --from-cluster: the namespace to read; default: all namespaces",
+    )
+    add_cluster(parser)
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
