@@ -1,0 +1,47 @@
+"""docs/troubleshooting.md quotes what is printed: by this package, or by those that it names."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
+ROWS = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
+QUOTES = [
+    quote for row in ROWS for quote in re.findall(r"`([^`]+)`", row[0]) if row[0] != "| it prints"
+]
+OF_OTHERS = {
+    "an unhandled error occurred: Program exited with non-zero exit code: 1",
+    "Server-Side Apply field conflict detected",
+    "no stack named 'staging' found",
+}
+"""What Pulumi prints."""
+
+
+@cache
+def texts() -> tuple[str, ...]:
+    """Give all texts of the package, with a mark in place of each value."""
+    found: list[str] = []
+    for path in (ROOT / "kthena_components").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "…" for p in node.values)
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return tuple(found)
+
+
+def test_there_are_quotes() -> None:
+    assert len(QUOTES) > len(OF_OTHERS) * 5
+    assert set(QUOTES) >= OF_OTHERS
+
+
+@pytest.mark.parametrize("quote", sorted(set(QUOTES) - OF_OTHERS))
+def test_each_quote_is_printed(quote: str) -> None:
+    parts = [part.strip(" :") for part in quote.strip("[]").split("…")]
+    for part in filter(None, parts):
+        assert any(part in text for text in texts()), part
