@@ -30,7 +30,7 @@ def run(context: Context) -> None:
                 kaito_shapes.compare_existing(context.part, sandbox.api)
             else:
                 kaito_shapes.compare_created(context.part, sandbox.api)
-        check_reach(context.part, kinds, found)
+        check_reach(context, kinds, found)
         sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()

@@ -68,7 +68,7 @@ def run(context: Context) -> None:
         start(sandbox)
         _refuses(context, sandbox.api)
         tally = validation.compare(context, KINDS, sandbox.layout.kubeconfig)
-        validation.check_reach(context.part, KINDS, tally)
+        validation.check_reach(context, KINDS, tally)
         compare_created(context.part, sandbox.api)
         sandbox.processes.check()
     finally:

@@ -67,7 +67,7 @@ def run(context: Context) -> None:
         _check_table(context.part, sandbox.api)
         sandbox.api.create(PARENT)
         _wait_for_parent(sandbox.api)
-        check_reach(context.part, KINDS, compare(context, KINDS, sandbox.layout.kubeconfig))
+        check_reach(context, KINDS, compare(context, KINDS, sandbox.layout.kubeconfig))
         number = max(context.many(families.NUMBER), families.LEAST)
         families.compare_families(context.part, sandbox.api, context.seed, number)
     finally:
@@ -180,16 +180,22 @@ def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
     return agree, bool(refusal)
 
 
-def check_reach(part: Part, kinds: Sequence[Kind], total: Tally) -> None:
-    """Check that every rule was tried, and every deliberate difference occurred."""
+def check_reach(context: Context, kinds: Sequence[Kind], total: Tally) -> None:
+    """Check that every rule was tried, and every deliberate difference occurred.
+
+    A run of less than full size draws too few objects for that, so it only counts them.
+    """
+    part, is_whole = context.part, context.scale >= 1
     for rule in sorted(_rules(kinds)):
         alone = f"{total.alone[rule]:,} of them by no other rule"
         part.count(f"rejected by {rule} and by the cluster, {alone}", total.rules[rule])
-        part.check(f"{rule} was tried alone", holds=total.alone[rule] > 0)
+        if is_whole:
+            part.check(f"{rule} was tried alone", holds=total.alone[rule] > 0)
     for entry in dict.fromkeys(e for kind in kinds for e in kind.differences.stricter):
         where = f"{entry.rule} {entry.says}".strip()
         part.count(f"deliberately stricter, {where}: {entry.reason}", total.deliberate[entry])
-        part.check(f"the difference '{where}' occurred", holds=total.deliberate[entry] > 0)
+        if is_whole:
+            part.check(f"the difference '{where}' occurred", holds=total.deliberate[entry] > 0)
 
 
 def _rules(kinds: Sequence[Kind] = KINDS) -> set[str]:

@@ -1,14 +1,17 @@
 """What the differential validation found, as fixed cases, and how it compares and shrinks."""
 # ruff: noqa: E501 - an object stands whole on its line
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.__main__ import Context
 from conformance.cases import KINDS, VERSIONS, as_sent
 from conformance.deliberate import admission
+from conformance.report import Part
 from conformance.shrink import shrink
-from conformance.validation import _rules, _verdict
+from conformance.validation import Tally, _rules, _verdict, check_reach
 from kthena_components.core.findings import Finding, Level
 from tests.support.admission import own_findings
 
@@ -138,6 +141,14 @@ def test_every_rule_of_admission_must_be_reached() -> None:
     assert {"kthena-image", "queue-weight", "hypernode-shape", "topology-one-cap"} <= _rules()
     assert {"kthena-schema", "kthena-max-surge"} <= _rules()
     assert not {"kthena-version", "subgroup-minimum"} & _rules()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_only_a_whole_run_must_reach_every_rule(scale: float, tmp_path: Path) -> None:
+    part = Part(name="validation")
+    check_reach(Context(part=part, folder=tmp_path, seed=1, scale=scale), KINDS, Tally())
+    assert bool(part.failures) is (scale >= 1)
+    assert set(part.counts.values()) == {0}
 
 
 def test_whole_numbers_are_sent_without_a_point() -> None:
