@@ -22,7 +22,7 @@ ROUTING = "networking.serving.volcano.sh/v1alpha1"
 MADE = (
     (SERVING, "AutoscalingPolicy"), (ROUTING, "ModelRoute"), (ROUTING, "ModelServer"),
     (SERVING, "ModelServing"), ("apps/v1", "StatefulSet"), ("v1", "Pod"), (PODGROUP, "PodGroup"),
-    ("v1", "Service"),
+    ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"),
 )  # fmt: skip
 """The kinds to delete afterwards, owners first."""
 Body = Mapping[str, Any]

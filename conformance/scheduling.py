@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from conformance import placing, traps
+from conformance import apart, placing, traps
 from conformance.__main__ import Context
 from conformance.gangs import (
     HARD,
@@ -151,4 +151,7 @@ CASES: tuple[tuple[str, Case], ...] = (
     ("a lost node, its rack has room", spare_node),
     ("a lost node, its rack is full", lost_node),
     ("a node that hangs", hung_node),
+    ("groups apart", apart.in_other_racks),
+    ("no room apart", apart.in_one_rack),
+    ("a drain", apart.evicted),
 )

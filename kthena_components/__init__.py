@@ -45,9 +45,12 @@ if TYPE_CHECKING:
         ServingGroup,
     )
     from kthena_components.resources.role_args import (
+        CacheArgs,
         EngineArgs,
         KvTransferArgs,
+        NetworkArgs,
         ParallelismArgs,
+        RdmaArgs,
         ResourcesArgs,
         RoleArgs,
         SecretKeyArgs,
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CacheArgs",
     "EngineArgs",
     "EngineKind",
     "ExposeArgs",
@@ -73,10 +77,12 @@ __all__ = [
     "Launcher",
     "ModelServing",
     "ModelServingArgs",
+    "NetworkArgs",
     "NetworkTopologyArgs",
     "ParallelismArgs",
     "Queue",
     "QueueArgs",
+    "RdmaArgs",
     "RecoveryPolicy",
     "RefusedError",
     "ResourcesArgs",

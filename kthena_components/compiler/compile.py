@@ -23,10 +23,10 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
 from kthena_components.core.rules.models import MODEL_RULES
 from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import (
     GroupSpec,
     ModelServingSpec,
-    Spec,
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
@@ -34,6 +34,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
+from kthena_components.systems.kubernetes.disruption import emit_budget
 
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter
@@ -107,7 +108,7 @@ def _compile(
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
         firm = any(f.level is Level.MANDATORY for f in findings)
-        emitted = () if firm or plan is None or backend is None else backend.emit(plan)
+        emitted = () if firm or plan is None or backend is None else emit(plan, backend)
         judged, manifests = _waived(spec.waivers, findings, judged, emitted, today)
     findings += judged
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
@@ -116,10 +117,16 @@ def _compile(
     told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
     return Compiled(
         plan=plan,
-        manifests=labelled(manifests or backend.emit(plan), spec.labels),
+        manifests=labelled(manifests or emit(plan, backend), spec.labels),
         findings=tuple(told),
         waivers=spec.waivers,
     )
+
+
+def emit(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
+    """Write a plan: the backend's manifests, and what every serving has."""
+    budget = emit_budget(plan, backend.pods(plan), is_counted=backend.is_counted)
+    return (*backend.emit(plan), *([budget] if budget else []))
 
 
 def labelled(manifests: tuple[Manifest, ...], labels: Mapping[str, str]) -> tuple[Manifest, ...]:

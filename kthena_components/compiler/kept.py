@@ -13,6 +13,8 @@ from kthena_components.core.values.read import group_kind, mapping, name_of, seq
 from kthena_components.systems.contract import Body, Describer, Pair
 
 _SERVICE = ("", "Service")
+_SELECTORS = (_SERVICE, ("policy", "PodDisruptionBudget"))
+"""Objects that select pods by labels with one value each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,9 @@ class Moved:
     @property
     def is_same(self) -> bool:
         """Whether the object stays what it is."""
-        return self.backend == self.target and name_of(self.bodies[0]) == name_of(self.source)
+        own = (group_kind(self.source), name_of(self.source))
+        made = ((group_kind(body), name_of(body)) for body in self.bodies)
+        return self.backend == self.target and own in made
 
 
 def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -71,7 +75,7 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
     for each in moved:
         if each.is_same or _namespace(body) != _namespace(each.source):
             continue
-        if group_kind(body) == _SERVICE:
+        if group_kind(body) in _SELECTORS:
             body, lost, told = _reselect(body, each)
             notes += told
         else:
@@ -95,7 +99,8 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
     """Rewrite the labels of the source's controller in a selector of its pods."""
     describer = _describer(moved.backend)
     spec = mapping(body.get("spec"))
-    selector = {str(k): str(v) for k, v in mapping(spec.get("selector")).items()}
+    stated = mapping(spec.get("selector"))
+    selector = {str(k): str(v) for k, v in mapping(stated.get("matchLabels", stated)).items()}
     own = [pair for pair in selector.items() if pair[0].startswith(describer.labels)]
     mapped = {pair: describer.label(pair) for pair in own}
     named = [pair for pair, same in mapped.items() if same and same[0] == naming.NAME]
@@ -112,7 +117,8 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
         elif same != pair:
             told.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
         found[same[0]] = same[1]
-    return {**body, "spec": {**spec, "selector": found}}, lost, told
+    whole = {**stated, "matchLabels": found} if "matchLabels" in stated else found
+    return {**body, "spec": {**spec, "selector": whole}}, lost, told
 
 
 def _lost_labels(body: Body, moved: Moved) -> list[str]:

@@ -42,7 +42,8 @@ def find_losses(source: object, result: object, path: str = "") -> Iterator[Loss
     elif _is_empty(source) or path in _WRITTEN:
         return
     elif _is_empty(result):
-        yield Loss(name=path, seen="is not kept")
+        if not _is_written(source, path):
+            yield Loss(name=path, seen="is not kept")
     elif _are_lists(source, result) and _holds_maps(source):
         theirs = _by_name(result)
         for key, index, value in _members(source):
@@ -87,6 +88,11 @@ def _is_ours(path: str, key: object) -> bool:
 
 def _below(path: str, key: object) -> str:
     return join_path(path, str(key))
+
+
+def _is_written(value: object, path: str) -> bool:
+    """Return whether a map only has what the package writes for Pulumi."""
+    return isinstance(value, Mapping) and all(_below(path, key) in _WRITTEN for key in value)
 
 
 def _is_empty(value: object) -> bool:

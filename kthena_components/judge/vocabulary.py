@@ -14,7 +14,7 @@ from kthena_components.core.engines.lmdeploy import DIALECT as LMDEPLOY
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.tgi import DIALECT as TGI
 from kthena_components.core.schema.pod import TABLE
-from kthena_components.core.spec.model import Spec
+from kthena_components.core.spec.fields import Spec
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.systems import all_systems
 

@@ -24,9 +24,12 @@ from kthena_components.resources.cluster_args import (
     QueueArgs,
 )
 from kthena_components.resources.role_args import (
+    CacheArgs,
     EngineArgs,
     KvTransferArgs,
+    NetworkArgs,
     ParallelismArgs,
+    RdmaArgs,
     ResourcesArgs,
     RoleArgs,
     SecretKeyArgs,
@@ -45,6 +48,7 @@ else:
     RecoveryWord, VersionWord = RecoveryPolicy, KthenaVersion
 
 __all__ = [
+    "CacheArgs",
     "EngineArgs",
     "ExposeArgs",
     "GangPolicyArgs",
@@ -55,9 +59,11 @@ __all__ = [
     "InventoryTierArgs",
     "KvTransferArgs",
     "ModelServingArgs",
+    "NetworkArgs",
     "NetworkTopologyArgs",
     "ParallelismArgs",
     "QueueArgs",
+    "RdmaArgs",
     "ResourcesArgs",
     "RoleArgs",
     "RollingUpdateArgs",
@@ -160,12 +166,20 @@ class ServingGroupArgs(TypedDict):
     """Volcano Queue of the pods. Default: Volcano's default queue. For a Queue of the same program
     pass its `name`, so that it is created first, also in a preview.
     """
+    priority_class: NotRequired[str]
+    """PriorityClass of the pods, unless a template states one, and of the PodGroups that the
+    package writes. Default: that of the cluster."""
+    spread_over: NotRequired[str]
+    """Label of nodes: each group prefers values without pods of the others. Default
+    topology.kubernetes.io/zone for roles with an engine, unless their overlay has a
+    podAntiAffinity; nothing for templates."""
     gang_policy: NotRequired[GangPolicyArgs]
     """Engines of the group that must be placed together before any starts. Default: all."""
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""
     ready_timeout_seconds: NotRequired[int]
-    """Seconds that `up` waits until the group is ready. Default 1800."""
+    """Seconds that `up` waits until the group is ready. Default: the longest startup_seconds
+    of its roles, and 1800 for templates."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Labels of every object. Those of the pods are in their templates. Default: none but the
     package's own.
@@ -215,6 +229,13 @@ class ModelServingArgs(TypedDict):
     """Volcano Queue of the pods. Default: Volcano's default queue. For a Queue of the same program
     pass its `name`, so that it is created first, also in a preview.
     """
+    priority_class: NotRequired[str]
+    """PriorityClass of the pods, unless a template states one, and of the PodGroups that the
+    package writes. Default: that of the cluster."""
+    spread_over: NotRequired[str]
+    """Label of nodes: each group prefers values without pods of the others. Default
+    topology.kubernetes.io/zone for roles with an engine, unless their overlay has a
+    podAntiAffinity; nothing for templates."""
     gang_policy: NotRequired[GangPolicyArgs]
     """Engines of a group that must be placed together before any starts. Default: all; with backend
     lws each engine starts by itself, with kserve each pod or engine.
@@ -236,11 +257,16 @@ class ModelServingArgs(TypedDict):
     expose: NotRequired[ExposeArgs]
     """Service in front of the entry pods. Default: none, and `endpoint` is null."""
     ready_timeout_seconds: NotRequired[int]
-    """Seconds that `up` waits until a group is ready. Default 1800."""
+    """Seconds that `up` waits until a group is ready. Default: the longest startup_seconds of
+    its roles, and 1800 for templates."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Labels of every object. Those of the pods are in their templates. Default: none but the
     package's own.
     """
+    pod_disruption_budget: NotRequired[bool]
+    """Whether a PodDisruptionBudget allows the eviction of only one pod at a time. Default: true if
+    a role has an engine and another engine serves meanwhile; with a single engine it would only
+    block the drain of nodes."""
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
     as warnings, and the objects get the waivers as annotations. Default: none.

@@ -101,7 +101,7 @@ class EngineArgs(TypedDict):
 
 
 class ResourcesArgs(TypedDict):
-    """What each pod of an engine requests; limits equal requests."""
+    """What each pod of an engine requests. Stated amounts are also its limits; defaults are not."""
 
     gpus_per_pod: NotRequired[int]
     """GPUs in one pod. Default 1. Multiplied by the pods of the engine it must equal the
@@ -110,14 +110,60 @@ class ResourcesArgs(TypedDict):
     gpu_resource: NotRequired[str]
     """Extended resource that counts the GPUs. Default nvidia.com/gpu."""
     cpu: NotRequired[str]
-    """Processors, as a Kubernetes quantity: 125 or 500m. Default: none stated."""
+    """Processors, as a Kubernetes quantity: 125 or 500m. Default: one for each process of the
+    engine, 2 and one per GPU. Source: vLLM's docs/configuration/optimization.md.
+    """
     memory: NotRequired[str]
-    """Memory, as a Kubernetes quantity: 1124Gi. Default: none stated. /dev/shm counts into it."""
+    """Memory, as a Kubernetes quantity: 1124Gi. Default: 4Gi, 4Gi per GPU, and the pod's part of
+    the weights, if the model is known. /dev/shm counts into it.
+    """
     ephemeral_storage: NotRequired[str]
     """Local disk, as a Kubernetes quantity. Default: none stated."""
     shm: NotRequired[str]
-    """Size of /dev/shm, as a Kubernetes quantity. Default: half the node's memory, the kubelet's
-    own choice. NCCL inside a pod needs a few gibibytes."""
+    """Maximum size of /dev/shm, as a Kubernetes quantity. Default: 2Gi per GPU, at least 2Gi. NCCL
+    inside a pod needs a few gibibytes."""
+
+
+class CacheArgs(TypedDict):
+    """Where the pods keep the weights of the model: exactly one of claim, host_path and size.
+
+    It is mounted into the engine, and HF_HOME names it.
+    """
+
+    claim: NotRequired[pulumi.Input[str]]
+    """Name of a PersistentVolumeClaim in the serving's namespace. Several pods need one that is
+    ReadWriteMany or ReadOnlyMany. Default: none."""
+    host_path: NotRequired[str]
+    """Folder of each node, such as a local disk. It stays when the pods are deleted. The engine
+    then runs as root, because only root may write there. Default: none."""
+    size: NotRequired[str]
+    """Size of a volume of each pod, as a Kubernetes quantity. It is deleted with the pod. Default:
+    none."""
+    mount_path: NotRequired[str]
+    """Path in the engine's container. Default /var/cache/huggingface."""
+    download: NotRequired[bool]
+    """Whether an init container downloads the model before the engine starts. Its time does not
+    count into startup_seconds. Default false: the engine downloads it."""
+
+
+class RdmaArgs(TypedDict):
+    """RDMA devices of each pod. Its engine gets the capability IPC_LOCK, and runs as root."""
+
+    resource: str
+    """Extended resource of the device plugin, such as rdma/hca or vpc.amazonaws.com/efa."""
+    count: NotRequired[int]
+    """Devices of each pod. Default 1."""
+
+
+class NetworkArgs(TypedDict):
+    """The network between the pods of an engine."""
+
+    interface: NotRequired[str]
+    """Network interface: NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME. Default: NCCL's choice."""
+    rdma: NotRequired[RdmaArgs]
+    """RDMA devices. Default: none."""
+    hca: NotRequired[str]
+    """RDMA adapters that NCCL uses, NCCL_IB_HCA. Default: NCCL's choice."""
 
 
 class SecretKeyArgs(TypedDict):
@@ -156,6 +202,17 @@ class RoleArgs(TypedDict):
     hugging_face_token: NotRequired[SecretKeyArgs]
     """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
     with an engine."""
+    cache: NotRequired[CacheArgs]
+    """Where the pods keep the weights of the model. Default: in the container, so every pod
+    downloads them again. Only with an engine."""
+    network: NotRequired[NetworkArgs]
+    """The network between the pods. Default: that of the cluster. Only with an engine."""
+    startup_seconds: NotRequired[int]
+    """Seconds that the entry may take to start before it is restarted. Default:
+    ready_timeout_seconds, and at least 3600. Only with an engine."""
+    drain_seconds: NotRequired[int]
+    """Seconds that requests may take to end when a pod is deleted. The grace period of the pods is
+    30 seconds longer. Default 30; 0 aborts them. Only with an engine."""
     overlay: NotRequired[Mapping[str, Any]]
     """Part of a pod template that is merged into the engine's pods. Default: none. It may change
     everything except GPUs, commands and parallel sizes. Only with an engine.
@@ -189,7 +246,9 @@ class StandaloneRoleArgs(TypedDict):
     is scheduled alone.
     """
     ready_timeout_seconds: NotRequired[int]
-    """Seconds that `up` waits until the engines are ready. Default 1800."""
+    """Seconds that `up` waits until the engines are ready. Default: startup_seconds."""
+    priority_class: NotRequired[str]
+    """PriorityClass of the pods, unless a template states one. Default: that of the cluster."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Labels of every object. Those of the pods are in their templates. Default: none but the
     package's own.
@@ -213,6 +272,17 @@ class StandaloneRoleArgs(TypedDict):
     hugging_face_token: NotRequired[SecretKeyArgs]
     """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
     with an engine."""
+    cache: NotRequired[CacheArgs]
+    """Where the pods keep the weights of the model. Default: in the container, so every pod
+    downloads them again. Only with an engine."""
+    network: NotRequired[NetworkArgs]
+    """The network between the pods. Default: that of the cluster. Only with an engine."""
+    startup_seconds: NotRequired[int]
+    """Seconds that the entry may take to start before it is restarted. Default:
+    ready_timeout_seconds, and at least 3600. Only with an engine."""
+    drain_seconds: NotRequired[int]
+    """Seconds that requests may take to end when a pod is deleted. The grace period of the pods is
+    30 seconds longer. Default 30; 0 aborts them. Only with an engine."""
     overlay: NotRequired[Mapping[str, Any]]
     """Part of a pod template that is merged into the engine's pods. Default: none. It may change
     everything except GPUs, commands and parallel sizes. Only with an engine.

@@ -21,7 +21,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.rules.change import Change
-from kthena_components.core.spec.model import Spec
+from kthena_components.core.spec.fields import Spec
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
@@ -195,9 +195,14 @@ class Written(NamedTuple):
 REJECTED = Written("")
 FOR_ALL = {
     "labels": Written("labels of all objects, but not of the pods"),
+    "pod_disruption_budget": Written("a PodDisruptionBudget: one evicted pod at a time"),
     "waivers": Written("annotations on the objects with findings of the rule"),
 }
 """What the compiler does with arguments, whatever the backend is."""
+
+
+def _of_the_serving(plan: ServingPlan) -> Mapping[str, str]:
+    return {naming.NAME: plan.name}
 
 
 def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
@@ -225,6 +230,12 @@ class Emitter:
     """
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
+    pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
+    """Labels of all pods of a serving."""
+    is_counted: bool = True
+    """Whether Kubernetes learns the number of pods from their controllers: from a StatefulSet, but
+    not from an object whose scale counts groups.
+    """
     options: type[Spec] | None = None
     """Fields of `backend_options`, all with defaults. None: the backend has no options."""
     stays_from: int | None = 1

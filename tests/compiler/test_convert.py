@@ -1,9 +1,11 @@
 """How objects are described that no emitter writes like this."""
 
+import copy
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.convert import Conversion, convert
+from kthena_components.compiler.convert import Conversion, Kept, convert
+from kthena_components.compiler.losses import find_losses
 
 PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}
 
@@ -166,3 +168,30 @@ def test_labels_of_the_object_are_kept_with_every_backend() -> None:
     assert losses(found) == []
     for manifest in found.servings[0].compiled.manifests:
         assert manifest.body["metadata"]["labels"]["team"] == "chat"
+
+
+def test_annotations_for_pulumi_alone_are_no_loss() -> None:
+    written = {"metadata": {"annotations": {"pulumi.com/patchForce": "true"}}}
+    assert list(find_losses(written, {"metadata": {}})) == []
+    own = {"metadata": {"annotations": {"pulumi.com/patchForce": "true", "team": "chat"}}}
+    assert [loss.name for loss in find_losses(own, {"metadata": {}})] == ["metadata.annotations"]
+
+
+def test_a_budget_of_evictions_selects_the_pods_as_they_are_now() -> None:
+    spec = {
+        "minAvailable": 3,
+        "selector": {"matchLabels": {"modelserving.volcano.sh/name": "chat"}},
+    }
+    budget = serving("PodDisruptionBudget", "policy/v1", spec)
+    *_, kept = convert([model_serving(), budget], Changes(target="lws")).parts
+    assert kept.losses == ()
+    lws = serving(
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io/v1",
+        {"leaderWorkerTemplate": {"workerTemplate": PODS}},
+    )
+    budget = copy.deepcopy(budget)
+    budget["spec"]["selector"]["matchLabels"] = {"leaderworkerset.sigs.k8s.io/name": "chat"}
+    *_, kept = convert([lws, budget], Changes(target="kthena")).parts
+    assert isinstance(kept, Kept)
+    assert kept.body["spec"] == spec

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 import kthena_components as public
 from kthena_components.core.spec import model as spec
+from kthena_components.core.spec import pods as pods_spec
 from kthena_components.core.topology import spec as topology_spec
 from kthena_components.resources import args, cluster_args, role_args
 
@@ -24,7 +25,10 @@ PAIRS: dict[type, type[BaseModel]] = {
     args.EngineArgs: spec.EngineSpec,
     args.KvTransferArgs: spec.KvTransferSpec,
     args.ParallelismArgs: spec.ParallelismSpec,
-    args.ResourcesArgs: spec.ResourcesSpec,
+    args.ResourcesArgs: pods_spec.ResourcesSpec,
+    args.CacheArgs: pods_spec.CacheSpec,
+    args.RdmaArgs: pods_spec.RdmaSpec,
+    args.NetworkArgs: pods_spec.NetworkSpec,
     args.SecretKeyArgs: spec.SecretKeySpec,
     args.GangPolicyArgs: spec.GangPolicySpec,
     args.TopologyArgs: spec.TopologySpec,

@@ -42,7 +42,8 @@ def test_other_names_namespaces_and_backends_are_taken() -> None:
         serving(ARGS, name="one")
         serving(changed(ARGS, {"namespace": "other"}), name="two")
         serving(changed(ARGS, {"name": "other"}), name="three")
-        serving(changed(ARGS, {"backend": "kthena", "expose": REMOVED}), name="four")
+        other = {"backend": "kthena", "expose": REMOVED, "pod_disruption_budget": False}
+        serving(changed(ARGS, other), name="four")
 
     assert record(program).error is None
 

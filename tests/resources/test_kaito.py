@@ -10,10 +10,16 @@ PRESET = example_for("kaito", "engine-native")
 def test_several_engines_are_one_set_after_its_config_map() -> None:
     chat = record(lambda: serving(PRESET))
     made_of = {resource.type.rpartition(":")[2]: resource for resource in chat.resources}
-    assert set(made_of) == {"ModelServing", "ConfigMap", "InferenceSet", "Service"}
+    assert set(made_of) == {
+        "ModelServing",
+        "ConfigMap",
+        "InferenceSet",
+        "PodDisruptionBudget",
+        "Service",
+    }
     config, made = made_of["ConfigMap"], made_of["InferenceSet"]
     assert made.type == "kubernetes:kaito.sh/v1beta1:InferenceSet"
-    assert made.request.customTimeouts.create == "1800s"
+    assert made.request.customTimeouts.create == "3600s"
     assert any(config.name in urn for urn in made.request.dependencies)
     assert made.props["spec"]["template"]["inference"]["config"] == config.name
 

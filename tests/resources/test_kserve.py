@@ -17,7 +17,7 @@ def test_single_pods_are_one_service() -> None:
         ("kubernetes:core/v1:Service", "chat"),
     ]
     made = small.resources[1]
-    assert made.request.customTimeouts.create == "1800s"
+    assert made.request.customTimeouts.create == "3600s"
     assert made.props["spec"]["predictor"]["minReplicas"] == 1
 
 
@@ -33,7 +33,7 @@ def test_an_engine_of_several_pods_waits_for_its_runtime() -> None:
 
 
 def test_another_number_of_pods_replaces_an_llm_service() -> None:
-    chat = record(lambda: serving(LLM))
+    chat = record(lambda: serving({**LLM, "pod_disruption_budget": False}))
     assert [r.type for r in chat.resources[1:]] == [
         f"{API}/v1alpha2:LLMInferenceServiceConfig",
         f"{API}/v1alpha2:LLMInferenceService",

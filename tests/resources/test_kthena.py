@@ -17,16 +17,17 @@ def test_one_object_stands_for_all_groups(chat: Recorded) -> None:
         ("kthena:index:ModelServing", "chat"),
         ("kubernetes:workload.serving.volcano.sh/v1alpha1:ModelServing", "chat"),
         ("kubernetes:core/v1:Service", "chat"),
+        ("kubernetes:policy/v1:PodDisruptionBudget", "chat"),
     ]
 
 
 def test_the_object_hangs_directly_below_the_component(chat: Recorded) -> None:
-    assert [chat.parents(r) for r in chat.resources] == [[], ["chat"], ["chat"]]
+    assert [chat.parents(r) for r in chat.resources] == [[], *[["chat"]] * 3]
 
 
 def test_the_object_is_awaited_and_made_anew_when_its_gang_changes(chat: Recorded) -> None:
     request = chat.resources[1].request
-    assert (request.customTimeouts.create, request.customTimeouts.update) == ("1800s", "1800s")
+    assert (request.customTimeouts.create, request.customTimeouts.update) == ("3600s", "3600s")
     assert list(request.replaceOnChanges) == ["spec.template.gangPolicy"]
     assert request.deleteBeforeReplace
 

@@ -14,9 +14,10 @@ def test_one_set_stands_for_all_groups() -> None:
         ("kthena:index:ModelServing", "chat"),
         ("kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "chat-decode"),
         ("kubernetes:core/v1:Service", "chat"),
+        ("kubernetes:policy/v1:PodDisruptionBudget", "chat"),
     ]
     made = chat.resources[1]
-    assert (made.request.customTimeouts.create, made.props["spec"]["replicas"]) == ("1800s", 2)
+    assert (made.request.customTimeouts.create, made.props["spec"]["replicas"]) == ("3600s", 2)
     assert list(made.request.replaceOnChanges) == []
 
 

@@ -17,7 +17,8 @@ def test_one_model_infer_stands_for_all_groups(group: str) -> None:
         ("kthena:index:ModelServing", "chat"),
         (f"kubernetes:{group}/v1alpha1:ModelInfer", "chat"),
         ("kubernetes:core/v1:Service", "chat"),
+        ("kubernetes:policy/v1:PodDisruptionBudget", "chat"),
     ]
     made = chat.resources[1]
-    assert (made.request.customTimeouts.create, made.props["spec"]["replicas"]) == ("1800s", 2)
+    assert (made.request.customTimeouts.create, made.props["spec"]["replicas"]) == ("3600s", 2)
     assert list(made.request.replaceOnChanges) == []

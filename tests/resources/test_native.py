@@ -40,6 +40,7 @@ def test_type_tokens_are_those_of_the_kubernetes_provider(chat: Recorded) -> Non
         "kthena:index:Role",
         "kubernetes:core/v1:Service",
         "kubernetes:apps/v1:StatefulSet",
+        "kubernetes:policy/v1:PodDisruptionBudget",
         "kubernetes:scheduling.volcano.sh/v1beta1:PodGroup",
     }
 
@@ -99,7 +100,7 @@ def test_timeouts_of_the_user_win_and_reach_every_object() -> None:
     seen = run(ENGINE_RAY, pulumi.ResourceOptions(custom_timeouts=stated))
     entry = seen.named("chat-0-decode-0", "StatefulSet").request.customTimeouts
     group = seen.named("chat-0", "PodGroup").request.customTimeouts
-    assert (entry.create, entry.update, entry.delete) == ("2h", "1800s", "5m")
+    assert (entry.create, entry.update, entry.delete) == ("2h", "3600s", "5m")
     assert (group.create, group.update, group.delete) == ("2h", "", "5m")
     assert stated.update is None
 

@@ -108,7 +108,7 @@ def using(output: str) -> Recorded:
 
 def test_what_uses_the_endpoint_comes_after_the_engines() -> None:
     engines = {"StatefulSet/chat-0-decode-0", "StatefulSet/chat-1-decode-0"}
-    assert stated(using("endpoint")) == {"Service/chat", *engines}
+    assert stated(using("endpoint")) == {"Service/chat", "PodDisruptionBudget/chat", *engines}
 
 
 def test_what_uses_the_name_does_not_wait() -> None:

@@ -60,8 +60,8 @@ def test_a_committed_stack_asks_for_these_gpus(
 def test_sandbox_is_one_serving_on_both_backends_in_racks_that_the_default_sandbox_has() -> None:
     kthena, native = (serving.plan for serving in load_stack(handed("sandbox")).servings)
     assert (kthena.backend, native.backend) == ("kthena", "native")
-    assert [role.template_hash for role in kthena.roles] == [
-        role.template_hash for role in native.roles
+    assert [role.entry["spec"] for role in kthena.roles] == [
+        role.entry["spec"] for role in native.roles
     ]
     size = Size()
     for plan in (kthena, native):

@@ -24,6 +24,8 @@ PROBES: dict[str, list[Args]] = {
     "network_topology.group_policy": [{"network_topology": {"group_policy": _SOFT}}],
     "network_topology.role_policy": [{"network_topology": {"role_policy": _SOFT}}],
     "queue": [{"queue": "research"}],
+    "priority_class": [{"priority_class": "gold"}],
+    "spread_over": [{"spread_over": "example.com/rack"}],
     "scheduler_name": [{"scheduler_name": name} for name in ("volcano", "default-scheduler")],
     "rollout_strategy.type": [{"rollout_strategy": {"type": "ServingGroupRollingUpdate"}}],
     "rollout_strategy…max_unavailable": [{_UPDATE: {"max_unavailable": 1}}],
@@ -43,6 +45,7 @@ PROBES: dict[str, list[Args]] = {
     "expose": [{"expose": {"role": None}}],
     "ready_timeout_seconds": [{"ready_timeout_seconds": 60}],
     "labels": [{"labels": {"team": "chat"}}],
+    "pod_disruption_budget": [{"pod_disruption_budget": True}],
     "waivers": [{"waivers": {"image-pinned": "2099-01-01 a test"}}],
 }
 """Values of each argument, of which a backend that takes it takes at least one."""

@@ -11,9 +11,11 @@ from kthena_components.core.engines.launchers import default_launcher, stated_re
 from kthena_components.core.engines.placeholders import Hidden
 from kthena_components.core.engines.programs import image_entrypoint
 from kthena_components.core.engines.vllm import SERVE
+from kthena_components.core.engines.vllm_launch import DRAIN
 from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
 
 __all__ = [
+    "DRAIN",
     "SERVE",
     "CommandFacts",
     "Commands",

@@ -56,6 +56,8 @@ class Launch:
     """The release that the image states. None: not stated, the newest is assumed."""
     transfer: Transfer | None = None
     """None: the engine keeps its KV cache to itself."""
+    drain: int = 0
+    """Seconds that requests may take to end after SIGTERM."""
 
     @property
     def copy(self) -> int:

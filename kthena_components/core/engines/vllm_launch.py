@@ -41,6 +41,9 @@ DATA_RPC_PORT = 13345
 """Port that connects the ranks of a data parallel engine. Any free port; vLLM's own default is
 29550.
 """
+DRAIN = "--shutdown-timeout"
+DRAIN_SINCE: Version = (0, 18, 0)
+"""Without it, vLLM aborts all requests at SIGTERM (vllm/engine/arg_utils.py)."""
 _ONE_COPY = "set data to 1"
 _SINCE: Mapping[str, Since] = {
     "--enable-expert-parallel": Since((0, 8, 0), "parallelism.expert", "set expert to false"),
@@ -68,7 +71,7 @@ def _write(launch: Launch) -> Commands:
     http = ("http", launch.port)
     if launch.pods == 1:
         shape = _data(launch) + _executor(launch)
-        return Commands(_serve(launch, *shape), None, (http,))
+        return Commands(_serve(launch, *shape, *_drain(launch)), None, (http,))
     if launch.launcher == "ray":
         return _write_ray(launch, http)
     if launch.data > 1:
@@ -77,14 +80,15 @@ def _write(launch: Launch) -> Commands:
     shape += ("--master-addr", "$(ENTRY_ADDRESS)", "--master-port", str(MASTER_PORT))
     shape += ("--distributed-executor-backend", "mp")
     worker = _serve(launch, *shape, "--headless")
-    return Commands(_serve(launch, *shape), worker, (http, ("master", MASTER_PORT)))
+    entry = _serve(launch, *shape, *_drain(launch))
+    return Commands(entry, worker, (http, ("master", MASTER_PORT)))
 
 
 def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
     local = ("--data-parallel-size-local", str(launch.data // launch.pods))
     at = OLD_RAY_SCRIPT if launch.before(RAY_SCRIPT_MOVED) else RAY_SCRIPT
     shape = (*_data(launch), *local, "--data-parallel-backend", "ray") if launch.data > 1 else ()
-    serve = _serve(launch, *shape, "--distributed-executor-backend", "ray")
+    serve = _serve(launch, *shape, "--distributed-executor-backend", "ray", *_drain(launch))
     # A literal number: readers of the manifest can compare it with the pods.
     leader = script("bash", at, "leader", f"--ray_cluster_size={launch.pods}")
     worker = ("bash", at, "worker", "--ray_address=$(ENTRY_ADDRESS)")
@@ -102,7 +106,7 @@ def _write_data_parallel(launch: Launch, http: tuple[str, int]) -> Commands:
     # Kubernetes cannot multiply, so the shell does.
     rank = f"--data-parallel-start-rank $((WORKER_INDEX * {local}))"
     return Commands(
-        _serve(launch, *shape),
+        _serve(launch, *shape, *_drain(launch)),
         ("sh", "-c", f"exec {worker} {rank}"),
         (http, ("dp-rpc", DATA_RPC_PORT)),
     )
@@ -122,6 +126,19 @@ def _data(launch: Launch) -> tuple[str, ...]:
 
 def _executor(launch: Launch) -> tuple[str, ...]:
     return ("--distributed-executor-backend", "mp") if launch.copy > 1 else ()
+
+
+def writes_drain(launch: Launch) -> bool:
+    """Return whether the commands state how long requests may take to end.
+
+    Images of others state no release, and may have a vLLM that would reject the option.
+    """
+    stated = launch.release is not None and launch.release >= DRAIN_SINCE
+    return launch.kind == "vllm" and launch.drain > 0 and stated
+
+
+def _drain(launch: Launch) -> tuple[str, ...]:
+    return (DRAIN, str(launch.drain)) if writes_drain(launch) else ()
 
 
 def unsupported_vllm(launch: Launch) -> list[Refusal]:

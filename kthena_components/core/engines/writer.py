@@ -1,7 +1,5 @@
 """Writes the commands of any engine, and reports what cannot be written."""
 
-from collections.abc import Sequence
-
 from kthena_components.core.engines import sglang_launch, vllm_launch
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
@@ -38,20 +36,18 @@ def write_commands(launch: Launch) -> Commands:
     )
 
 
-def counted_flags(extra_args: Sequence[str], kind: str, *, transfer: bool = False) -> list[str]:
+def counted_flags(launch: Launch) -> list[str]:
     """Return the flags in a user's arguments that the package sets itself.
 
     This includes abbreviations, other spellings and ambiguous flags, each once and as written.
-    Sizes, ranks, executor, model and port are set by the package.
-
-    Args:
-        extra_args: The user's arguments.
-        kind: The engine.
-        transfer: Whether the package also writes how the KV cache is transferred.
+    Sizes, ranks, executor, model and port are always set, and the flags of the transfer of the KV
+    cache and of the drain if the launch has them.
     """
-    if kind not in TITLES:
+    if launch.kind not in TITLES:
         return []
-    reading = Reading(dialect_of(release_for(kind, None)), Scope({})).read(extra_args)
+    dialect = dialect_of(release_for(launch.kind, None))
+    reading = Reading(dialect, Scope({})).read(launch.extra_args)
     counted = [flag for flag, option in reading.flags if option.counted]
-    shared = [name for name in reading.options if transfer and name in FLAGS[kind]]
-    return list(dict.fromkeys([*counted, *shared]))
+    own = set(FLAGS[launch.kind]) if launch.transfer else set()
+    own |= {vllm_launch.DRAIN} if vllm_launch.writes_drain(launch) else set()
+    return list(dict.fromkeys([*counted, *(name for name in reading.options if name in own)]))

@@ -2,6 +2,7 @@
 
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import ExposePlan, RolePlan, RolloutPlan, ServingPlan
+from kthena_components.core.plan.production import startup_seconds
 from kthena_components.core.plan.templates import engine_templates, mirror_requests
 from kthena_components.core.spec.model import (
     GroupSpec,
@@ -51,6 +52,7 @@ def role_serving(spec: StandaloneRoleSpec) -> StandaloneGroupSpec:
         roles=[role],
         group=spec.group,
         scheduler_name=spec.scheduler_name,
+        priority_class=spec.priority_class,
         ready_timeout_seconds=spec.ready_timeout_seconds,
     )
 
@@ -74,7 +76,7 @@ def _plan(
     paths = [f"roles[{i}]" if role_path is None else role_path for i in range(len(spec.roles))]
     minima = spec.gang_policy.min_role_replicas if spec.gang_policy else None
     roles = tuple(
-        _role(role, path, (minima or {}).get(role.name), notes)
+        _role(role, path, (minima or {}).get(role.name), notes, spec)
         for role, path in zip(spec.roles, paths, strict=True)
     )
     topology = spec.network_topology or NetworkTopologySpec()
@@ -97,14 +99,21 @@ def _plan(
         recovery=serving.recovery_policy,
         restart_grace_seconds=serving.restart_grace_period_seconds,
         expose=_expose(serving),
-        ready_timeout_seconds=spec.ready_timeout_seconds,
+        priority_class=spec.priority_class,
+        spread_over=spec.spread_over,
+        has_disruption_budget=_has_budget(serving),
+        ready_timeout_seconds=_ready_timeout(spec),
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _role(role: RoleSpec, path: str, minimum: int | None, notes: list[Finding]) -> RolePlan:
+def _role(
+    role: RoleSpec, path: str, minimum: int | None, notes: list[Finding], group: GroupSpec
+) -> RolePlan:
     if role.engine:
-        entry, worker = engine_templates(role)
+        entry, worker = engine_templates(
+            role, group.name, startup_seconds(role, group.ready_timeout_seconds)
+        )
     else:
         entry, worker = role.entry_template or {}, role.worker_template
     entry, told_entry = mirror_requests(entry)
@@ -124,6 +133,24 @@ def _role(role: RoleSpec, path: str, minimum: int | None, notes: list[Finding]) 
         path=path,
         stated=role,
     )
+
+
+def _ready_timeout(spec: GroupSpec) -> int:
+    """Return how long `up` waits: at least as long as the engines may take to start."""
+    windows = [startup_seconds(role, spec.ready_timeout_seconds) for role in spec.roles]
+    return spec.ready_timeout_seconds or max(windows)
+
+
+def _has_budget(spec: ModelServingSpec) -> bool:
+    """Return whether evictions are limited.
+
+    By default where another engine serves meanwhile: with a single engine, a budget would only
+    block the drain of its node.
+    """
+    if spec.pod_disruption_budget is not None:
+        return spec.pod_disruption_budget
+    several = spec.replicas > 1 or any(role.replicas > 1 for role in spec.roles)
+    return several and any(role.engine for role in spec.roles)
 
 
 def _mirrored(path: str, line: str) -> Finding:

@@ -13,13 +13,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import (
-    EngineSpec,
-    RoleSpec,
-    RollingUpdateSpec,
-    Spec,
-    TopologySpec,
-)
+from kthena_components.core.spec.fields import Spec
+from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec
 from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources
@@ -118,6 +113,12 @@ class ServingPlan:
     """Messages about values that were filled in."""
     autoscaled: bool = False
     """Whether something outside of the program changes the number of groups."""
+    priority_class: str | None = None
+    """PriorityClass of all pods, and of their PodGroups."""
+    spread_over: str | None = None
+    """Label of nodes over whose values the groups are spread, as stated."""
+    has_disruption_budget: bool = False
+    """Whether a PodDisruptionBudget protects the pods."""
     options: Spec | None = None
     """`backend_options`, in the model of the backend; None if it has none."""
 

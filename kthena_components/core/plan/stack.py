@@ -14,7 +14,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, SpecError, count_of
-from kthena_components.core.spec.model import Count, Label, QueueSpec, Spec, Text
+from kthena_components.core.spec.fields import Count, Label, Spec, Text
+from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.templates.template import Template
 from kthena_components.core.topology.plan import check_topology

@@ -12,28 +12,42 @@ from typing import Any
 from kthena_components.core.engines import Commands, write_commands
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.models import shape_keys
-from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.plan.attached import attached_to, download
+from kthena_components.core.plan.production import (
+    STARTUP_SECONDS,
+    default_requests,
+    labels_of,
+    pre_stop,
+    startup_probe,
+    user_of,
+)
+from kthena_components.core.spec.launch import ENGINE_CONTAINER, grace_seconds, launch_of
+from kthena_components.core.spec.model import RoleSpec
+from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.templates.overlay import lay_over
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 
-STARTUP_SECONDS = 3600
-"""Seconds that the entry may load weights before its container is restarted."""
 
+def engine_templates(
+    role: RoleSpec, serving: str, startup: int = STARTUP_SECONDS
+) -> tuple[Template, Template | None]:
+    """Write the entry and the worker pod template of a role with an engine.
 
-def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
-    """Write the entry and the worker pod template of a role with an engine."""
+    Args:
+        role: The role.
+        serving: Name of the serving, for the pods' labels.
+        startup: Seconds that the entry may take to start.
+    """
     commands = write_commands(launch_of(role))
     overlay = role.overlay or {}
-    written = {
-        **_stated_shape(role),
-        **_template(role, commands.entry, commands, _entry_fields(role, commands)),
-    }
-    entry = lay_over(written, overlay)
+    labels = labels_of(role, serving)
+    entry = _template(role, commands, labels, _entry_fields(role, commands, startup))
+    written = {**entry, "metadata": {**entry["metadata"], **_stated_shape(role)}}
     if commands.worker is None:
-        return entry, None
-    return entry, lay_over(_template(role, commands.worker, commands, {}), overlay)
+        return lay_over(written, overlay), None
+    worker = _template(role, commands, labels, {})
+    return lay_over(written, overlay), lay_over(worker, overlay)
 
 
 def _stated_shape(role: RoleSpec) -> dict[str, Any]:
@@ -42,41 +56,54 @@ def _stated_shape(role: RoleSpec) -> dict[str, Any]:
     if config is None:
         return {}
     text = json.dumps(shape_keys(config), separators=(",", ":"))
-    return {"metadata": {"annotations": {MODEL_CONFIG: text}}}
+    return {"annotations": {MODEL_CONFIG: text}}
 
 
 def _template(
-    role: RoleSpec, command: tuple[str, ...], commands: Commands, extra: Mapping[str, Any]
-) -> Template:
-    engine = role.engine
-    env = [*([_token_env(role)] if role.hugging_face_token else []), *commands.env]
-    container: dict[str, Any] = {
+    role: RoleSpec, commands: Commands, labels: Mapping[str, str], serving: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write a template. `serving` is what only the entry has, because it serves."""
+    made, is_entry = attached_to(role), bool(serving)
+    token = [_token_env(role)] if role.hugging_face_token else []
+    env = [*token, *made.env, *commands.env]
+    inits = [{**one, "securityContext": _confined([])} for one in download(role, made, token)]
+    container = {
         "name": ENGINE_CONTAINER,
-        "image": engine.image if engine else "",
-        "command": list(command),
+        "image": role.engine.image if role.engine else "",
+        "command": list(commands.entry if is_entry else commands.worker or ()),
         **({"env": env} if env else {}),
-        "resources": _resources(role.resources or ResourcesSpec()),
-        **extra,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's shared memory
+        "resources": _resources(role, made.devices),
+        **serving,
+        "lifecycle": pre_stop(role, is_entry=is_entry),
+        "securityContext": _confined(made.capabilities),
+        "volumeMounts": made.mounts,
     }
+    user = user_of(role)
     return {
+        "metadata": {"labels": dict(labels)},
         "spec": {
             "automountServiceAccountToken": False,
             # A Service named vllm would set VLLM_PORT in the pod, which vLLM reads as its own
             # variable.
             "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": grace_seconds(role),
+            **({"securityContext": user} if user else {}),
+            **({"initContainers": inits} if inits else {}),
             "containers": [container],
-            "volumes": [{"name": "dshm", "emptyDir": _shared_memory(role.resources)}],
-        }
+            "volumes": made.volumes,
+        },
     }
 
 
-def _entry_fields(role: RoleSpec, commands: Commands) -> dict[str, Any]:
+def _confined(capabilities: list[str]) -> dict[str, Any]:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], **({"add": capabilities} if capabilities else {})},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _entry_fields(role: RoleSpec, commands: Commands, startup: int) -> dict[str, Any]:
     """Return ports and probes: only the entry serves, so only the entry is probed.
 
     Source of the path: vllm/entrypoints/openai/api_server.py and sglang http_server.py, `/health`.
@@ -84,7 +111,7 @@ def _entry_fields(role: RoleSpec, commands: Commands) -> dict[str, Any]:
     probe = {"httpGet": {"path": "/health", "port": role.engine.port if role.engine else 0}}
     return {
         "ports": [{"name": name, "containerPort": port} for name, port in commands.ports],
-        "startupProbe": {**probe, "periodSeconds": 10, "failureThreshold": STARTUP_SECONDS // 10},
+        "startupProbe": {**probe, **startup_probe(startup)},
         "readinessProbe": {**probe, "periodSeconds": 10, "failureThreshold": 3},
         "livenessProbe": {**probe, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
     }
@@ -96,20 +123,17 @@ def _token_env(role: RoleSpec) -> dict[str, Any]:
     return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}}
 
 
-def _resources(resources: ResourcesSpec) -> dict[str, Any]:
+def _resources(role: RoleSpec, devices: Mapping[str, str]) -> dict[str, Any]:
+    resources = role.resources or ResourcesSpec()
     amounts: dict[str, Any] = {
         "cpu": resources.cpu,
         "memory": resources.memory,
         "ephemeral-storage": resources.ephemeral_storage,
         resources.gpu_resource: str(resources.gpus_per_pod) if resources.gpus_per_pod else None,
+        **devices,
     }
     stated = {key: amount for key, amount in amounts.items() if amount is not None}
-    return {"limits": stated, "requests": dict(stated)}
-
-
-def _shared_memory(resources: ResourcesSpec | None) -> dict[str, Any]:
-    size = resources.shm if resources else None
-    return {"medium": "Memory", **({"sizeLimit": size} if size else {})}
+    return {"limits": stated, "requests": {**default_requests(role, launch_of(role)), **stated}}
 
 
 def mirror_requests(template: Template) -> tuple[Template, list[str]]:

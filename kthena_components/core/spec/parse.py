@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
-from kthena_components.core.spec.model import NAME_PATTERNS, PATTERNS
+from kthena_components.core.spec.fields import NAME_PATTERNS, PATTERNS
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 

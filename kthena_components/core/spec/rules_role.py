@@ -8,15 +8,26 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.engines import counted_flags, unsupported
+from kthena_components.core.engines import DRAIN, counted_flags, unsupported
 from kthena_components.core.findings import Finding
 from kthena_components.core.models import shape_from_config
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.model import RoleSpec
+from kthena_components.core.spec.pods import ResourcesSpec
+from kthena_components.core.spec.rules_pods import POD_RULES
 from kthena_components.core.spec.rules_template import TEMPLATE_RULES
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import Unknown
 
+_ENGINE_ONLY = (
+    "resources",
+    "hugging_face_token",
+    "cache",
+    "network",
+    "startup_seconds",
+    "drain_seconds",
+    "overlay",
+)
 _SGLANG_DATA = "sglang-data-multi-node"
 _KV_TRANSFER = "kv-transfer-supported"
 
@@ -57,7 +68,7 @@ def engine_only_field(role: RoleSpec) -> Iterator[Finding]:
     """
     if role.engine is not None:
         return
-    for field in ("resources", "hugging_face_token", "overlay"):
+    for field in _ENGINE_ONLY:
         if getattr(role, field) is not None:
             yield Finding(
                 path=field,
@@ -130,13 +141,15 @@ def counted_flag(role: RoleSpec) -> Iterator[Finding]:
     if role.engine is None:
         return
     transfer = role.engine.kv_transfer is not None
-    for flag in counted_flags(role.engine.extra_args, role.engine.kind, transfer=transfer):
+    for flag in counted_flags(launch_of(role)):
         yield Finding(
             path="engine.extra_args",
             rule="counted-flag",
             seen=f"'{flag}' sets a value that the package sets itself",
             remedy=f"remove it and use engine.{'kv_transfer, ' * transfer}parallelism, launcher, "
-            "port or model",
+            "port or model"
+            if flag != DRAIN
+            else "remove it and use drain_seconds",
         )
 
 
@@ -214,6 +227,7 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     template_or_engine,
     engine_only_field,
     *TEMPLATE_RULES,
+    *POD_RULES,
     engine_launch,
     sglang_data_multi_node,
     kv_transfer_supported,

@@ -15,6 +15,7 @@ from kthena_components.core.spec.model import (
     RoleSpec,
     TopologySpec,
 )
+from kthena_components.core.spec.rules_pods import startup_window
 from kthena_components.core.spec.rules_role import ROLE_RULES
 from kthena_components.core.spec.rules_rollout import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec.rules_template import template_scheduler
@@ -224,4 +225,5 @@ RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     expose_role,
     expose_port,
     reserved_object_labels,
+    startup_window,
 )

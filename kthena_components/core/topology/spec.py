@@ -10,7 +10,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import NAME_LIMIT, dns_name, is_dns_name
-from kthena_components.core.spec.model import Count, LabelValue, Spec, Text
+from kthena_components.core.spec.fields import Count, LabelValue, Spec, Text
 from kthena_components.core.values.go_regex import anchored, trouble_in_go
 from kthena_components.core.values.unknown import is_unresolved
 

@@ -139,6 +139,7 @@ def arguments(body: Body) -> dict[str, Any]:
     template = mapping(inference.get("template"))
     described = _template_role(template) if preset is None else preset_role(body, _inference(body))
     spec, marks = mapping(template.get("spec")), mapping(template.get("metadata"))
+    several = mapping(body.get("spec")).get("replicas", 1) != 1
     return stated(
         name=name,
         namespace=metadata.get("namespace"),
@@ -147,6 +148,8 @@ def arguments(body: Body) -> dict[str, Any]:
         queue=mapping(marks.get("annotations")).get(naming.QUEUE_NAME),
         roles=[{"name": role, **described}],
         backend_options=_options(body, preset),
+        # A preset is described as an engine, and several engines would get a budget.
+        pod_disruption_budget=False if preset is not None and several else None,
     )
 
 

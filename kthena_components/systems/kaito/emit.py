@@ -30,6 +30,8 @@ from kthena_components.systems.kaito.objects import (
     NO_BENCHMARK,
     engines_of,
     is_workspace,
+    pods_label,
+    set_name,
     write_config,
     write_front,
     write_set,
@@ -52,7 +54,7 @@ from kthena_components.systems.kaito.view import (
     read_view,
 )
 from kthena_components.systems.kaito.written import PROVEN, WRITTEN
-from kthena_components.systems.kubernetes.resources import CONFIG_MAPS, SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, CONFIG_MAPS, SERVICES
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 _BENCHMARK = f'metadata.annotations["{NO_BENCHMARK}"]'
@@ -167,7 +169,14 @@ def _plain(engine: EngineFacts) -> EngineFacts:
     )
 
 
+def _pods(plan: ServingPlan) -> Mapping[str, str]:
+    """Return the label that KAITO gives to the pods, also to those of a preset."""
+    (role,) = plan.roles
+    return {pods_label(plan): set_name(plan, role)}
+
+
 EMITTER = Emitter(
+    pods=_pods,
     emit=emit,
     refuse=refuse,
     names=names,
@@ -176,6 +185,7 @@ EMITTER = Emitter(
         Resource(api_version=API_VERSION, kind=INFERENCE_SET, plural="inferencesets"),
         CONFIG_MAPS,
         SERVICES,
+        BUDGETS,
     ),
     read_back=_read_back,
     install="Install KAITO 0.11 or later with its CRDs",

@@ -20,6 +20,7 @@ from kthena_components.systems.kaito.options import (
     refuse_options,
 )
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
+from kthena_components.systems.kubernetes.spread import refuse_spread
 
 _ELSEWHERE = "remove it, or write backend: native or kthena"
 _SUFFIX = "-00000"
@@ -52,6 +53,7 @@ def _refuse_fields(plan: ServingPlan) -> Iterator[Finding]:
             "one by one",
             _ELSEWHERE,
         )
+    yield from refuse_spread(plan, "KAITO's labels do not tell its engines apart")
     policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
     for field in (name for name, policy in policies.items() if policy is not None):
         yield refusal(

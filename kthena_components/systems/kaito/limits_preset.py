@@ -10,7 +10,8 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.model import EngineSpec, ParallelismSpec, ResourcesSpec
+from kthena_components.core.spec.model import EngineSpec, ParallelismSpec
+from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.spec.words import EngineKind, Launcher
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown, is_unresolved
@@ -53,11 +54,18 @@ def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
         )
         return
     yield from _refuse_engine(plan, role, role.engine)
+    yield from _refuse_priority(plan)
     yield from _refuse_pods(role)
     named = list(_refuse_name(plan, role.engine))
     yield from named
     if not named and not flags_of(role.engine.extra_args).wrong:
         yield from _refuse_split(plan, role)
+
+
+def _refuse_priority(plan: ServingPlan) -> Iterator[Finding]:
+    if plan.priority_class is not None:
+        seen = f"is {plan.priority_class}, but KAITO writes the pods of a preset"
+        yield refusal("priority_class", seen, f"remove it, or {_INSTEAD}")
 
 
 def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
@@ -139,6 +147,10 @@ def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
     if resources.gpu_resource != _GPU:
         seen = f"is {resources.gpu_resource}, but KAITO's pods request {_GPU}"
         yield refusal(f"{at}.gpu_resource", seen, f"write {_GPU}, or {_INSTEAD}")
+    for field in ("cache", "network", "startup_seconds", "drain_seconds"):
+        if getattr(role.stated, field) is not None:
+            seen = "is given, but KAITO writes the pods of a preset"
+            yield refusal(join_path(role.path, field), seen, f"remove it, or {_INSTEAD}")
     for field in ("cpu", "memory", "ephemeral_storage", "shm"):
         if getattr(resources, field) is not None:
             seen = f"is {getattr(resources, field)}, but KAITO's pods request only GPUs"

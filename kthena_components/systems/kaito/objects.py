@@ -9,6 +9,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.placed import prioritized
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.kaito.config import config_map, config_name, config_text
@@ -78,13 +79,17 @@ def write_set(plan: ServingPlan, role: RolePlan) -> Body:
     return {**_object(INFERENCE_SET, metadata), "spec": spec}
 
 
+def pods_label(plan: ServingPlan) -> str:
+    """Return the key of KAITO's label with the name of the set."""
+    return WORKSPACE_LABEL if is_workspace(plan) else SET_LABEL
+
+
 def write_front(plan: ServingPlan, role: RolePlan) -> Body | None:
     """Write the front Service: only the first pod of an engine serves."""
     if plan.expose is None:
         return None
-    own = WORKSPACE_LABEL if is_workspace(plan) else SET_LABEL
     port = {"name": "http", "port": plan.expose.port, "targetPort": plan.expose.target_port}
-    selector = {own: set_name(plan, role), **_ENTRY_INDEX}
+    selector = {pods_label(plan): set_name(plan, role), **_ENTRY_INDEX}
     spec = {"type": "ClusterIP", "selector": selector, "ports": [port]}
     return service(plan.name, plan.namespace, {naming.NAME: plan.name}, spec)
 
@@ -141,7 +146,7 @@ def _template(plan: ServingPlan, role: RolePlan) -> Template:
     annotations = {**(metadata.get("annotations") or {}), **queue}
     own = {naming.NAME: plan.name, naming.ROLE: role.name, naming.ENTRY: "true"}
     labels = {**(metadata.get("labels") or {}), **own}
-    spec = with_env(with_env(role.entry, _ALIASES, first=True), _OWN)["spec"]
+    spec = with_env(with_env(prioritized(plan, role.entry), _ALIASES, first=True), _OWN)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
         "spec": {**spec, "schedulerName": plan.scheduler},

@@ -11,15 +11,8 @@ from pydantic import Field
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.model import (
-    Label,
-    LabelKey,
-    LabelValue,
-    ResourcesSpec,
-    Spec,
-    Text,
-    Word,
-)
+from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Spec, Text, Word
+from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.sized import node_of

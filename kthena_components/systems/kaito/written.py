@@ -12,6 +12,8 @@ WRITTEN = {
     "queue": Written(
         "annotation `scheduling.volcano.sh/queue-name` of a pod template", "not for a preset"
     ),
+    "priority_class": Written("`priorityClassName` of the pods", "no preset"),
+    "spread_over": REJECTED,
     "scheduler_name": Written(
         "`schedulerName` of a pod template", "only `default-scheduler` for a preset"
     ),

@@ -16,7 +16,7 @@ from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 from kthena_components.systems.kserve.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
@@ -38,6 +38,7 @@ EMITTER = Emitter(
         Resource(api_version=VERSION, kind=LLM, plural="llminferenceservices"),
         Resource(api_version=VERSION, kind=CONFIG, plural="llminferenceserviceconfigs"),
         SERVICES,
+        BUDGETS,
     ),
     read_back=read_back,
     install="Install KServe 0.20 or later with its CRDs",

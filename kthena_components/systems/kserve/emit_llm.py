@@ -12,6 +12,8 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.placed import prioritized
+from kthena_components.core.plan.production import RECOMMENDED
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.kserve.options import options_of
@@ -138,7 +140,7 @@ def _pod(plan: ServingPlan, template: Template) -> Mapping[str, Any]:
         for name, same in naming.LWS_ENV.items()
         if mentions(template, same)
     ]
-    template = with_env(template, aliases) if aliases else template
+    template = prioritized(plan, with_env(template, aliases) if aliases else template)
     return {**named(template, MAIN)["spec"], "schedulerName": plan.scheduler}
 
 
@@ -149,5 +151,7 @@ def _metadata(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
         {key: value for one in found for key, value in (one.get(kind) or {}).items()}
         for kind in ("labels", "annotations")
     )
+    # KServe selects pods by labels of this prefix, and gives them itself.
+    labels = {key: value for key, value in labels.items() if not key.startswith(RECOMMENDED)}
     labels |= {naming.NAME: plan.name, naming.ROLE: role.name}
     return {"labels": labels, **({"annotations": annotations} if annotations else {})}

@@ -12,6 +12,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.placed import prioritized
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.kserve.options import options_of
@@ -33,10 +34,10 @@ def emit_service(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the InferenceService of the only role, after its runtime if it has one."""
     (role,) = plan.roles
     role = named_role(role)
-    head = with_variables(role.entry, role, worker=False)
+    head = with_variables(prioritized(plan, role.entry), role, worker=False)
     if role.worker is None:
         return (_service(plan, role, _single(plan, role, head)),)
-    worker = with_variables(role.worker, role, worker=True)
+    worker = with_variables(prioritized(plan, role.worker), role, worker=True)
     runtime = _runtime(plan, role)
     predictor = _several(plan, role, head["spec"], worker["spec"])
     return (runtime, _service(plan, role, predictor, after=(runtime.key,)))

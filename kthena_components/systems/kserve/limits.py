@@ -17,6 +17,7 @@ from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.options import is_llm
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
+from kthena_components.systems.kubernetes.spread import refuse_spread
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _ELSEWHERE = "remove it, or write backend: native or kthena"
@@ -26,6 +27,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     """Report what KServe does not support."""
     yield from _refuse_places(plan)
     yield from _refuse_partition(plan)
+    yield from _refuse_spread(plan)
     yield from refuse_hosts(plan, "KServe")
     if is_llm(plan):
         yield from refuse_llm(plan)
@@ -68,6 +70,10 @@ def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
             f"is {plan.restart_grace_seconds}, but KServe recreates a pod at once",
             "remove it, or write backend: kthena",
         )
+
+
+def _refuse_spread(plan: ServingPlan) -> Iterator[Finding]:
+    yield from refuse_spread(plan, "KServe's labels do not tell its engines apart")
 
 
 def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:

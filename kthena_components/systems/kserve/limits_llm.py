@@ -13,6 +13,7 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.production import labels_of
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.template import Template
@@ -172,7 +173,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
             "contains '{{', which KServe expands as a template of its own",
             "put the text into a ConfigMap and mount it, or " + _LWS,
         )
-    stated = [_stated(template) for template in templates]
+    stated = [_stated(role, template) for template in templates]
     for key in dict.fromkeys(key for one in stated for key in one["labels"]):
         if any(part in key for part in _RESERVED):
             yield _loss(
@@ -196,11 +197,15 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
         )
 
 
-def _stated(template: Template) -> dict[str, dict[str, str]]:
+def _stated(role: RolePlan, template: Template) -> dict[str, dict[str, str]]:
+    """Return what the user states: KServe gives pods its own labels in place of the defaults."""
+    overlaid = ((role.stated.overlay or {}).get("metadata") or {}).get("labels") or {}
+    ours = set(labels_of(role.stated, "")) - set(overlaid) if role.engine else set[str]()
     metadata = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     own = {key: value for key, value in annotations.items() if key != MODEL_CONFIG}
-    return {"labels": metadata.get("labels") or {}, "annotations": own}
+    labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k not in ours}
+    return {"labels": labels, "annotations": own}
 
 
 def _loss(path: str, seen: str, remedy: str) -> Finding:

@@ -14,6 +14,8 @@ WRITTEN = {
     "network_topology.group_policy": REJECTED,
     "network_topology.role_policy": REJECTED,
     "queue": REJECTED,
+    "priority_class": Written("`priorityClassName` of the pods"),
+    "spread_over": REJECTED,
     "scheduler_name": Written("`schedulerName` of the pods"),
     "rollout_strategy.type": Written("nothing: KServe updates pods or engines"),
     "rollout_strategy…max_unavailable": Written(

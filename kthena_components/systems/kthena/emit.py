@@ -15,6 +15,7 @@ from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import PATCH_FORCE, REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.placed import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
@@ -31,9 +32,10 @@ from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
 from kthena_components.systems.kthena.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.volcano import emit as volcano
 
+_Labels = tuple[str, str]
 _GROUP, _KIND = MODEL_SERVING
 API_VERSION = f"{_GROUP}/v1alpha1"
 
@@ -140,16 +142,27 @@ def _rollout(plan: ServingPlan) -> dict[str, Any]:
     return rollout
 
 
-def write_role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
-    """Write a role with its pod templates."""
+def write_role(
+    plan: ServingPlan, role: RolePlan, labels: _Labels = (naming.NAME, naming.GROUP_NAME)
+) -> dict[str, Any]:
+    """Write a role with its pod templates.
+
+    Args:
+        plan: The serving.
+        role: The role.
+        labels: The controller's labels of pods with the names of the serving and of its group.
+    """
+    name, group = labels
+    entry = placed(plan, role, role.entry, {name: plan.name}, group)
     written: dict[str, Any] = {
         "name": role.name,
         "replicas": role.replicas,
-        "entryTemplate": _template(role.entry),
+        "entryTemplate": _template(entry),
         "workerReplicas": role.worker_replicas,
     }
     if role.worker is not None:
-        written["workerTemplate"] = _template(role.worker)
+        worker = placed(plan, role, role.worker, {name: plan.name}, group)
+        written["workerTemplate"] = _template(worker)
     if role.max_unavailable is not None and since(plan, KthenaVersion.V1_0):
         written["maxUnavailable"] = role.max_unavailable
     return written
@@ -185,8 +198,10 @@ EMITTER = Emitter(
             for kind in (MODEL_SERVER[1], MODEL_ROUTE[1])
         ),
         SERVICES,
+        BUDGETS,
     ),
     read_back=_read_back,
+    is_counted=False,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
     describer=DESCRIBER,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, nearest
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.model import Spec, Text
+from kthena_components.core.spec.fields import Spec, Text
 from kthena_components.systems.kthena.options_autoscaling import AutoscalingSpec
 from kthena_components.systems.kthena.options_router import ModelRouteSpec, ModelServerSpec
 

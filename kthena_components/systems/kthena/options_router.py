@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from kthena_components.core.spec.model import Label, Spec, Text, Word
+from kthena_components.core.spec.fields import Label, Spec, Text, Word
 from kthena_components.core.values.go_duration import read_duration
 from kthena_components.core.values.go_regex import trouble_in_go
 

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any
 
-from kthena_components.core.spec.model import Spec
+from kthena_components.core.spec.fields import Spec
 
 _SPELLED = {"server_url": "serverURL"}
 

@@ -10,6 +10,8 @@ WRITTEN = {
     "network_topology.group_policy": Written("`networkTopology.groupPolicy`"),
     "network_topology.role_policy": Written("`networkTopology.rolePolicy`"),
     "queue": Written("annotation `scheduling.volcano.sh/queue-name`"),
+    "priority_class": Written("`priorityClassName` of the pods, and not of Kthena's PodGroups"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
     "scheduler_name": Written(
         "`schedulerName`", "another than Volcano has no gang, topology or queue"
     ),

@@ -17,6 +17,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.placed import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.rules_rollout import scale_budget
@@ -25,7 +26,7 @@ from kthena_components.core.templates.template import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.lws.describe import (
     ALIASES,
     DESCRIBER,
@@ -37,6 +38,7 @@ from kthena_components.systems.lws.limits import names, refuse, set_name
 from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
+    GROUP_INDEX,
     LEADER,
     LEADER_WORKER_SET,
     WORKER,
@@ -171,7 +173,9 @@ def _template(
     plan: ServingPlan, role: RolePlan, template: Template, own: dict[str, str]
 ) -> Template:
     """Add labels, the scheduler, and Kthena's variables: its templates run unchanged."""
-    ours = {naming.NAME: plan.name, naming.ROLE: role.name, **own}
+    shared = {naming.NAME: plan.name, naming.ROLE: role.name}
+    ours = {**shared, **own}
+    template = placed(plan, role, template, shared, GROUP_INDEX)
     return labelled(with_env(template, list(ALIASES)), ours, plan.scheduler)
 
 
@@ -211,6 +215,7 @@ EMITTER = Emitter(
             for group, kind in (LEADER_WORKER_SET, DISAGGREGATED_SET)
         ),
         SERVICES,
+        BUDGETS,
     ),
     read_back=_read_back,
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.plan.model import VOLCANO, RolePlan, ServingPlan
-from kthena_components.core.spec.model import LabelKey, Positive, ServiceName, Spec
+from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
 from kthena_components.core.spec.words import RecoveryPolicy
 
 _AT = "backend_options"

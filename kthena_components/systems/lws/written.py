@@ -12,6 +12,8 @@ WRITTEN = {
     "network_topology.group_policy": REJECTED,
     "network_topology.role_policy": REJECTED,
     "queue": Written("annotation `scheduling.volcano.sh/queue-name`"),
+    "priority_class": Written("`priorityClassName` of the pods"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
     "scheduler_name": Written(
         "`schedulerName` of the pods", "another than Volcano has no gang and no queue"
     ),

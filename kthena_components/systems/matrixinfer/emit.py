@@ -21,7 +21,7 @@ from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.matrixinfer.describe import DESCRIBER
 from kthena_components.systems.matrixinfer.facts import facts
 from kthena_components.systems.matrixinfer.limits import refuse
@@ -97,7 +97,8 @@ def _rollout(plan: ServingPlan) -> dict[str, Any]:
 
 def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
     """Write a role. The front Service and `status` find the pods by the labels."""
-    written = write_role(plan, role)
+    own_labels = f"modelinfer.{api_group(plan).partition('.')[2]}/"
+    written = write_role(plan, role, (f"{own_labels}name", f"{own_labels}group-name"))
     ours = {naming.NAME: plan.name, naming.ROLE: role.name}
     for field, own in (("entryTemplate", {naming.ENTRY: "true"}), ("workerTemplate", {})):
         if field in written:
@@ -120,8 +121,10 @@ EMITTER = Emitter(
             for group in ApiGroup
         ),
         SERVICES,
+        BUDGETS,
     ),
     read_back=_read_back,
+    is_counted=False,
     install="Install MatrixInfer with its CRDs, or write the API group of the installed one in "
     "backend_options",
     options=MatrixInferOptions,

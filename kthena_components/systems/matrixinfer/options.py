@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.model import Spec
+from kthena_components.core.spec.fields import Spec
 
 
 class ApiGroup(StrEnum):

@@ -12,6 +12,8 @@ WRITTEN = {
     ),
     "network_topology.role_policy": REJECTED,
     "queue": REJECTED,
+    "priority_class": Written("`priorityClassName` of the pods, and not of the PodGroups"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
     "scheduler_name": Written("`schedulerName`, there and in every template", "only `volcano`"),
     "rollout_strategy.type": Written("`InferGroupRollingUpdate`", "no `RoleRollingUpdate`"),
     "rollout_strategy…max_unavailable": Written(

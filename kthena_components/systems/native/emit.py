@@ -14,12 +14,19 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_names import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.placed import placed
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import ENDPOINTS, PODS, SERVICES, STATEFUL_SETS
+from kthena_components.systems.kubernetes.resources import (
+    BUDGETS,
+    ENDPOINTS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import names, refuse
 from kthena_components.systems.native.written import PROVEN, WRITTEN
@@ -200,6 +207,8 @@ def _template(
         {"name": naming.ENTRY_ADDRESS, "value": address},
         index,
     ]
+    shared = {naming.NAME: plan.name}
+    template = placed(plan, role, template, shared, naming.GROUP_NAME)
     spec = with_env(with_lws_names(template, env), env)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
@@ -231,6 +240,7 @@ EMITTER = Emitter(
         STATEFUL_SETS,
         volcano.POD_GROUPS,
         SERVICES,
+        BUDGETS,
         ENDPOINTS,
         PODS,
     ),

@@ -10,6 +10,8 @@ WRITTEN = {
     "network_topology.group_policy": Written("`PodGroup.spec.networkTopology`"),
     "network_topology.role_policy": Written("`subGroupPolicy[].networkTopology`"),
     "queue": Written("`PodGroup.spec.queue`"),
+    "priority_class": Written("`priorityClassName` of the pods and the PodGroup"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
     "scheduler_name": Written(
         "`schedulerName`", "another than Volcano has no gang, topology or queue"
     ),

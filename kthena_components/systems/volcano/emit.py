@@ -31,6 +31,8 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
     }
     if plan.queue is not None:
         spec["queue"] = plan.queue
+    if plan.priority_class is not None:
+        spec["priorityClassName"] = plan.priority_class
     if plan.group_topology is not None:
         spec["networkTopology"] = render_topology(plan.group_topology)
     metadata = {

@@ -202,5 +202,7 @@ def test_each_rank_once_had_a_port_of_its_own(
     ],
 )
 def test_the_users_flags_do_not_state_it_twice(kind: str, flag: str) -> None:
-    assert counted_flags([flag], kind) == []
-    assert counted_flags([flag], kind, transfer=True) == [flag.partition("=")[0].partition(".")[0]]
+    transfer = Transfer(role="prefill", connector="nixl", port=None)
+    assert counted_flags(launch(kind, extra_args=(flag,))) == []
+    told = counted_flags(launch(kind, extra_args=(flag,), transfer=transfer))
+    assert told == [flag.partition("=")[0].partition(".")[0]]

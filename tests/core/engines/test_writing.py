@@ -253,11 +253,22 @@ def test_writing_what_is_refused_is_the_callers_mistake() -> None:
 def test_flags_that_the_package_states_itself_are_told(
     kind: str, extra: str, counted: list[str]
 ) -> None:
-    told = counted_flags(extra.split(), kind)
+    told = counted_flags(launch(kind, extra_args=tuple(extra.split())))
 
     wanted = {"-dp2": "--data_parallel_size", "-n": "-n2"}
     assert told == [wanted.get(flag, flag) for flag in counted]
 
 
 def test_a_line_of_flags_in_one_word_is_told_too() -> None:
-    assert counted_flags(["--dtype auto -tp 8"], "vllm") == ["-tp"]
+    assert counted_flags(launch(extra_args=("--dtype auto -tp 8",))) == ["-tp"]
+
+
+@pytest.mark.parametrize(
+    ("release", "drain", "counted"),
+    [((0, 18, 0), 30, ["--shutdown-timeout"]), ((0, 18, 0), 0, []), (None, 30, [])],
+)
+def test_the_drain_is_stated_twice_only_where_the_package_states_it(
+    release: tuple[int, ...] | None, drain: int, counted: list[str]
+) -> None:
+    asked = launch(release=release, drain=drain, extra_args=("--shutdown-timeout=60",))
+    assert counted_flags(asked) == counted

@@ -148,7 +148,7 @@ def test_what_is_not_stated_has_its_default() -> None:
     planned = plan(changed(NATIVE_8B, {"name": "small"}))
     stated = (planned.backend, planned.namespace, planned.scheduler, planned.kthena_version)
     assert stated == ("native", "default", "volcano", "1.0")
-    assert (planned.groups, planned.ready_timeout_seconds) == (1, 1800)
+    assert (planned.groups, planned.ready_timeout_seconds) == (1, 3600)
     (role,) = planned.roles
     assert (role.replicas, role.worker_replicas, role.gang_replicas) == (1, 0, 1)
 

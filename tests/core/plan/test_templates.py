@@ -36,19 +36,20 @@ def role(args: Args, changes: Args | None = None) -> RoleSpec:
 
 def containers(args: Args, changes: Args | None = None) -> list[Any]:
     """Give the containers of the entry and, when there is one, of the worker."""
-    entry, worker = engine_templates(role(args, changes))
+    entry, worker = engine_templates(role(args, changes), "chat")
     return [pod["spec"]["containers"][0] for pod in (entry, worker) if pod is not None]
 
 
 def test_entry_and_worker_differ_in_their_command_and_in_serving() -> None:
     entry, worker = containers(RAY)
-    differ = {"command", "ports", "startupProbe", "readinessProbe", "livenessProbe"}
+    serving = {"ports", "startupProbe", "readinessProbe", "livenessProbe"}
+    differ = {"command", "lifecycle", *serving}
     assert {key for key in entry if entry[key] != worker.get(key)} == differ
-    assert set(entry) - set(worker) == differ - {"command"}
+    assert set(entry) - set(worker) == serving
 
 
 def test_one_pod_has_no_worker() -> None:
-    assert engine_templates(role(NATIVE_8B["roles"][0]))[1] is None
+    assert engine_templates(role(NATIVE_8B["roles"][0]), "chat")[1] is None
 
 
 def test_limits_equal_requests() -> None:
@@ -78,11 +79,14 @@ def test_only_what_is_stated_is_asked_for(resources: Any, amounts: dict[str, str
 
 @pytest.mark.parametrize(
     ("shm", "directory"),
-    [("15Gi", {"medium": "Memory", "sizeLimit": "15Gi"}), (None, {"medium": "Memory"})],
-    ids=["stated", "not-stated"],
+    [
+        ("15Gi", {"medium": "Memory", "sizeLimit": "15Gi"}),
+        (None, {"medium": "Memory", "sizeLimit": "16Gi"}),
+    ],
+    ids=["stated", "by-gpus"],
 )
 def test_shared_memory_is_a_directory_in_memory(shm: str | None, directory: Args) -> None:
-    for pod in engine_templates(role(RAY, {"resources.shm": shm})):
+    for pod in engine_templates(role(RAY, {"resources.shm": shm}), "chat"):
         assert pod is not None
         assert pod["spec"]["volumes"] == [{"name": "dshm", "emptyDir": directory}]
 
@@ -122,7 +126,7 @@ def test_an_overlay_reaches_entry_and_workers() -> None:
     overlay = {
         "spec": {"nodeSelector": {"disk": "fast"}, "containers": [{"name": "engine", "tty": True}]}
     }
-    for pod in engine_templates(role(RAY, {"overlay": overlay})):
+    for pod in engine_templates(role(RAY, {"overlay": overlay}), "chat"):
         assert pod is not None
         assert pod["spec"]["nodeSelector"] == {"disk": "fast"}
         assert [c["tty"] for c in pod["spec"]["containers"]] == [True]

@@ -16,7 +16,8 @@ WELL_KNOWN = "kserve-config-llm-{}-pipeline-parallel"
 
 def emitted(args: Args, changes: Args | None = None) -> tuple[Manifest, ...]:
     """Give what is written."""
-    return compile_serving(changed(args, changes)).manifests
+    made = compile_serving(changed(args, changes)).manifests
+    return tuple(one for one in made if one.kind != "PodDisruptionBudget")
 
 
 def spec_of(args: Args, changes: Args | None = None) -> Any:

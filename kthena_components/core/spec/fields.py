@@ -1,0 +1,78 @@
+"""The types of single fields, and the base of every input.
+
+A pattern comes with its meaning, which parse.py quotes.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from kthena_components.core.templates.template import QUANTITY_WORDS
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
+
+
+def _plain(value: Any) -> Any:
+    """Reject an Output where the plan needs the value."""
+    if is_unresolved(value):
+        raise ValueError("a plain value")
+    return value
+
+
+def _budget(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str) or is_unresolved(value):
+        raise ValueError("a count or a percentage such as 25%")
+    return value
+
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Budget = Annotated[int | str, BeforeValidator(_budget)]
+WORD = Field(strict=False)  # strict mode would require the enum's member instead of its text
+Text = Annotated[str, Field(min_length=1)]
+Word = Annotated[Text, AfterValidator(_plain)]
+"""Text that must be known when the plan is built."""
+Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
+"""Waivers by rule: until when, and why. Read in judge/waivers.py."""
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
+_NOT_YET = f"^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"
+_QUEUE, _NAMESPACE = rf"{_SUBDOMAIN}|{_NOT_YET}", rf"{_LABEL}|{_NOT_YET}"
+_QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
+_RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"
+_PARTS = (
+    "lower-case letters, digits, dashes and dots, with a letter or digit at both ends of each part"
+)
+PATTERNS = {
+    _LABEL: "lower-case letters, digits and dashes, with a letter or digit at both ends",
+    _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
+    _SUBDOMAIN: _PARTS,
+    _QUEUE: _PARTS,
+    _NAMESPACE: "lower-case letters, digits and dashes, with a letter or digit at both ends",
+    _QUANTITY: QUANTITY_WORDS,
+    _LABEL_KEY: "the key of a label, such as topology.kubernetes.io/zone",
+    _LABEL_VALUE: "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+    _RESOURCE: "an extended resource such as nvidia.com/gpu",
+}
+"""What each pattern means, for messages."""
+NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE, _NAMESPACE})
+"""Patterns of names that the user may choose."""
+Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
+Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
+ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
+QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
+LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=63)]
+LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
+Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
+DnsName = Annotated[str, Field(pattern=_SUBDOMAIN, max_length=253)]
+ResourceName = Annotated[str, Field(pattern=_RESOURCE)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Spec(BaseModel):
+    """Base of every input: frozen, strict, and closed against unknown fields."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
