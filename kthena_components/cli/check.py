@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.cli.context import LateConfigMaps, Texts, find_limit_ranges
+from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.stack import StackOptions, Together
+from kthena_components.core.facts.around import AROUND, Around
 from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
@@ -135,8 +137,12 @@ def check_sources(
     texts = Texts(named)
     together = Together(given.asked, given.today, read=texts.read)
     paths = [source.path for source in sources]
-    maps, limits = LateConfigMaps(paths, texts.read), find_limit_ranges(paths, texts.read)
-    context = Context(config_maps=maps, limits=limits, shapes=given.shapes)
+    maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
+    add_from_files(limits.add, ("LimitRange",), paths, texts.read)
+    around = Around(complete=given.asked.whole)
+    if given.settings.levels.asked:
+        add_from_files(around.add, AROUND, paths, texts.read)
+    context = Context(config_maps=maps, limits=limits, shapes=given.shapes, around=around)
     beside = _Beside(given, summary, texts, context, together)
     for source in sources:
         yield from _file(source, beside)
@@ -202,7 +208,11 @@ def judge_safely(
     """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
         return judge_and_count(
-            body, context=context, today=given.today, versions=given.settings.versions
+            body,
+            context=context,
+            today=given.today,
+            versions=given.settings.versions,
+            asked=given.settings.levels.asked,
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return [fault(READING, error)], None

@@ -113,6 +113,8 @@ class Kind(Generic[V]):
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None
+    unreviewed: str = ""
+    """Why the rules about production do not read its pods, as a clause; empty if they do."""
     copies: str = ""
     """Field of the spec with the number of copies of all its engines."""
     unscalable: str = ""
