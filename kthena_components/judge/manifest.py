@@ -38,6 +38,7 @@ from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
+from kthena_components.systems.contract import PRODUCTION as ALL_PRODUCTION
 from kthena_components.systems.contract import Body, Kind
 from kthena_components.systems.native.facts import read_part
 
@@ -171,8 +172,11 @@ def _production(
     kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None, asked: Collection[str]
 ) -> list[Finding]:
     """Check the pods of an object by the rules about production that are asked for."""
-    rules = [rule for rule in PRODUCTION if rule_name(rule) in asked]
-    if not rules or facts is None or kind.pods is None or kind.unreviewed:
+    on = asked if ALL_PRODUCTION not in kind.without else ()
+    rules = [
+        rule for rule in PRODUCTION if rule_name(rule) in on and rule_name(rule) not in kind.without
+    ]
+    if not rules or facts is None or kind.pods is None:
         return []
     reviewed = review(found, facts, kind.pods(view))
     return [] if reviewed is None else [tidy(finding) for finding in judged_by(rules, reviewed)]

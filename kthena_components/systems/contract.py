@@ -25,6 +25,7 @@ from kthena_components.core.spec.model import Spec
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
+PRODUCTION = "production"
 Body = Mapping[str, Any]
 Rule = Callable[[V], Iterator[Finding]]
 ChangeRule = Callable[[Change], Iterator[Finding]]
@@ -113,8 +114,6 @@ class Kind(Generic[V]):
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None
-    unreviewed: str = ""
-    """Why the rules about production do not read its pods, as a clause; empty if they do."""
     copies: str = ""
     """Field of the spec with the number of copies of all its engines."""
     unscalable: str = ""
@@ -129,7 +128,9 @@ class Kind(Generic[V]):
     title: str = ""
     """What its rules are about, if not the system's title."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Why an expected field is omitted: `{"pods": "a preset creates them"}`."""
+    """Why an expected field is omitted: `{"pods": "a preset creates them"}`. With a rule about
+    production, or PRODUCTION for all of them, why it does not read the pods.
+    """
 
     @property
     def group_kind(self) -> GroupKind:

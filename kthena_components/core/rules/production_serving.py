@@ -98,9 +98,10 @@ def production_availability(view: Reviewed) -> Iterator[Finding]:
 
 def _availability(found: Object, container: EngineContainer) -> Iterator[Lack]:
     pods, around, copies = container.pods, found.context.around, container.copies
-    # The spec of a Volcano Job has a PriorityClass for all of its pods.
-    stated = (found.spec.get("priorityClassName"), pods.spec.get("priorityClassName"))
-    if stated == (None, None) and not around.default_priority:
+    # The spec of a Volcano Job has one for all pods, and the template of a PodCliqueSet.
+    holders = (pods.spec, found.spec, mapping(found.spec.get("template")))
+    stated = any(each.get("priorityClassName") is not None for each in holders)
+    if not stated and not around.default_priority:
         yield _PRIORITY
     if not isinstance(copies, int) or copies < _SEVERAL:
         return
