@@ -1,5 +1,6 @@
 """What a production review asks of engines that answer requests: drains, losses and names."""
 
+import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise
@@ -14,12 +15,17 @@ _PRE_STOP = Lack("preStop hook", "lifecycle.preStop with a sleep")
 _GRACE = Lack("terminationGracePeriodSeconds (30 s)", "terminationGracePeriodSeconds")
 _PRIORITY = Lack("PriorityClass", "priorityClassName")
 _BUDGET = Lack("PodDisruptionBudget", "a PodDisruptionBudget that selects its pods")
+_APART = "topologySpreadConstraints or podAntiAffinity"
+_OVER_NODES = Lack("spread of its replicas over nodes or zones", _APART)
+_OVER_RACKS = Lack("spread of its replicas over racks or zones", _APART)
 _SHORTEST_START = 300
 """Seconds in which an engine is expected to have loaded a model, if no startup probe says so."""
 _PROBE = (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold", 3))
 """Defaults of a probe: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Probe."""
 _DRAINS = "--shutdown-timeout"
 """vLLM's option to finish requests after SIGTERM."""
+_DYNAMO = re.compile(r"\bdynamo\.(?:vllm|sglang|trtllm)\b")
+"""Dynamo's workers: a frontend sends them requests, and its registry knows which are ready."""
 _EXCLUSIVE = "exclusive-topology"
 """End of the annotations with which LeaderWorkerSet and JobSet keep groups apart."""
 _LABELS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
@@ -32,7 +38,8 @@ def production_lifecycle(view: Reviewed) -> Iterator[Finding]:
     Without a readinessProbe, a Service sends requests to an engine that is still loading. A
     livenessProbe without a startupProbe restarts it if it takes longer. A pod that ends gets
     requests until all proxies know: a preStop hook waits for that, within the grace period, whose
-    30 s are short for long answers. Workers and other pods that answer no requests are not checked.
+    30 s are short for long answers. Pods that answer no HTTP requests, such as
+    workers, are not checked.
 
     Pass: a readinessProbe, a startupProbe beside the livenessProbe, preStop.sleep of 20 s, and
     terminationGracePeriodSeconds 120.
@@ -41,9 +48,15 @@ def production_lifecycle(view: Reviewed) -> Iterator[Finding]:
     Source: Kubernetes documentation, Pod Lifecycle (Termination of Pods) and Liveness, Readiness,
     and Startup Probes; vLLM docs/deployment/k8s.md (Troubleshooting).
     """
-    found = ((each, tuple(_lifecycle(each))) for each in view.engines if each.serves)
+    found = ((each, tuple(_lifecycle(each))) for each in view.engines if _answers(each))
     so = "requests may fail when its pods start or end"
     yield from told_once(found, so, "production-lifecycle")
+
+
+def _answers(container: EngineContainer) -> bool:
+    """Return whether an engine answers HTTP requests itself, not those of Dynamo's own protocol."""
+    words = (sequence(container.fields.get(key)) for key in ("command", "args"))
+    return container.serves and not any(_DYNAMO.search(str(word)) for key in words for word in key)
 
 
 def _lifecycle(container: EngineContainer) -> Iterator[Lack]:
@@ -110,9 +123,7 @@ def _availability(found: Object, container: EngineContainer) -> Iterator[Lack]:
     ):
         yield _BUDGET
     if not _is_spread(found, container):
-        over = "racks or zones" if pods.spread else "nodes or zones"
-        what = f"spread of its {copies} replicas over {over}"
-        yield Lack(what, "topologySpreadConstraints or podAntiAffinity")
+        yield _OVER_RACKS if pods.spread else _OVER_NODES
 
 
 def _is_spread(found: Object, container: EngineContainer) -> bool:
