@@ -23,7 +23,7 @@ _USER = Lack("stated user", "runAsNonRoot or runAsUser")
 _ESCALATION = Lack("allowPrivilegeEscalation: false", "allowPrivilegeEscalation: false")
 _SECCOMP = Lack("seccompProfile", "seccompProfile.type: RuntimeDefault")
 _ADMIN = frozenset({"SYS_ADMIN", "CAP_SYS_ADMIN"})
-"""A capability with which the API server refuses allowPrivilegeEscalation: false."""
+"""A capability with which a container always may gain privileges, whatever it states."""
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
 """Sources of volumes that are empty, or hold no weights, in a new pod."""
