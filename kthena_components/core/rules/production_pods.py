@@ -95,8 +95,8 @@ def production_security(view: Reviewed) -> Iterator[Finding]:
     """An engine's container states its user, and neither gains privileges nor every system call.
 
     These are fields that the restricted Pod Security Standard requires. Engines' images run as root
-    unless a user is stated. Privileged containers, as some networks need them, cannot have the
-    other two fields.
+    unless a user is stated. Privileged containers, as some networks need them, are asked for a user
+    only.
 
     Pass: runAsNonRoot true, allowPrivilegeEscalation false, seccompProfile RuntimeDefault.
     Fail: no securityContext in the container and in the pod.

@@ -27,7 +27,7 @@ _DRAINS = "--shutdown-timeout"
 _DYNAMO = re.compile(r"\bdynamo\.(?:vllm|sglang|trtllm)\b")
 """Dynamo's workers: a frontend sends them requests, and its registry knows which are ready."""
 _EXCLUSIVE = "exclusive-topology"
-"""End of the annotations with which LeaderWorkerSet and JobSet keep groups apart."""
+"""End of the annotation with which LeaderWorkerSet keeps groups apart."""
 _LABELS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
 _SEVERAL = 2
 
@@ -38,8 +38,8 @@ def production_lifecycle(view: Reviewed) -> Iterator[Finding]:
     Without a readinessProbe, a Service sends requests to an engine that is still loading. A
     livenessProbe without a startupProbe restarts it if it takes longer. A pod that ends gets
     requests until all proxies know: a preStop hook waits for that, within the grace period, whose
-    30 s are short for long answers. Pods that answer no HTTP requests, such as
-    workers, are not checked.
+    30 s are short for long answers. Pods that answer no HTTP requests, such as workers, are not
+    checked.
 
     Pass: a readinessProbe, a startupProbe beside the livenessProbe, preStop.sleep of 20 s, and
     terminationGracePeriodSeconds 120.
@@ -91,10 +91,10 @@ def production_availability(view: Reviewed) -> Iterator[Finding]:
     """Engines survive the loss of a node, a drain and a full cluster: spread, budget, priority.
 
     Several replicas are spread over nodes or zones by a constraint, an anti-affinity, a host port
-    or an annotation of LeaderWorkerSet or JobSet; the scheduler's own default only prefers it. A
+    or LeaderWorkerSet's exclusive topology; the scheduler's own default only prefers it. A
     PodDisruptionBudget keeps a drain from evicting them together: it is missed only with --whole.
-    Without a PriorityClass, every pod that has one may preempt them. Single replicas need neither
-    spread nor budget.
+    Without a PriorityClass, pods with a priority above 0 may preempt them. Single replicas need
+    neither spread nor budget.
 
     Pass: 2 replicas with a podAntiAffinity, a priorityClassName and a PodDisruptionBudget.
     Fail: 2 replicas without any of these.
