@@ -1,6 +1,7 @@
 """Checks the objects in some paths: first file by file, then all objects together."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -94,7 +95,8 @@ def _told_once(
     files = [each for each in found.files if isinstance(each, str)]
     walked = layout.objects((each for each in files if each not in found.named), rendered.covered)
     kept = found.named.union(walked)
-    plain = [Source(each, is_walked=each not in found.named) for each in files if each in kept]
+    bases = layout.built_upon()
+    plain = [_plain(each, found, bases) for each in files if each in kept]
     built = [
         RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
         for each in rendered.renderings
@@ -111,6 +113,12 @@ def _told_once(
             else:
                 yield each
     yield from merge(results)
+
+
+def _plain(file: str, found: Found, bases: Container[str]) -> Source:
+    is_walked = file not in found.named
+    is_base = is_walked and os.path.realpath(file) in bases
+    return Source(file, is_walked=is_walked, is_base=is_base)
 
 
 def _weighed(
@@ -197,13 +205,17 @@ def _judged(source: Source, shift: int, item: KubeObject, beside: _Beside) -> li
     partial = partial_object(item.body) if source.is_walked else None
     if partial is not None:
         return [partial]
-    findings, held = judge_safely(item.body, beside.given, beside.context)
+    asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
+    findings, held = judge_safely(item.body, beside.given, beside.context, asked)
     kept = beside.together.keep(source, shift, item, held, findings)
     return findings + [finding for finding in kept if finding not in findings]
 
 
 def judge_safely(
-    body: Mapping[str, Any], given: CheckOptions, context: Context = NO_CONTEXT
+    body: Mapping[str, Any],
+    given: CheckOptions,
+    context: Context = NO_CONTEXT,
+    asked: Collection[str] = (),
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
@@ -212,7 +224,7 @@ def judge_safely(
             context=context,
             today=given.today,
             versions=given.settings.versions,
-            asked=given.settings.levels.asked,
+            asked=asked,
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return [fault(READING, error)], None

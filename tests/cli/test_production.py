@@ -72,6 +72,20 @@ def test_a_default_of_the_namespace_and_of_the_cluster_count(
     assert not {"production-resources", "production-availability"} & set(done)
 
 
+def test_what_an_overlay_may_complete_is_reviewed_only_if_it_is_named(
+    run: Command, write: Write
+) -> None:
+    write("m/base/kustomization.yaml", "resources: [chat.yaml]")
+    write("m/base/chat.yaml", yaml.safe_dump(CHAT))
+    write("m/other/chat.yaml", yaml.safe_dump(CHAT))
+    prod = ("--level", "prod", "--no-render")
+    assert told(run, "m/base", *prod) == {}
+    assert set(told(run, "m/base/chat.yaml", *prod)) == production_rule_names()
+    assert {line.partition(":")[0] for line in told(run, "m", *prod).values()} == {
+        "m/other/chat.yaml"
+    }
+
+
 def test_a_budget_is_missed_only_where_all_is_there(run: Command, write: Write, chat: str) -> None:
     budget, priority, _ = OTHERS
     write("priority.yaml", yaml.safe_dump(priority))
