@@ -79,6 +79,7 @@ def judge_resource(
     props: Any,
     versions: Mapping[str, str] = MappingProxyType({}),
     today: date | None = None,
+    asked: frozenset[str] = frozenset(),
 ) -> list[Finding]:
     """Check one resource by every rule for its type, and apply its waivers.
 
@@ -88,7 +89,7 @@ def judge_resource(
         return []
     if resource_type in COMPONENTS:
         return judge_sealed(partial(_judge_component, today=today), plain(props))
-    judge = partial(judge_manifest, today=today, versions=versions)
+    judge = partial(judge_manifest, today=today, versions=versions, asked=asked)
     return judge_sealed(judge, {**plain(props), **_identity(resource_type)})
 
 
@@ -127,7 +128,7 @@ def validate_resource(
     settings = _settings(policy, args.urn, args.get_config(), report)
     if policy in LED_BY and is_judged(args.resource_type) and not has_marks(args.props):
         _tell_once(policy, NO_MARKS, report)
-    judge = partial(_judge_once, args, settings.versions)
+    judge = partial(_judge_once, args, settings)
     for finding in settings.levels.apply(_safely(judge)):
         if finding.level in levels:
             report(_text(finding), None)
@@ -173,11 +174,12 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def _judge_once(args: ResourceValidationArgs, versions: Mapping[str, str]) -> list[Finding]:
+def _judge_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:
     """Check a resource, or return the cached findings of the other policy."""
     if not is_judged(args.resource_type):
         return []
-    asked = (args.resource_type, read_props(args.props), versions, today())
+    props, rules = read_props(args.props), by.levels.asked
+    asked = (args.resource_type, props, by.versions, today(), rules)
     if getattr(_last, "asked", None) != asked:
         _last.found = judge_resource(*asked)
         _last.asked = asked

@@ -1,17 +1,20 @@
 """Checks the objects in some paths: first file by file, then all objects together."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.cli.context import LateConfigMaps, Texts, find_limit_ranges
+from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.stack import StackOptions, Together
+from kthena_components.core.facts.around import AROUND, Around
 from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
@@ -92,7 +95,8 @@ def _told_once(
     files = [each for each in found.files if isinstance(each, str)]
     walked = layout.objects((each for each in files if each not in found.named), rendered.covered)
     kept = found.named.union(walked)
-    plain = [Source(each, is_walked=each not in found.named) for each in files if each in kept]
+    bases = layout.built_upon()
+    plain = [_plain(each, found, bases) for each in files if each in kept]
     built = [
         RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
         for each in rendered.renderings
@@ -109,6 +113,12 @@ def _told_once(
             else:
                 yield each
     yield from merge(results)
+
+
+def _plain(file: str, found: Found, bases: Container[str]) -> Source:
+    is_walked = file not in found.named
+    is_base = is_walked and os.path.realpath(file) in bases
+    return Source(file, is_walked=is_walked, is_base=is_base)
 
 
 def _weighed(
@@ -135,8 +145,12 @@ def check_sources(
     texts = Texts(named)
     together = Together(given.asked, given.today, read=texts.read)
     paths = [source.path for source in sources]
-    maps, limits = LateConfigMaps(paths, texts.read), find_limit_ranges(paths, texts.read)
-    context = Context(config_maps=maps, limits=limits, shapes=given.shapes)
+    maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
+    add_from_files(limits.add, ("LimitRange",), paths, texts.read)
+    around = Around(complete=given.asked.whole)
+    if given.settings.levels.asked:
+        add_from_files(around.add, AROUND, paths, texts.read)
+    context = Context(config_maps=maps, limits=limits, shapes=given.shapes, around=around)
     beside = _Beside(given, summary, texts, context, together)
     for source in sources:
         yield from _file(source, beside)
@@ -191,18 +205,26 @@ def _judged(source: Source, shift: int, item: KubeObject, beside: _Beside) -> li
     partial = partial_object(item.body) if source.is_walked else None
     if partial is not None:
         return [partial]
-    findings, held = judge_safely(item.body, beside.given, beside.context)
+    asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
+    findings, held = judge_safely(item.body, beside.given, beside.context, asked)
     kept = beside.together.keep(source, shift, item, held, findings)
     return findings + [finding for finding in kept if finding not in findings]
 
 
 def judge_safely(
-    body: Mapping[str, Any], given: CheckOptions, context: Context = NO_CONTEXT
+    body: Mapping[str, Any],
+    given: CheckOptions,
+    context: Context = NO_CONTEXT,
+    asked: Collection[str] = (),
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
         return judge_and_count(
-            body, context=context, today=given.today, versions=given.settings.versions
+            body,
+            context=context,
+            today=given.today,
+            versions=given.settings.versions,
+            asked=asked,
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return [fault(READING, error)], None

@@ -1,15 +1,14 @@
-"""The context of a check: ConfigMaps and LimitRanges in the same files, and shapes of models."""
+"""The context of a check: ConfigMaps and other objects in the same files, and shapes of models."""
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.facts.context import ConfigMap, ConfigMaps
-from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
@@ -82,7 +81,7 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
         text = read(path)
         if isinstance(text, Unreadable) or not ("ConfigMap" in text and _HOLDS.search(text)):
             continue
-        for document in _documents(text, path):
+        for document in _documents(text, path, "ConfigMap"):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
                 if item.body.get("kind") != "ConfigMap":
                     continue
@@ -95,22 +94,25 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
     return found
 
 
-def find_limit_ranges(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> LimitRanges:
-    """Collect the LimitRanges in some files. Files without one are not parsed."""
-    found = LimitRanges()
+def add_from_files(
+    add: Callable[[Mapping[str, Any]], object],
+    kinds: Sequence[str],
+    paths: Iterable[str],
+    read: Callable[[str], str | Unreadable],
+) -> None:
+    """Pass the objects of some kinds to a function. Files without one are not parsed."""
     for path in paths:
         text = read(path)
-        if isinstance(text, Unreadable) or "LimitRange" not in text:
+        if isinstance(text, Unreadable) or not any(kind in text for kind in kinds):
             continue
-        for document in _documents(text, path, "LimitRange"):
+        for document in _documents(text, path, *kinds):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
-                found.add(item.body)
-    return found
+                add(item.body)
 
 
-def _documents(text: str, path: str, wanted: str = "ConfigMap") -> Iterable[Any]:
+def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:
     def may_hold(_version: object, kind: object, _text: str) -> bool:
-        return kind == wanted or (isinstance(kind, str) and kind.endswith("List"))
+        return kind in wanted or (isinstance(kind, str) and kind.endswith("List"))
 
     return read_documents(text, shown_name(path), may_hold)
 

@@ -11,6 +11,7 @@ from kthena_components.judge.catalogue import (
     EDGES,
     FOLDERS,
     INPUT,
+    REVIEW,
     WAIVERS,
     WHOLE,
     all_rules,
@@ -27,6 +28,7 @@ always mandatory, whatever the level.
 """
 _TITLES = {
     ANY_MANIFEST: "Any serving",
+    REVIEW: "Engines in production",
     FOLDERS: "Objects in folders",
     WHOLE: "All objects of a cluster",
     WAIVERS: "Waivers",

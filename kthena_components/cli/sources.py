@@ -30,6 +30,8 @@ class Source:
     rendered_by: tuple[str, ...] = ()
     is_walked: bool = False
     """Whether it was found below a folder, where there may be patches, too."""
+    is_base: bool = False
+    """Whether it was found there, and a kustomization that was not built may complete it."""
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules.documentation import RuleDoc, read_docstring
+from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.serving import CHECKS
 from kthena_components.core.spec.rules_role import ROLE_RULES
 from kthena_components.core.spec.rules_serving import RULES as SPEC_RULES
@@ -34,6 +35,7 @@ from kthena_components.systems.volcano.stack_topology import hypernode_tree
 ANY_MANIFEST, INPUT = "any serving", "input of components"
 VOLCANO, WHOLE, WAIVERS = "Volcano objects", "all objects of a cluster", "waivers"
 CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
+REVIEW = "engines in production"
 BRANCH, FOLDERS = "a branch and its judge", "objects in folders"
 """What rules check, if not a kind of a system."""
 
@@ -52,6 +54,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     alone = [rule for system in systems for rule in system.stack_rules]
     listed = (
         *_documented((*CHECKS, pod_schema, crd_schema, kind_read), ANY_MANIFEST),
+        *_documented(PRODUCTION, REVIEW),
         *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),
         *_written(FOLDER_DOCS, FOLDERS),
@@ -75,6 +78,12 @@ def all_rules() -> tuple[RuleDoc, ...]:
 def rule_names() -> frozenset[str]:
     """Return the names of all rules."""
     return frozenset(rule.name for rule in all_rules())
+
+
+@cache
+def production_rule_names() -> frozenset[str]:
+    """Return the names of the rules that only run if they are asked for."""
+    return frozenset(map(rule_name, PRODUCTION))
 
 
 @cache

@@ -21,7 +21,7 @@ from kthena_components.core.schema.versions import (
     read_release,
 )
 from kthena_components.core.values.read import whole
-from kthena_components.judge.catalogue import rule_names
+from kthena_components.judge.catalogue import production_rule_names, rule_names
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
@@ -108,6 +108,12 @@ class Levels:
                 finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, with its level
             weighed.append(finding)
         return weighed
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The rules that only run if they are asked for: by name, never as all others."""
+        on = (rule for rule, weight in self.weights.items() if weight != LevelOverride.DISABLED)
+        return production_rule_names().intersection(on)
 
     def overlaid(self, other: "Levels") -> "Levels":
         """Return these levels overridden by others; a level for all rules overrides them all."""

@@ -3,7 +3,7 @@
 Each system declares the rules of its kinds: systems/contract.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
@@ -26,16 +26,19 @@ from kthena_components.core.findings import (
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.reduction import kept_name, reduced
+from kthena_components.core.objects.reviewed import review
+from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.serving import CHECKS, run_checks
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.catalogue import stack_rule_names
+from kthena_components.judge.catalogue import production_rule_names, stack_rule_names
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
+from kthena_components.systems.contract import PRODUCTION as ALL_PRODUCTION
 from kthena_components.systems.contract import Body, Kind
 from kthena_components.systems.native.facts import read_part
 
@@ -103,6 +106,7 @@ def judge_manifest(
     context: Context = NO_CONTEXT,
     today: date | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
+    asked: Collection[str] = (),
 ) -> list[Finding]:
     """Judge one manifest by every rule that applies to its kind.
 
@@ -115,8 +119,9 @@ def judge_manifest(
         today: The day on which its waivers are checked; without it, all are ignored.
         versions: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the
             newest that is known if left out.
+        asked: Names of rules that only run if they are asked for: those about production.
     """
-    return judge_and_count(body, path, context, today, versions)[0]
+    return judge_and_count(body, path, context, today, versions, asked=asked)[0]
 
 
 def judge_and_count(
@@ -125,6 +130,8 @@ def judge_and_count(
     context: Context = NO_CONTEXT,
     today: date | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
+    *,
+    asked: Collection[str] = (),
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Check one manifest, and count the accelerators of pods without templates in it."""
     kind = find_kind(group_kind(body))
@@ -138,11 +145,13 @@ def judge_and_count(
     try:
         view = kind.view(found)
     except Exception as error:  # noqa: BLE001 - pod templates are checked nevertheless
-        return _waived(_schema(kind, found, [fault(READING, error)]), body, path, today), None
+        failed = _schema(kind, found, [fault(READING, error)])
+        return _waived(failed, body, path, today, asked), None
     findings, facts, demand = list[Finding](), None, None
     try:
         facts = _facts(kind, found, view)
         findings = run_checks(facts) if facts is not None else []
+        findings += _production(kind, found, view, facts, asked)
         demand = _demand(kind, view, facts)
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it nevertheless
         findings.append(fault(READING, error))
@@ -150,13 +159,27 @@ def judge_and_count(
     findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, judged(part_read, kind, found, view, facts, said, name=PART_READ))
-    return _waived(findings, body, path, today), demand
+    return _waived(findings, body, path, today, asked), demand
 
 
 def _unread(body: Body, path: str) -> list[Finding]:
     """Say of an object of a kind that is not known that nobody reads it, where that matters."""
     findings = map(tidy, judged(kind_read, read_object(body, path)))
     return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
+
+
+def _production(
+    kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None, asked: Collection[str]
+) -> list[Finding]:
+    """Check the pods of an object by the rules about production that are asked for."""
+    on = asked if ALL_PRODUCTION not in kind.without else ()
+    rules = [
+        rule for rule in PRODUCTION if rule_name(rule) in on and rule_name(rule) not in kind.without
+    ]
+    if not rules or facts is None or kind.pods is None:
+        return []
+    reviewed = review(found, facts, kind.pods(view))
+    return [] if reviewed is None else [tidy(finding) for finding in judged_by(rules, reviewed)]
 
 
 def _own(kind: Kind[Any], view: Any) -> list[Finding]:
@@ -181,12 +204,15 @@ def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand
     return None if facts is None or kind.pods is not None else gpu_demand(facts)
 
 
-def _waived(findings: list[Finding], body: Body, path: str, today: date | None) -> list[Finding]:
+def _waived(
+    findings: list[Finding], body: Body, path: str, today: date | None, asked: Collection[str]
+) -> list[Finding]:
     """Apply an object's waivers, and report each failed rule once."""
     try:
         stated = () if today is None else annotated(body, path)
         if today is not None and stated:
-            findings = waive(findings, stated, today, elsewhere=judged_elsewhere(body))
+            elsewhere = judged_elsewhere(body) | production_rule_names().difference(asked)
+            findings = waive(findings, stated, today, elsewhere=elsewhere)
     except Exception as error:  # noqa: BLE001 - the findings remain without them
         findings.append(fault(f"the rule {WAIVER}", error))
     if any(finding.rule == RULE_FAULT for finding in findings):

@@ -123,6 +123,10 @@ class Layout:
         unread = (base for base in bases if os.path.realpath(base) not in self.kustomizations)
         return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
 
+    def built_upon(self) -> set[str]:
+        """List the real paths of the files whose objects kustomizations may complete."""
+        return _objects_of(self.kustomizations.values())
+
     def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:
         """Yield the files with objects, except those that are checked in a rendering.
 

@@ -25,6 +25,7 @@ from kthena_components.core.spec.fields import Spec
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
+PRODUCTION = "production"
 Body = Mapping[str, Any]
 Rule = Callable[[V], Iterator[Finding]]
 ChangeRule = Callable[[Change], Iterator[Finding]]
@@ -127,7 +128,9 @@ class Kind(Generic[V]):
     title: str = ""
     """What its rules are about, if not the system's title."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Why an expected field is omitted: `{"pods": "a preset creates them"}`."""
+    """Why an expected field is omitted: `{"pods": "a preset creates them"}`. With a rule about
+    production, or PRODUCTION for all of them, why it does not read the pods.
+    """
 
     @property
     def group_kind(self) -> GroupKind:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.catalogue import all_rules, rule_names
+from kthena_components.judge.catalogue import all_rules, production_rule_names, rule_names
 from kthena_components.judge.levels import (
     ENVIRONMENTS,
     LIMITS,
@@ -203,3 +203,24 @@ def test_any_config_is_read_or_refused(value: Any) -> None:
     for name in {**SETTINGS, **LIMITS}:
         with suppress(SettingError):
             assert isinstance(parse_settings({name: value}, together=True), Settings)
+
+
+@pytest.mark.parametrize(
+    ("config", "asked"),
+    [
+        ({}, set()),
+        ({"environment": "dev"}, set()),
+        ({"environment": "staging"}, set()),
+        ({"environment": "prod"}, production_rule_names()),
+        ({"levels": {"*": "mandatory"}}, set()),
+        ({"levels": {"production-cache": "mandatory"}}, {"production-cache"}),
+        (
+            {"environment": "prod", "levels": {"production-cache": "disabled"}},
+            production_rule_names() - {"production-cache"},
+        ),
+    ],
+)
+def test_rules_about_production_are_asked_for_by_name_or_in_prod(
+    config: dict[str, Any], asked: set[str]
+) -> None:
+    assert parse_settings(config).levels.asked == asked

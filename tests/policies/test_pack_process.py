@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.levels import ENVIRONMENTS
 from policies.pack import POLICIES
 from tests.policies.broken import native
@@ -61,6 +62,21 @@ def test_the_pack_starts_from_any_folder_of_any_name(tmp_path: Path) -> None:
         assert running.analyze(DEPLOYMENT, WRONG)
 
 
+def unless_reviewed(lines: list[str]) -> list[str]:
+    """Return the lines of other rules than those about production."""
+    return [line for line in lines if "[production-" not in line]
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_only_prod_reviews_what_a_pod_lacks(pack: Pack, environment: str) -> None:
+    pack.configure(levels(environment))
+    lines = pack.analyze(DEPLOYMENT, workload(vllm("-tp", "8")))
+    rules = [line.rpartition("[")[2].removesuffix("]") for line in lines]
+    assert all(line.startswith("advisory serving-advice : ") for line in lines)
+    assert set(rules) == (production_rule_names() if environment == "prod" else set())
+    assert len(set(rules)) == len(rules), "one line for each rule"
+
+
 def test_a_resource_is_judged_on_the_wire(pack: Pack) -> None:
     pack.configure({})
     assert pack.analyze(DEPLOYMENT, WRONG) == [f"mandatory serving-rules : {REFUSAL}"]
@@ -70,7 +86,7 @@ def test_a_resource_is_judged_on_the_wire(pack: Pack) -> None:
 
 def test_what_is_not_known_is_advice_on_the_wire(pack: Pack) -> None:
     pack.configure(levels("prod"))
-    (line,) = pack.analyze(DEPLOYMENT, workload(container(args=UNKNOWN)))
+    (line,) = unless_reviewed(pack.analyze(DEPLOYMENT, workload(container(args=UNKNOWN))))
     assert line == (
         "advisory serving-advice : spec.template.spec.containers[0].args: engine 'chat' was not "
         "checked, because <output> may contain any flag. [world-size-equals-gpus]"
@@ -80,7 +96,8 @@ def test_what_is_not_known_is_advice_on_the_wire(pack: Pack) -> None:
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_what_cannot_start_is_refused_in_every_environment(pack: Pack, environment: str) -> None:
     pack.configure(levels(environment))
-    assert pack.analyze(DEPLOYMENT, WRONG) == [f"mandatory serving-rules : {REFUSAL}"]
+    found = unless_reviewed(pack.analyze(DEPLOYMENT, WRONG))
+    assert found == [f"mandatory serving-rules : {REFUSAL}"]
     found = pack.analyze_stack(uneven_group())
     refused = [line for line in found if line.startswith("mandatory serving-groups ")]
     weighed = [] if environment == "dev" else ADVISED
@@ -98,7 +115,7 @@ def test_what_cannot_start_is_refused_in_every_environment(pack: Pack, environme
 def test_an_environment_decides_who_says_it(pack: Pack, environment: str, by: str) -> None:
     pack.configure(levels(environment))
     moving = workload(vllm("-tp", "8", image="vllm/vllm-openai:latest"))
-    (line,) = pack.analyze(DEPLOYMENT, moving)
+    (line,) = unless_reviewed(pack.analyze(DEPLOYMENT, moving))
     assert line.startswith(f"{by} : ")
     assert line.endswith("[image-pinned]")
 

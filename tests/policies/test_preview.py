@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.judge.catalogue import production_rule_names
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 
@@ -58,6 +59,11 @@ def preview(
 
 
 def findings(run: Run) -> dict[str, str]:
+    """Give what rules other than those about production reported."""
+    return {text: level for text, level in reported(run).items() if "[production-" not in text}
+
+
+def reported(run: Run) -> dict[str, str]:
     """Give what the policies reported: the sentence, and the level it had."""
     events = (event["policyEvent"] for event in run.events if "policyEvent" in event)
     plain = ((re.sub(r"<\{%.*?%\}>", "", e["message"]), e["enforcementLevel"]) for e in events)
@@ -126,9 +132,18 @@ def test_a_waiver_that_is_over_stops_a_preview(stack: Stack) -> None:
 
 
 def test_right_servings_are_not_spoken_of(stack: Stack) -> None:
+    run = preview(stack, "staging", tensor=8, workers=1)
+    assert run.code == 0, run.text
+    assert reported(run) == {}
+
+
+def test_right_servings_are_reviewed_in_prod(stack: Stack) -> None:
     run = preview(stack, "prod", tensor=8, workers=1)
     assert run.code == 0, run.text
     assert findings(run) == {}
+    assert set(reported(run).values()) == {"advisory"}
+    rules = {text.rpartition("[")[2].removesuffix("]") for text in reported(run)}
+    assert rules == production_rule_names()
 
 
 def test_what_a_preview_does_not_know_is_said_and_stops_nothing(stack: Stack) -> None:

@@ -10,9 +10,12 @@ from typing import Any
 import yaml
 
 from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.facts.around import Around
 from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
@@ -78,7 +81,9 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
         return _judge_stack(changed(named, changes), **asked)
     body = changed(found[0], changes)
     if "apiVersion" in body:
-        return judge_manifest(body, today=TODAY, versions=asked.get("versions", {}))
+        return judge_manifest(
+            body, today=TODAY, versions=asked.get("versions", {}), asked=production_rule_names()
+        )
     try:
         return list(compile_serving(body, today=TODAY).findings)
     except SpecError as error:
@@ -87,8 +92,13 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
 
 def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
-    around = Context(config_maps=gather(bodies))
-    given = {"context": around, "versions": asked.get("versions", {})}
+    around, limits = Around(complete=True), LimitRanges()
+    for body in bodies:
+        around.add(body)
+        limits.add(body)
+    context = Context(config_maps=gather(bodies), around=around, limits=limits)
+    given = {"context": context, "versions": asked.get("versions", {})}
+    given["asked"] = production_rule_names()
     alone = [f for name, body in named.items() for f in judge_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]

@@ -14,6 +14,7 @@ from kthena_components.cli import kinds_page
 from kthena_components.core.findings import RULE_FAULT, Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.read import group_kind
+from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.manifest import judge_manifest, read_demand, read_manifest
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
@@ -109,7 +110,9 @@ def test_nothing_raises(kind: Kind[Any], data: st.DataObject) -> None:
     kind.view(read_object(body))
     read_manifest(body)
     read_demand(body)
-    findings = [*judge_manifest(body), *compare_objects([body, body], budget=8, gpu_types=["H100"])]
+    asked = production_rule_names()
+    findings = [*judge_manifest(body, asked=asked)]
+    findings += [*compare_objects([body, body], budget=8, gpu_types=["H100"])]
     findings += judge_change(body, good or body)
     assert [str(finding) for finding in findings if finding.rule == RULE_FAULT] == []
 

@@ -1,4 +1,4 @@
-"""What a LimitRange adds to the containers of its namespace: accelerators that no pod states.
+"""What a LimitRange adds to the containers of its namespace: amounts that no pod states.
 
 Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem, and
 plugin/pkg/admission/limitranger/admission.go mergePodResourceRequirements.
@@ -13,6 +13,11 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 
 Amounts = dict[str, Any]
+_FIELDS = {
+    "limits": ("default", "max"),
+    "requests": ("defaultRequest", "default", "max", "min"),
+}
+"""Fields of a LimitRange from which containers get amounts that they do not state."""
 _DIFFER = "a number on which several LimitRanges differ"
 
 
@@ -22,6 +27,8 @@ class LimitRanges:
 
     _limits: dict[str, Amounts] = field(default_factory=dict)
     _requests: dict[str, Amounts] = field(default_factory=dict)
+    _given: set[tuple[str, str, str]] = field(default_factory=set)
+    """Namespace, `limits` or `requests`, and any resource: cpu and memory as well."""
 
     def __bool__(self) -> bool:
         """Return whether any gives accelerators."""
@@ -40,6 +47,22 @@ class LimitRanges:
             least = {**_accelerators(item.get("min")), **limits}
             _merge(self._limits, named, limits)
             _merge(self._requests, named, {**least, **_accelerators(item.get("defaultRequest"))})
+            for kind, fields in _FIELDS.items():
+                names = (str(name) for at in fields for name in mapping(item.get(at)))
+                self._given.update((named, kind, name) for name in names)
+
+    def gives(self, kind: str, resource: str, namespace: str) -> bool:
+        """Return whether a container of a namespace may get an amount that it does not state.
+
+        Args:
+            kind: `limits` or `requests`.
+            resource: The resource: cpu, memory.
+            namespace: The namespace, empty if the object states none.
+        """
+        return any(
+            (kind, resource) == (stated, name) and (not namespace or space in {"", namespace})
+            for space, stated, name in self._given
+        )
 
     def fill(self, spec: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
         """Return the spec of a pod with what its namespace adds to its containers."""

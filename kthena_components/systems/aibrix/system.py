@@ -9,7 +9,7 @@ from kthena_components.systems.aibrix.pods import pods_of_fleet, pods_of_roles
 from kthena_components.systems.aibrix.view import GROUP, read_role_sets
 from kthena_components.systems.aibrix.view_fleet import Fleet, of_cluster, read_fleet
 from kthena_components.systems.aibrix.view_fleet import facts as facts_of_fleet
-from kthena_components.systems.contract import Kind, Restart, Rollout, System
+from kthena_components.systems.contract import PRODUCTION, Kind, Restart, Rollout, System
 from kthena_components.systems.ray.system import SYSTEM as RAY
 
 _CLUSTER = next(kind for kind in RAY.kinds if kind.name == "RayCluster")
@@ -62,6 +62,7 @@ SYSTEM = System(
             kept=kept_pods,
             restarts=Restart(paths=r"spec\.template\b", how="new clusters start, and old ones end"),
             title=RAY.title,
+            without={PRODUCTION: _CLUSTER.without[PRODUCTION]},
         ),
     ),
 )

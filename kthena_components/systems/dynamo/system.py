@@ -1,6 +1,6 @@
 """NVIDIA Dynamo: graphs of components, and single ones."""
 
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.dynamo.facts import facts
 from kthena_components.systems.dynamo.pods import demand, kept, pods
 from kthena_components.systems.dynamo.rules import (
@@ -15,6 +15,7 @@ from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 _WITHOUT = {
     "templates": "its operator completes them, so fields that Kubernetes requires may be missing",
     "restarts": "Grove, a LeaderWorkerSet or a Deployment restarts the pods, each in its own way",
+    PRODUCTION: "its operator completes them with probes and labels",
 }
 
 SYSTEM = System(

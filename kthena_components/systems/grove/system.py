@@ -55,7 +55,8 @@ SYSTEM = System(
             ),
             copies="replicas",
             without={
-                "templates": "a clique has a podSpec and separate labels instead of a template"
+                "templates": "a clique has a podSpec and separate labels instead of a template",
+                "production-labels": "Grove labels its pods app.kubernetes.io/name and part-of",
             },
         ),
     ),

@@ -1,7 +1,7 @@
 """JobSet: several Jobs as one workload."""
 
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.jobset.facts import facts
 from kthena_components.systems.jobset.pods import pods
 from kthena_components.systems.jobset.view import read_job_set
@@ -18,7 +18,10 @@ SYSTEM = System(
             pods=pods,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,
-            without={"restarts": "JobSet's webhook refuses other templates while it runs"},
+            without={
+                "restarts": "JobSet's webhook refuses other templates while it runs",
+                PRODUCTION: "its pods end by themselves",
+            },
         ),
     ),
 )

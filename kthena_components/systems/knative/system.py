@@ -1,7 +1,7 @@
 """Knative Serving: a Service, and the Configuration that it creates."""
 
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.contract import Kind, Restart, System
+from kthena_components.systems.contract import PRODUCTION, Kind, Restart, System
 from kthena_components.systems.knative.view import as_it_is, pods
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 
@@ -23,7 +23,8 @@ SYSTEM = System(
             unscalable="Knative scales by itself",
             without={
                 "templates": "Knative fills in what Kubernetes asks for, such as names of "
-                "containers"
+                "containers",
+                PRODUCTION: "Knative gives its pods probes and time to drain",
             },
         )
         for name in ("Service", "Configuration")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.contract import Kind, Made, Rollout, System
+from kthena_components.systems.contract import PRODUCTION, Kind, Made, Rollout, System
 from kthena_components.systems.kserve.emit import EMITTER
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
@@ -95,6 +95,7 @@ SYSTEM = System(
             kept=kept,
             without={
                 "templates": _MERGED,
+                PRODUCTION: "a runtime or a preset adds probes, rights and requests",
                 "restarts": "a Deployment or Knative restarts the pods, each in its own way",
                 "image-pinned": "a runtime may name the image",
             },
@@ -128,6 +129,7 @@ SYSTEM = System(
             kept=kept_pods,
             without={
                 "templates": _MERGED,
+                PRODUCTION: "a runtime or a preset adds probes, rights and requests",
                 "restarts": "a Deployment or a LeaderWorkerSet restarts the pods, each in its own "
                 "way",
             },

@@ -1,7 +1,7 @@
 """Kubeflow: MPIJob, of the training operator (v1) and of the MPI operator (v2beta1)."""
 
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.kubeflow.facts import facts
 from kthena_components.systems.kubeflow.pods import pods
 from kthena_components.systems.kubeflow.view import read_mpi_job
@@ -20,7 +20,10 @@ SYSTEM = System(
                 f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
             ),
             kept=kept_pods,
-            without={"restarts": "the operator leaves running pods as they are"},
+            without={
+                "restarts": "the operator leaves running pods as they are",
+                PRODUCTION: "its launcher starts the engine in other pods",
+            },
         ),
     ),
 )

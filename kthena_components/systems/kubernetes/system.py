@@ -7,7 +7,7 @@ from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.reduction import kept_pods, kept_spec, only
 from kthena_components.core.values.read import count, mapping
-from kthena_components.systems.contract import Body, Kind, Restart, Rollout, System
+from kthena_components.systems.contract import PRODUCTION, Body, Kind, Restart, Rollout, System
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
     facts_of_cron_job,
@@ -34,7 +34,8 @@ _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
 _QUARTER = "25%"
 _KEPT = {"restarts": "pods that run keep their template"}
-_IMMUTABLE = {"restarts": "the template of a Job is immutable"}
+_ENDS = "its pods end by themselves"
+_IMMUTABLE = {"restarts": "the template of a Job is immutable", PRODUCTION: _ENDS}
 
 
 def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
@@ -132,7 +133,7 @@ SYSTEM = System(
             facts=facts_of_cron_job,
             pods=pods_of_cron_job,
             templates=("spec.jobTemplate.spec.template",),
-            without={"restarts": "running Jobs keep their template"},
+            without={"restarts": "running Jobs keep their template", PRODUCTION: _ENDS},
         ),
         _beside("Service", kept=_kept_service),
         _beside("Secret", kept=_kept_secret),

@@ -1,7 +1,7 @@
 """KubeRay: RayCluster, RayService and RayJob."""
 
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.ray.facts import facts
 from kthena_components.systems.ray.pods import pods_of_cluster
 from kthena_components.systems.ray.rules import (
@@ -37,6 +37,9 @@ _OF_KIND = {
     "RayService": (ray_service, ray_service_upgrade),
 }
 
+_NO_REVIEW = "KubeRay gives its pods probes and labels, and Ray Serve drains them"
+"""Why the rules about production do not read the pods of a RayCluster."""
+
 SYSTEM = System(
     name="ray",
     title="KubeRay",
@@ -67,7 +70,7 @@ SYSTEM = System(
             ),
             templates=tuple(".".join(filter(None, ("spec", inner, at))) for at in _TEMPLATES),
             kept=kept_pods,
-            without={"restarts": _NO_RESTARTS[name]},
+            without={"restarts": _NO_RESTARTS[name], PRODUCTION: _NO_REVIEW},
         )
         for name, inner in CLUSTERS.items()
     ),

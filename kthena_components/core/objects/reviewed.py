@@ -1,0 +1,115 @@
+"""The containers of an object that start engines, with the pods that they are in.
+
+Rules about production read fields that no engine needs, such as probes. They find the containers by
+the facts, and the fields in the object's pods: both have the same paths.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+_LISTS = ("containers", "initContainers")
+_COPIES = Unknown("the number of engines is not stated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineContainer:
+    """A container that starts an engine, or joins one."""
+
+    path: str
+    """Its path in the caller's input."""
+    name: str
+    command: CommandFacts
+    fields: Mapping[str, Any]
+    """The container as the pods have it."""
+    pods: PodSet
+    serves: bool
+    """Whether it is known to answer requests: it is the entry of an engine."""
+    copies: MaybeInt
+    """Number of engines of which it is the entry; 0 in a worker."""
+
+    @property
+    def pod(self) -> Mapping[str, Any]:
+        """Spec of its pods."""
+        return self.pods.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """An object with engines."""
+
+    object: Object
+    engines: tuple[EngineContainer, ...]
+    """Not empty."""
+
+
+def review(found: Object, facts: ServingFacts, pods: Iterable[PodSet]) -> Reviewed | None:
+    """Find the containers with engines in the pods of an object; None if it starts no engine.
+
+    Containers that the object does not contain as such are left out: a controller writes those.
+    """
+    placed: dict[str, tuple[PodSet, Mapping[str, Any]]] = {}
+    for one in pods:
+        for at, fields in _containers(one):
+            placed.setdefault(at, (one, fields))  # leaders may have the template of the workers
+    engines: dict[str, EngineContainer] = {}
+    for engine in facts.engines:
+        for pod in (engine.entry, engine.worker if engine.pods != 1 else None):
+            own = pod.own if pod is not None else None
+            if pod is None or own is None or own.path not in placed:
+                continue
+            container = _container(engine, pod, *placed[own.path])
+            if container is not None:
+                engines.setdefault(own.path, container)
+    listed = tuple(engines.values())
+    starts = any(c.command.engine or naming.WORKER in c.pods.labels for c in listed)
+    return Reviewed(object=found, engines=listed) if starts else None
+
+
+def _containers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name in _LISTS:
+        for index, fields in enumerate(sequence(pods.spec.get(name))):
+            yield pods.at(f"spec.{name}[{index}]"), mapping(fields)
+
+
+def _container(
+    engine: EngineFacts, pod: PodFacts, pods: PodSet, fields: Mapping[str, Any]
+) -> EngineContainer | None:
+    own, command = pod.own, pod.command
+    if own is None or command is None or not (command.engine or command.ray_role):
+        return None
+    # The first pod of an engine with other workers has rank 0, however its command counts.
+    is_first = engine.worker is not None and engine.worker.own != own
+    serves = pod is engine.entry and _serves(command, is_first=is_first)
+    return EngineContainer(
+        path=own.path,
+        name=own.name,
+        command=command,
+        fields=fields,
+        pods=pods,
+        serves=serves,
+        copies=_copies(engine, pods) if serves else 0,
+    )
+
+
+def _serves(command: CommandFacts, *, is_first: bool) -> bool:
+    """Return whether all pods with a command are known to answer requests."""
+    ranked = command.nnodes not in {None, 1} and command.node_rank not in {None, 0}
+    answers = command.engine is not None and command.headless is False
+    return answers and (is_first or not ranked)
+
+
+def _copies(engine: EngineFacts, pods: PodSet) -> MaybeInt:
+    """Count the engines that start in the pods of a template."""
+    size = 1 if engine.worker is not None else engine.pods
+    if isinstance(size, Unknown) or isinstance(pods.count, Unknown) or size == 0:
+        return _COPIES
+    return pods.count // size
