@@ -27,14 +27,10 @@ from kthena_components.cli.converted import (
 )
 from kthena_components.cli.imports import COMMAND, IMPORTS, write_imports
 from kthena_components.compiler.changes import SAME, ChangeError, Changes
-from kthena_components.compiler.convert import (
-    Converted,
-    Kept,
-    readable_kinds,
-    title_of,
-)
+from kthena_components.compiler.conversion import Converted, Kept, title_of
 from kthena_components.compiler.kept import short_title
 from kthena_components.compiler.losses import Loss
+from kthena_components.compiler.sources import readable_kinds
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import STDIN, shown_name

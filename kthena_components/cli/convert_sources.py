@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
 from kthena_components.compiler.changes import Changes
-from kthena_components.compiler.convert import Conversion, Converted, convert, kinds_to_read
+from kthena_components.compiler.conversion import Conversion, Converted
+from kthena_components.compiler.convert import convert
+from kthena_components.compiler.sources import kinds_to_read
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 

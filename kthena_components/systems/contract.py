@@ -145,6 +145,16 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gathering:
+    """How the objects of a serving are found, where it has several of one kind."""
+
+    find: Callable[[Sequence[Body]], Iterator[tuple[int, ...]]]
+    """Indices of the objects of each serving among some objects."""
+    joined: Callable[[Sequence[Body]], Body]
+    """These objects as one: the serving's name below `metadata`, and each object as KIND/NAME."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Describer:
     """How the objects of a system are read back to arguments: the inverse of `emit`.
 
@@ -167,6 +177,8 @@ class Describer:
     """
     beside: tuple[GroupKind, ...] = ()
     """The kinds of these others."""
+    gathered: Gathering | None = None
+    """None: each object of its kinds is a serving."""
     only_here: tuple[str, ...] = ()
     """The `backend_options` that are a loss for other backends, where the backend writes nothing
     without options. Empty: the comparison without options finds what they stand for.

@@ -258,7 +258,7 @@ def test_a_kind_that_is_not_read_yet_is_refused(command: Command, file: Any) -> 
     ran = command("convert", "--to", "kthena", file(leader_worker_set(), other))
     assert (ran.status, ran.out) == (1, "")
     assert (
-        "kind: is MultiRoleInference, which convert does not read yet; it reads ModelServing, "
-        "LeaderWorkerSet, DisaggregatedSet, ModelInfer, Workspace, InferenceSet, "
+        "kind: is MultiRoleInference, which convert does not read yet; it reads StatefulSet, "
+        "ModelServing, LeaderWorkerSet, DisaggregatedSet, ModelInfer, Workspace, InferenceSet, "
         "InferenceService, LLMInferenceService." in ran.err
     )

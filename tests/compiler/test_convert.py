@@ -3,7 +3,8 @@
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.convert import Conversion, convert
+from kthena_components.compiler.conversion import Conversion
+from kthena_components.compiler.convert import convert
 
 PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}
 

@@ -20,6 +20,7 @@ from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import ENDPOINTS, PODS, SERVICES, STATEFUL_SETS
+from kthena_components.systems.native.describe import DESCRIBER
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import names, refuse
 from kthena_components.systems.native.written import PROVEN, WRITTEN
@@ -236,6 +237,7 @@ EMITTER = Emitter(
     ),
     read_back=read_group,
     sizes=SIZES,
+    describer=DESCRIBER,
     planned=_planned,
     written=WRITTEN,
     proven=PROVEN,
