@@ -4,25 +4,26 @@ An object is described by the arguments of a ModelServing. What they do not say 
 the object again for its own backend, and by comparing the two.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components import systems
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.conversion import Conversion, Converted, Kept, title_of
-from kthena_components.compiler.gangs import gained_gang, lost_gang
+from kthena_components.compiler.convert_pods import convert_pods
+from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed_by_plan
 from kthena_components.compiler.kept import Moved, filled_service, keep, read_front, short_title
 from kthena_components.compiler.losses import Loss, find_additions, find_losses
+from kthena_components.compiler.pods import runs_engines
 from kthena_components.compiler.sources import (
     Backend,
     Merged,
     find_servings,
-    readable_kinds,
     written_as_one,
 )
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.judge.waivers import annotated
@@ -36,6 +37,7 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     found = find_servings(objects)
     shared = {place for merged, _ in found.values() for place in merged.others}
     others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
+    by_pods = {index: body for index, body in others.items() if _serves(body)}
     errors: list[SpecError] = []
     parts: dict[int, Converted | Kept] = {}
     moved: list[Moved] = []
@@ -49,29 +51,26 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
         moved.append(_moved(part, merged, changes.target))
         if front is not None:
             del others[front]
-    for index, body in others.items():
-        unread = list(_unread(body))
-        errors += unread
-        if unread:
+    for index, body in by_pods.items():
+        try:
+            parts[index] = part = convert_pods(body, changes)
+        except SpecError as error:
+            errors.append(error)
             continue
-        result, losses, notes = keep(body, moved)
-        parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
+        moved.append(_moved(part, Merged(source=body, whole=body, others={}), changes.target))
+    for index, body in others.items():
+        if index not in by_pods:
+            result, losses, notes = keep(body, moved)
+            parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
     return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
 
 
-def _unread(body: Body) -> Iterator[SpecError]:
-    """Reject servings that cannot be described yet: kept as they are, they would serve twice."""
+def _serves(body: Body) -> bool:
+    """Return whether an object runs engines, or stands for some: kept, it would serve twice."""
     kind = systems.find_kind(group_kind(body))
-    serves = kind is not None and kind.facts is not None
-    if serves and systems.INDEX.get(group_kind(body)) in systems.EMITTERS:
-        known = ", ".join(readable_kinds())
-        finding = Finding(
-            path="kind",
-            seen=f"is {group_kind(body)[1]}, which convert does not read yet; it reads {known}",
-            remedy="remove it from the file, and write its serving by hand",
-            rule="convertible",
-        )
-        yield SpecError([finding], title_of(body))
+    if kind is None or kind.facts is None:
+        return False
+    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body)
 
 
 def _convert(
@@ -97,7 +96,8 @@ def _convert(
     for_target, notes = _for_target(args, found, changes)
     compiled = compile_serving(for_target, title_of(body), today=changes.today)
     options = [] if same else _lost_options(args, describer, changes.target)
-    losses = [*find_losses(source, result), *options, *lost_gang(own, compiled)]
+    losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
+    losses += [] if same else lost_pods(compiled)
     added = [f"adds {path}" for path in find_additions(source, result)]
     converted = Converted(
         source=body,
@@ -109,7 +109,7 @@ def _convert(
             *_included(list(merged.others.values()), compiled),
             *added,
             *notes,
-            *gained_gang(own, compiled),
+            *gained_gang(placed_by_plan(own), compiled),
         ),
     )
     return converted, front

@@ -74,7 +74,9 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
     for each in moved:
         if each.is_same or _namespace(body) != _namespace(each.sources[0]):
             continue
-        if group_kind(body) == _SERVICE:
+        if not each.backend:
+            lost = list(_lost_selection(body, each))
+        elif group_kind(body) == _SERVICE:
             body, lost, told = _reselect(body, each)
             notes += told
         else:
@@ -120,6 +122,21 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
             told.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
         found[same[0]] = same[1]
     return {**body, "spec": {**spec, "selector": found}}, lost, told
+
+
+def _lost_selection(body: Body, moved: Moved) -> Iterator[str]:
+    """Yield what a Service selects by that pods had and the new ones do not have."""
+    selector = mapping(mapping(body.get("spec")).get("selector"))
+    if group_kind(body) != _SERVICE or not selector:
+        return
+    before, after = (list(_pod_labels(bodies)) for bodies in (moved.sources, moved.bodies))
+    if any(selector.items() <= labels.items() for labels in after):
+        return
+    shared = any(labels.get(k) == v for labels in before for k, v in selector.items())
+    for key, value in selector.items():
+        named = "/" in key and str(value).startswith(moved.was)
+        if (shared or named) and not any(labels.get(key) == value for labels in after):
+            yield f"selects by {key}: {value}, which no pod has with {moved.target}"
 
 
 def _lost_labels(body: Body, moved: Moved) -> list[str]:

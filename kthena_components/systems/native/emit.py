@@ -237,6 +237,7 @@ EMITTER = Emitter(
     ),
     read_back=read_group,
     sizes=SIZES,
+    keeps_empty=False,
     describer=DESCRIBER,
     planned=_planned,
     written=WRITTEN,
