@@ -5,7 +5,7 @@ does not depend on is a loss (compiler/leaves.py). And what the checks read from
 what they read from the object.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, 
 from kthena_components.compiler.leaves import find_unread
 from kthena_components.compiler.losses import Loss
 from kthena_components.compiler.pods import Described, PodRole, describe, known_paths
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.serving import EngineFacts, GangFacts
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.told import rewrite
@@ -29,6 +29,8 @@ from kthena_components.systems.contract import Body
 _APART = frozenset({"where", "options", "problems", "missing_files"})
 """Facts that quote the command line, whose variables have other names then."""
 _TEMPLATES = ("entry_template", "worker_template")
+_COUNTED = ("roles", "replicas")
+"""Arguments that say which engines there are."""
 
 
 def convert_pods(body: Body, changes: Changes) -> Converted:
@@ -54,13 +56,18 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
         raise SpecError(differences, title)
     before, known = placed(described.facts, _most(described)), list(known_paths(body, described))
     known += [entry.path for entry in annotated(body)]
-    unread = [Loss(name=path, seen="is not kept") for path in find_unread(body, _args_of, known)]
+    gang = facts_from_plan(compiled.plan).gang
+    unread = find_unread(body, lambda other: _meaning(other, gang), known)
     return Converted(
         source=body,
         backend="",
         args=args,
         compiled=compiled,
-        losses=(*unread, *lost_gang(before, compiled), *lost_pods(compiled)),
+        losses=(
+            *(Loss(name=path, seen="is not kept") for path in unread),
+            *lost_gang(before, compiled),
+            *lost_pods(compiled),
+        ),
         notes=(*notes, *gained_gang(before, compiled)),
     )
 
@@ -69,7 +76,7 @@ def _compiled(
     args: dict[str, Any], title: str, changes: Changes
 ) -> tuple[Compiled, Compiled, dict[str, Any]]:
     """Compile with the roles as described, and with the changes that are asked for."""
-    outside = {path: v for path, v in changes.arguments.items() if not path.startswith("roles")}
+    outside = {k: v for k, v in changes.arguments.items() if not k.startswith(_COUNTED)}
     own = with_changes(args, outside)
     compiled = compile_serving(own, title, today=changes.today)
     changed = with_changes(args, changes.arguments)
@@ -78,12 +85,18 @@ def _compiled(
     return compiled, compile_serving(changed, title, today=changes.today), changed
 
 
-def _args_of(body: Body) -> Mapping[str, Any] | None:
-    """Describe a changed object; None if it cannot be described."""
+def _meaning(body: Body, gang: GangFacts | None) -> object:
+    """Return what the result has of an object; None if it cannot be described.
+
+    The size of its gang is in the result if that has the same one.
+    """
     try:
-        return describe(body).args
+        described = describe(body)
     except SpecError:
         return None
+    own = described.facts.gang
+    kept = own is not None and gang is not None and own.min_member == gang.min_member
+    return described.args, kept
 
 
 def _most(described: Described) -> int:

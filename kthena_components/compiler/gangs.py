@@ -38,7 +38,7 @@ def placed_by_plan(compiled: Compiled) -> Placed:
 def lost_gang(before: Placed, after: Compiled) -> Iterator[Loss]:
     """Report that fewer pods are scheduled together than before."""
     (pods, said), (fewer, now) = before, placed_by_plan(after)
-    if fewer < pods:
+    if 0 < fewer < pods:
         yield Loss(name="gang", seen=f"the pods are scheduled {now}, and were {said}")
 
 

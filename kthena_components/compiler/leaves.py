@@ -12,14 +12,15 @@ from kthena_components.core.findings import path_of
 
 Steps = tuple[str | int, ...]
 _NOTHING = object()
+_DIGITS = 9
 
 
 def leaves(value: object, at: Steps = ()) -> Iterator[tuple[Steps, object]]:
-    """Yield the values without parts, and where they stand. Empty ones say nothing."""
+    """Yield the values without parts, and where they stand. Null and an empty map say nothing."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(item, (*at, str(key)))
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and value:
         for index, item in enumerate(value):
             yield from leaves(item, (*at, index))
     elif value is not None:
@@ -55,7 +56,8 @@ def _others(value: object) -> Iterator[object]:
     elif isinstance(value, int):
         yield value + 1
     elif isinstance(value, str):
-        yield str(int(value) + 1) if value.isdecimal() else f"{value}x"
+        number = value.isdecimal() and len(value) <= _DIGITS
+        yield str(int(value) + 1) if number else f"{value}x"
 
 
 def _with(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:

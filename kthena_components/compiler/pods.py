@@ -15,7 +15,7 @@ from kthena_components.compiler.leaves import leaves
 from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, SpecError, path_of
+from kthena_components.core.findings import Finding, SpecError, count_of, path_of
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.plan.described import SERVE, described_template, stated
 from kthena_components.core.plan.model import VOLCANO
@@ -171,7 +171,8 @@ def _engine(
     number = sum(_count(each, body) for each in taken)
     entries = _count(taken[0], body) == engines or len(taken) == 1
     if number != engines * pods or not entries:
-        seen = f"makes {number} pods, which are not {engines} engines of {pods}"
+        wanted = f"{count_of(engines, 'engine')} of {count_of(pods, 'pod')}"
+        seen = f"makes {number} pods, which are not {wanted}"
         raise _refusal(taken[0].path, seen, "state as many pods as its command line does", body)
     kept = (taken[0], taken[1]) if len(taken) > 1 else (taken[0],)
     return entry, PodRole(
