@@ -68,6 +68,11 @@ def runs_engines(body: Body) -> bool:
     return facts is not None and bool(facts.engines)
 
 
+def shows_pods(kind: Kind[Any]) -> bool:
+    """Return whether objects of a kind can be described by their pods."""
+    return kind.facts is not None and kind.pods is not None and not kind.not_whole
+
+
 def describe(body: Body) -> Described:
     """Describe an object by its pods.
 
@@ -77,7 +82,7 @@ def describe(body: Body) -> Described:
     kind, found = systems.find_kind(group_kind(body)), read_object(body)
     view = kind.view(found) if kind is not None else None
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
-    if kind is None or facts is None or kind.pods is None or kind.not_whole:
+    if kind is None or facts is None or kind.pods is None or not shows_pods(kind):
         raise _refusal("kind", f"is {found.kind}: {_why(kind)}", _LATER, body)
     sets, told = tuple(kind.pods(view)), kind.tells(view) if kind.tells is not None else Told()
     copies = _known(facts.copies, facts.path, body)

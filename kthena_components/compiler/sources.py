@@ -30,11 +30,6 @@ def describers() -> Iterator[Backend]:
             yield name, emitter, emitter.describer
 
 
-def readable_kinds() -> list[str]:
-    """List the kinds that can be described."""
-    return list(dict.fromkeys(kind for _, _, d in describers() for _, kind in d.kinds))
-
-
 def kinds_to_read() -> list[GroupKind]:
     """List the kinds of which servings of controllers consist, for a cluster that has more."""
     several = [d for _, _, d in describers() if d.gathered is None]

@@ -127,7 +127,12 @@ SYSTEM = System(
             kept=None,
             without=dict.fromkeys(("pods", "restarts"), "who refers to it makes the pods"),
         ),
-        _workload("DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
+        _workload(
+            "DaemonSet",
+            pods=pods_of_daemons,
+            restarts=_A_FEW,
+            not_whole="it has as many pods as there are nodes",
+        ),
         _workload("Job", "batch", pods=pods_of_job, tells=tells_of_job, without=_IMMUTABLE),
         _workload(
             "CronJob",
