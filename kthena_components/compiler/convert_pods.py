@@ -5,7 +5,7 @@ does not depend on is a loss (compiler/leaves.py). And what the checks read from
 what they read from the object.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.told import rewrite
 from kthena_components.core.values.arithmetic import product
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems import EMITTERS
@@ -130,9 +132,32 @@ def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[
             notes += [_placed_note(note, at) for note in made.notes]
             unset += [_unset(f"{at}.{path}", what) for path, what in made.unset]
         roles.append(result)
+    unset += _without_volumes(roles)
     if unset:
         raise SpecError(list(dict.fromkeys(unset)), title)
     return roles
+
+
+def _without_volumes(roles: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Report mounts of volumes that no template has: claims of a StatefulSet make them."""
+    for index, role in enumerate(roles):
+        for name in (name for name in _TEMPLATES if name in role):
+            spec = mapping(role[name].get("spec"))
+            known = [mapping(volume).get("name") for volume in sequence(spec.get("volumes"))]
+            for kind in ("initContainers", "containers"):
+                for number, container in enumerate(sequence(spec.get(kind))):
+                    mounts = map(mapping, sequence(mapping(container).get("volumeMounts")))
+                    for mount in (m for m in mounts if m.get("name") not in known):
+                        yield _no_volume(f"roles[{index}].{name}.spec.{kind}[{number}]", mount)
+
+
+def _no_volume(path: str, mount: Mapping[str, Any]) -> Finding:
+    return Finding(
+        path=f"{path}.volumeMounts",
+        seen=f"mounts {display(mount.get('name'))}, which is no volume of the template",
+        remedy="mount a PersistentVolumeClaim that all engines may share, or an emptyDir",
+        rule="convertible",
+    )
 
 
 def _placed_note(note: str, at: str) -> str:
@@ -191,7 +216,8 @@ def _first_difference(before: object, after: object) -> tuple[object, object]:
             if each.name not in _APART and not _alike(one, other):
                 return f"{each.name} {one}", f"{each.name} {other}"
         return None, None
-    return before, after
+    said = ("none" if command is None else "one that is read" for command in (before, after))
+    return next(said), next(said)
 
 
 def _alike(before: object, after: object) -> bool:

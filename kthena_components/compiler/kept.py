@@ -125,18 +125,23 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
 
 
 def _lost_selection(body: Body, moved: Moved) -> Iterator[str]:
-    """Yield what a Service selects by that pods had and the new ones do not have."""
-    selector = mapping(mapping(body.get("spec")).get("selector"))
-    if group_kind(body) != _SERVICE or not selector:
-        return
+    """Yield what an object selects by that pods had and the new ones do not have."""
     before, after = (list(_pod_labels(bodies)) for bodies in (moved.sources, moved.bodies))
-    if any(selector.items() <= labels.items() for labels in after):
-        return
-    shared = any(labels.get(k) == v for labels in before for k, v in selector.items())
-    for key, value in selector.items():
-        named = "/" in key and str(value).startswith(moved.was)
-        if (shared or named) and not any(labels.get(key) == value for labels in after):
-            yield f"selects by {key}: {value}, which no pod has with {moved.target}"
+    for selector in _selectors(body):
+        if any(selector.items() <= labels.items() for labels in after):
+            continue
+        shared = any(labels.get(k) == v for labels in before for k, v in selector.items())
+        for key, value in selector.items():
+            named = "/" in key and str(value).startswith(moved.was)
+            if (shared or named) and not any(labels.get(key) == value for labels in after):
+                yield f"selects by {key}: {value}, which no pod has with {moved.target}"
+
+
+def _selectors(body: Body) -> Iterator[Mapping[str, Any]]:
+    """Yield the maps of labels by which an object selects others."""
+    if group_kind(body) == _SERVICE:
+        yield mapping(mapping(body.get("spec")).get("selector"))
+    yield from (mapping(value) for key, value in _pairs(body) if key == "matchLabels")
 
 
 def _lost_labels(body: Body, moved: Moved) -> list[str]:

@@ -261,7 +261,7 @@ def _template(each: PodSet) -> dict[str, Any]:
 def known_paths(body: Body, described: Described) -> Iterator[str]:
     """Yield the paths of the fields that a description has as they are."""
     yield from _HEAD
-    labels = mapping(mapping(body.get("metadata")).get("labels"))
+    labels = described.args.get("labels", {})
     yield from (path_of(("metadata", "labels", str(key))) for key in labels)
     taken = [each for role in described.roles for each in role.sets]
     for each in taken:

@@ -229,6 +229,46 @@ def test_a_service_by_labels_of_the_controller_is_a_loss() -> None:
     ]
 
 
+def test_a_budget_by_labels_of_the_controller_is_a_loss() -> None:
+    key = "controller.example.com/set"
+    budget: Args = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "llama", "namespace": "serving"},
+        "spec": {"selector": {"matchLabels": {key: "llama"}}},
+    }
+    assert losses(stateful(BY_NAME), budget)[1:] == [
+        f"PodDisruptionBudget/llama: selects by {key}: llama, which no pod has with native"
+    ]
+    budget["spec"]["selector"]["matchLabels"] = {"app": "llama"}
+    assert losses(stateful(BY_NAME), budget)[1:] == []
+
+
+def test_an_autoscaler_of_a_converted_object_is_a_loss() -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "scale", "namespace": "serving"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 3},
+    }
+    assert losses(workload("Deployment", "vllm serve m --tensor-parallel-size 8"), scaler) == [
+        "HorizontalPodAutoscaler/scale: refers to Deployment llama, which is converted"
+    ]
+
+
+def test_a_volume_of_a_claim_template_is_refused() -> None:
+    claim = {"metadata": {"name": "weights"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    body = stateful("vllm serve m --tensor-parallel-size 8", 1, volumeClaimTemplates=[claim])
+    mounts = body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    mounts.append({"name": "weights", "mountPath": "/models"})
+    (text,) = refusals(body)
+    assert text.startswith(
+        "roles[0].entry_template.spec.containers[0].volumeMounts: mounts 'weights', which is no "
+        "volume of the template."
+    )
+
+
 def test_what_is_not_known_of_both_is_alike() -> None:
     """A rank is not known before the pods exist, whatever names it."""
     part = serving(stateful(BY_NAME))
