@@ -47,7 +47,7 @@ def test_each_object_that_is_made_is_written_to_a_file(life: Life) -> None:
 
 
 def test_what_is_written_converts_back_without_a_loss(life: Life) -> None:
-    """Except hashes over Outputs. A Role alone has no gang, and comes back as a serving with one."""
+    """Except hashes over Outputs. A Role alone comes back as a serving, with a gang."""
     bodies = list(life.written.values())
     result = convert(bodies, Changes(target=SAME))
     assert result.errors == ()
