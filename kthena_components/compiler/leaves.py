@@ -16,14 +16,14 @@ _DIGITS = 9
 
 
 def leaves(value: object, at: Steps = ()) -> Iterator[tuple[Steps, object]]:
-    """Yield the values without parts, and where they stand. Null and an empty map say nothing."""
+    """Yield the values without parts, and where they stand. Null, "" and {} say nothing."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(item, (*at, str(key)))
     elif isinstance(value, list | tuple) and value:
         for index, item in enumerate(value):
             yield from leaves(item, (*at, index))
-    elif value is not None:
+    elif value is not None and value != "":
         yield at, value
 
 
