@@ -27,14 +27,10 @@ from kthena_components.cli.converted import (
 )
 from kthena_components.cli.imports import COMMAND, IMPORTS, write_imports
 from kthena_components.compiler.changes import SAME, ChangeError, Changes
-from kthena_components.compiler.convert import (
-    Converted,
-    Kept,
-    readable_kinds,
-    title_of,
-)
+from kthena_components.compiler.conversion import Converted, Kept, title_of
 from kthena_components.compiler.kept import short_title
 from kthena_components.compiler.losses import Loss
+from kthena_components.compiler.sources import kinds_to_read
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import STDIN, shown_name
@@ -59,9 +55,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "convert",
         help="write servings of one backend for another one, or as a program",
-        description=f"Convert {', '.join(readable_kinds())} in files to the objects of another "
-        "backend, to a Pulumi program or to a stack file. What the result does not keep is listed "
-        "by name, and must be accepted.",
+        description="Convert servings in files, of most kinds that `check` reads, to the objects "
+        "of a backend, to a Pulumi program or to a stack file. What the result does not keep is "
+        "listed by name, and must be accepted.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -132,7 +128,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Changes) -> int:
     if not any(file.conversion.servings or file.conversion.errors for file in files):
-        raise UsageError(f"there is nothing to convert; it converts {', '.join(readable_kinds())}")
+        raise UsageError(_nothing(files))
     as_yaml = asked.to in EMITTERS
     refused = [error for file in files for error in file.conversion.errors]
     for file in files:
@@ -148,6 +144,13 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
     else:
         _write(Path(asked.to_folder), texts)
     return DONE
+
+
+def _nothing(files: Sequence[Source]) -> str:
+    if any(file.is_live for file in files):
+        kinds = ", ".join(kind for _, kind in kinds_to_read())
+        return f"there is nothing to convert; --from-cluster reads {kinds}"
+    return "there is nothing to convert: no object runs an engine"
 
 
 def _changes(asked: argparse.Namespace) -> Changes:

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
 from kthena_components.compiler.changes import Changes
-from kthena_components.compiler.convert import Conversion, Converted, convert, kinds_to_read
+from kthena_components.compiler.conversion import Conversion, Converted
+from kthena_components.compiler.convert import convert
+from kthena_components.compiler.kept import short_title
+from kthena_components.compiler.sources import kinds_to_read
+from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 
@@ -36,6 +40,11 @@ class Source:
         if self.is_live:
             return self.name
         (at,) = (each for each in self.objects if each.body is body)
+        for each in self.objects:  # one of several objects of a serving: KIND/NAME.PATH
+            title, space = f"{short_title(each.body)}.", mapping(each.body.get("metadata"))
+            same = space.get("namespace") == mapping(body.get("metadata")).get("namespace")
+            if same and path.startswith(title):
+                at, path = each, path.removeprefix(title)
         return f"{self.name}:{at.line_of(path) if path else at.line}"
 
     def existing(self, part: Converted) -> list[str]:

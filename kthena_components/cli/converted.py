@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.convert import Converted, Kept
+from kthena_components.compiler.conversion import Converted, Kept
 from kthena_components.core.plan.stack import parse_stack
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kthena_components.compiler.convert import Converted
+from kthena_components.compiler.conversion import Converted
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import Manifest
 

@@ -4,149 +4,73 @@ An object is described by the arguments of a ModelServing. What they do not say 
 the object again for its own backend, and by comparing the two.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components import systems
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.gangs import gained_gang, lost_gang
-from kthena_components.compiler.kept import Moved, filled_service, keep, read_front
+from kthena_components.compiler.conversion import Conversion, Converted, Kept, title_of
+from kthena_components.compiler.convert_pods import convert_pods
+from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed_by_plan
+from kthena_components.compiler.kept import Moved, filled_service, keep, read_front, short_title
 from kthena_components.compiler.losses import Loss, find_additions, find_losses
+from kthena_components.compiler.pods import runs_engines
+from kthena_components.compiler.sources import (
+    Backend,
+    Merged,
+    find_servings,
+    written_as_one,
+)
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, SpecError
-from kthena_components.core.objects.object import GroupKind
+from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.judge.waivers import annotated
-from kthena_components.systems.contract import Body, Describer, Emitter
+from kthena_components.systems.contract import Body, Describer
 
-SERVICE: GroupKind = ("", "Service")
-Backend = tuple[str, Emitter, Describer]
 _NAMES = frozenset({"apiVersion", "kind"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
-    """One serving, and what its conversion loses, adds and rewrites."""
-
-    source: Body
-    backend: str
-    """The backend that the source was written for."""
-    args: Mapping[str, Any]
-    """Arguments of a ModelServing that give the result."""
-    compiled: Compiled
-    losses: tuple[Loss, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """An object with others that are written with it."""
-
-    source: Body
-    whole: Body
-    indices: frozenset[int]
-    """Places of the others in the files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """An object that is no serving, and how it is changed to find the pods of one."""
-
-    source: Body
-    body: Body
-    """The object with these changes."""
-    losses: tuple[Loss, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
-    """All objects, in the order of the source. An exposing Service is part of its serving."""
-
-    parts: tuple[Converted | Kept, ...]
-    errors: tuple[SpecError, ...]
-
-    @property
-    def servings(self) -> list[Converted]:
-        """The servings that were converted."""
-        return [part for part in self.parts if isinstance(part, Converted)]
-
-
-def title_of(body: Body) -> str:
-    """Return the kind, the namespace and the name of an object."""
-    namespace = mapping(body.get("metadata")).get("namespace")
-    return f"{group_kind(body)[1]} {f'{namespace}/' if namespace else ''}{name_of(body)}"
-
-
-def describers() -> Iterator[Backend]:
-    """List the backends whose objects can be described."""
-    for name in systems.EMITTERS:
-        emitter = systems.find_emitter(name)
-        if emitter is not None and emitter.describer is not None:
-            yield name, emitter, emitter.describer
-
-
-def readable_kinds() -> list[str]:
-    """List the kinds that can be described."""
-    return list(dict.fromkeys(kind for _, _, d in describers() for _, kind in d.kinds))
-
-
-def kinds_to_read() -> list[GroupKind]:
-    """List the kinds of which servings consist, for a cluster that has more than these."""
-    found = (kind for _, _, d in describers() for kind in (*d.kinds, *d.beside))
-    return list(dict.fromkeys((*found, SERVICE)))
 
 
 def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     """Convert every serving among some objects, and keep the others."""
-    found = {i: backend for i, body in enumerate(objects) if (backend := _backend_of(body))}
-    others = {i: body for i, body in enumerate(objects) if i not in found}
+    found = find_servings(objects)
+    shared = {place for merged, _ in found.values() for place in merged.others}
+    others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
+    by_pods = {index: body for index, body in others.items() if _serves(body)}
     errors: list[SpecError] = []
     parts: dict[int, Converted | Kept] = {}
     moved: list[Moved] = []
-    shared: set[int] = set()
-    for index, backend in found.items():
-        merged = _merged(objects[index], others, backend[2])
-        shared |= merged.indices
+    for index, (merged, backend) in found.items():
         try:
             part, front = _convert(merged, backend, others, changes)
         except SpecError as error:
             errors.append(error)
             continue
         parts[index] = part
-        moved.append(_moved(part, changes.target))
+        moved.append(_moved(part, merged, changes.target))
         if front is not None:
             del others[front]
-    for index, body in others.items():
-        unread = [] if index in shared else list(_unread(body))
-        errors += unread
-        if unread or index in shared:
+    for index, body in by_pods.items():
+        try:
+            parts[index] = part = convert_pods(body, changes)
+        except SpecError as error:
+            errors.append(error)
             continue
-        result, losses, notes = keep(body, moved)
-        parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
+        moved.append(_moved(part, Merged(source=body, whole=body, others={}), changes.target))
+    for index, body in others.items():
+        if index not in by_pods:
+            result, losses, notes = keep(body, moved)
+            parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
     return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
 
 
-def _backend_of(body: Body) -> Backend | None:
-    return next((found for found in describers() if group_kind(body) in found[2].kinds), None)
-
-
-def _unread(body: Body) -> Iterator[SpecError]:
-    """Reject servings that cannot be described yet: kept as they are, they would serve twice."""
+def _serves(body: Body) -> bool:
+    """Return whether an object runs engines, or stands for some: kept, it would serve twice."""
     kind = systems.find_kind(group_kind(body))
-    serves = kind is not None and kind.facts is not None
-    if serves and systems.INDEX.get(group_kind(body)) in systems.EMITTERS:
-        known = ", ".join(readable_kinds())
-        finding = Finding(
-            path="kind",
-            seen=f"is {group_kind(body)[1]}, which convert does not read yet; it reads {known}",
-            remedy="remove it from the file, and write its serving by hand",
-            rule="convertible",
-        )
-        yield SpecError([finding], title_of(body))
+    if kind is None or kind.facts is None:
+        return False
+    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body)
 
 
 def _convert(
@@ -154,24 +78,26 @@ def _convert(
 ) -> tuple[Converted, int | None]:
     backend, _, describer = found
     body, same = merged.source, changes.target in {SAME, backend}
+    bodies = [body, *merged.others.values()]
     source = describer.filled(merged.whole)
     args = {**describer.arguments(source), "backend": backend}
     if same and describer.same_name is not None:
         args = describer.same_name(source, args)
-    waivers = {entry.rule: entry.text for entry in annotated(body)}
+    waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
     labels = _own_labels(source)
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(describer.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
-    rest = {index: other for index, other in others.items() if index not in merged.indices}
-    own, args, front = _exposed(args, given, rest, title_of(body), changes)
-    result = describer.filled(_written(own, describer))
+    own, args, front = _exposed(args, given, others, title_of(body), changes)
+    written = written_as_one([manifest.body for manifest in own.manifests], describer)
+    result = describer.filled(written)
     if not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
     compiled = compile_serving(for_target, title_of(body), today=changes.today)
     options = [] if same else _lost_options(args, describer, changes.target)
-    losses = [*find_losses(source, result), *options, *lost_gang(own, compiled)]
+    losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
+    losses += [] if same else lost_pods(compiled)
     added = [f"adds {path}" for path in find_additions(source, result)]
     converted = Converted(
         source=body,
@@ -180,10 +106,10 @@ def _convert(
         compiled=compiled,
         losses=tuple(losses),
         notes=(
-            *_included([others[index] for index in sorted(merged.indices)], compiled),
+            *_included(list(merged.others.values()), compiled),
             *added,
             *notes,
-            *gained_gang(own, compiled),
+            *gained_gang(placed_by_plan(own), compiled),
         ),
     )
     return converted, front
@@ -195,26 +121,10 @@ def _own_labels(source: Body) -> dict[str, Any]:
     return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
 
 
-def _merged(body: Body, others: Mapping[int, Body], describer: Describer) -> Merged:
-    if describer.merged is None:
-        return Merged(source=body, whole=body, indices=frozenset())
-    places = list(others)
-    whole, used = describer.merged(body, list(others.values()))
-    return Merged(source=body, whole=whole, indices=frozenset(places[index] for index in used))
-
-
 def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
     """Name the objects that are part of the result, except those that are written again."""
     titles = {title_of(manifest.body) for manifest in compiled.manifests}
     return [f"includes {title_of(body)}" for body in merged if title_of(body) not in titles]
-
-
-def _written(own: Compiled, describer: Describer) -> Body:
-    """Return the only object of the describer's kinds, with what is written beside it."""
-    bodies = [manifest.body for manifest in own.manifests]
-    (written,) = (body for body in bodies if group_kind(body) in describer.kinds)
-    beside = {index: body for index, body in enumerate(bodies) if body is not written}
-    return _merged(written, beside, describer).whole
 
 
 def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) -> list[Loss]:
@@ -248,7 +158,8 @@ def _exposed(
             own = compile_serving({**given, "expose": expose}, title, today=changes.today)
         except SpecError:
             continue
-        service = next(m.body for m in own.manifests if m.kind == "Service")
+        key = short_title(body)
+        service = next((m.body for m in own.manifests if m.key == key), {})
         there, here = filled_service(body), filled_service(service)
         if not [*find_losses(there, here), *find_additions(there, here)]:
             return own, {**args, "expose": expose}, index
@@ -290,9 +201,10 @@ def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> 
     return result
 
 
-def _moved(part: Converted, target: str) -> Moved:
+def _moved(part: Converted, merged: Merged, target: str) -> Moved:
     return Moved(
-        source=part.source,
+        sources=(merged.source, *merged.others.values()),
+        was=name_of(merged.whole),
         backend=part.backend,
         target=part.backend if target == SAME else target,
         name=part.compiled.plan.name,

@@ -1,39 +1,60 @@
-"""Compares how many pods are scheduled together before and after a conversion. Pure."""
+"""Compares how many pods there are, and how many are scheduled together, in a conversion. Pure."""
 
 from collections.abc import Iterator
 
 from kthena_components import systems
 from kthena_components.compiler.compile import Compiled
 from kthena_components.compiler.losses import Loss
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import count_of
 
+Placed = tuple[int, str]
+"""How many pods are scheduled together, and in words what they are."""
 
-def _placed(compiled: Compiled) -> tuple[int, str]:
-    """Return how many pods are scheduled together, and in words what they are.
 
-    The facts of a plan show it: they have no gang for a backend that makes none.
+def placed(facts: ServingFacts, most: int) -> Placed:
+    """Return how many pods of a serving are scheduled together.
+
+    Args:
+        facts: Its facts. They have no gang for a backend that makes none.
+        most: The pods of its largest engine.
     """
-    emitter = systems.find_emitter(compiled.plan.backend)
-    planned = emitter.planned(compiled.plan) if emitter is not None else []
-    if not planned:
-        return 0, ""
-    gang = planned[0].gang
+    gang = facts.gang
     if gang is not None and isinstance(gang.min_member, int):
         return gang.min_member, f"{count_of(gang.min_member, 'pod')} of a group together"
-    if planned[0].gang_expected is True:
-        return max(role.pods for role in compiled.plan.roles), "each engine by itself"
+    if facts.gang_expected is True:
+        return most, "each engine by itself"
     return 1, "each pod by itself"
 
 
-def lost_gang(before: Compiled, after: Compiled) -> Iterator[Loss]:
+def placed_by_plan(compiled: Compiled) -> Placed:
+    """Return how many pods of a plan are scheduled together."""
+    emitter = systems.find_emitter(compiled.plan.backend)
+    planned = emitter.planned(compiled.plan) if emitter is not None else []
+    most = max(role.pods for role in compiled.plan.roles)
+    return placed(planned[0], most) if planned else (0, "")
+
+
+def lost_gang(before: Placed, after: Compiled) -> Iterator[Loss]:
     """Report that fewer pods are scheduled together than before."""
-    (pods, said), (fewer, now) = _placed(before), _placed(after)
-    if fewer < pods:
+    (pods, said), (fewer, now) = before, placed_by_plan(after)
+    if 0 < fewer < pods:
         yield Loss(name="gang", seen=f"the pods are scheduled {now}, and were {said}")
 
 
-def gained_gang(before: Compiled, after: Compiled) -> Iterator[str]:
+def gained_gang(before: Placed, after: Compiled) -> Iterator[str]:
     """Say that more pods are scheduled together than before."""
-    (pods, said), (more, now) = _placed(before), _placed(after)
+    (pods, said), (more, now) = before, placed_by_plan(after)
     if 0 < pods < more:
         yield f"the pods are scheduled {now}, and were {said}"
+
+
+def lost_pods(after: Compiled) -> Iterator[Loss]:
+    """Report roles that the result does not have, because no pod has their templates."""
+    plan, emitter = after.plan, systems.find_emitter(after.plan.backend)
+    if emitter is None or emitter.keeps_empty:
+        return
+    for role in plan.roles:
+        if not plan.groups * role.replicas:
+            seen = f"has no pods, and {plan.backend} writes nothing for it"
+            yield Loss(name=role.path, seen=seen)

@@ -21,7 +21,9 @@ _SELECTORS = (_SERVICE, ("policy", "PodDisruptionBudget"))
 class Moved:
     """A serving whose object is replaced by those of another backend."""
 
-    source: Body
+    sources: tuple[Body, ...]
+    was: str
+    """Name that its pods had as a label."""
     backend: str
     target: str
     name: str
@@ -32,9 +34,8 @@ class Moved:
     @property
     def is_same(self) -> bool:
         """Whether the object stays what it is."""
-        own = (group_kind(self.source), name_of(self.source))
-        made = ((group_kind(body), name_of(body)) for body in self.bodies)
-        return self.backend == self.target and own in made
+        titles = {_title(body) for body in self.bodies}
+        return self.backend == self.target and _title(self.sources[0]) in titles
 
 
 def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -73,9 +74,11 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
     losses, notes = list[Loss](), list[str]()
     name = short_title(body)
     for each in moved:
-        if each.is_same or _namespace(body) != _namespace(each.source):
+        if each.is_same or _namespace(body) != _namespace(each.sources[0]):
             continue
-        if group_kind(body) in _SELECTORS:
+        if not each.backend:
+            lost = list(_lost_selection(body, each))
+        elif group_kind(body) in _SELECTORS:
             body, lost, told = _reselect(body, each)
             notes += told
         else:
@@ -84,11 +87,15 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
                 for label in _lost_labels(body, each)
             ]
         losses += [Loss(name=name, seen=seen) for seen in lost]
-        if _mentions(body, group_kind(each.source)[1], name_of(each.source)):
-            kind = group_kind(each.source)[1]
-            seen = f"refers to {kind} {name_of(each.source)}, which is converted"
-            losses.append(Loss(name=name, seen=seen))
+        for kind, named in map(_title, each.sources):
+            if _mentions(body, kind, named):
+                seen = f"refers to {kind} {named}, which is converted"
+                losses.append(Loss(name=name, seen=seen))
     return body, tuple(losses), tuple(notes)
+
+
+def _title(body: Body) -> tuple[str, str]:
+    return group_kind(body)[1], name_of(body)
 
 
 def _namespace(body: Body) -> object:
@@ -104,7 +111,7 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
     own = [pair for pair in selector.items() if pair[0].startswith(describer.labels)]
     mapped = {pair: describer.label(pair) for pair in own}
     named = [pair for pair, same in mapped.items() if same and same[0] == naming.NAME]
-    if not any(value == name_of(moved.source) for _, value in named):
+    if not any(value == moved.was for _, value in named):
         return body, [], []
     found, lost, told = dict[str, str](), list[str](), list[str]()
     for pair in selector.items():
@@ -121,6 +128,26 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
     return {**body, "spec": {**spec, "selector": whole}}, lost, told
 
 
+def _lost_selection(body: Body, moved: Moved) -> Iterator[str]:
+    """Yield what an object selects by that pods had and the new ones do not have."""
+    before, after = (list(_pod_labels(bodies)) for bodies in (moved.sources, moved.bodies))
+    for selector in _selectors(body):
+        if any(selector.items() <= labels.items() for labels in after):
+            continue
+        shared = any(labels.get(k) == v for labels in before for k, v in selector.items())
+        for key, value in selector.items():
+            named = "/" in key and str(value).startswith(moved.was)
+            if (shared or named) and not any(labels.get(key) == value for labels in after):
+                yield f"selects by {key}: {value}, which no pod has with {moved.target}"
+
+
+def _selectors(body: Body) -> Iterator[Mapping[str, Any]]:
+    """Yield the maps of labels by which an object selects others."""
+    if group_kind(body) == _SERVICE:
+        yield mapping(mapping(body.get("spec")).get("selector"))
+    yield from (mapping(value) for key, value in _pairs(body) if key == "matchLabels")
+
+
 def _lost_labels(body: Body, moved: Moved) -> list[str]:
     """List the labels of the source's pods that an object names and the new pods do not have."""
     describer = _describer(moved.backend)
@@ -134,7 +161,7 @@ def _lost_labels(body: Body, moved: Moved) -> list[str]:
 def _labels(describer: Describer, body: Body, moved: Moved) -> Iterator[Pair | None]:
     """Yield the labels in an object that have the name of the source as their value."""
     for key, value in _pairs(body):
-        if value == name_of(moved.source) and key.startswith(describer.labels):
+        if value == moved.was and key.startswith(describer.labels):
             yield describer.label((key, str(value)))
 
 

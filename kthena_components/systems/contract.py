@@ -20,6 +20,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.told import Told
 from kthena_components.core.rules.change import Change
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
@@ -124,6 +125,12 @@ class Kind(Generic[V]):
     """What it scales, if it is an autoscaler other than Kubernetes' own and KEDA's."""
     makes: Callable[[V], Made | None] | None = None
     """A workload that its controller creates for it, and whose number of pods it keeps."""
+    tells: Callable[[V], Told] | None = None
+    """What its controller tells pods beside their templates, for `convert`. None: nothing."""
+    not_whole: str = ""
+    """Why its pods are more than `pods` shows, so that `convert` cannot read it. A clause; empty if
+    they are not.
+    """
     cluster_wide: bool = False
     title: str = ""
     """What its rules are about, if not the system's title."""
@@ -145,6 +152,16 @@ class Kind(Generic[V]):
 
 Pair = tuple[str, str]
 """Key and value of a label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathering:
+    """How the objects of a serving are found, where it has several of one kind."""
+
+    find: Callable[[Sequence[Body]], Iterator[tuple[int, ...]]]
+    """Indices of the objects of each serving among some objects."""
+    joined: Callable[[Sequence[Body]], Body]
+    """These objects as one: the serving's name below `metadata`, and each object as KIND/NAME."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +187,8 @@ class Describer:
     """
     beside: tuple[GroupKind, ...] = ()
     """The kinds of these others."""
+    gathered: Gathering | None = None
+    """None: each object of its kinds is a serving."""
     only_here: tuple[str, ...] = ()
     """The `backend_options` that are a loss for other backends, where the backend writes nothing
     without options. Empty: the comparison without options finds what they stand for.
@@ -245,6 +264,8 @@ class Emitter:
     """Fewest roles of a serving whose objects keep their names if it gets another role. None: a
     serving never has another role.
     """
+    keeps_empty: bool = True
+    """Whether it writes the templates of a role without replicas."""
     describer: Describer | None = None
     """None: its objects cannot be converted for other backends."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving

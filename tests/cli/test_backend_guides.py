@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kthena_components.cli.main import main
-from kthena_components.compiler.convert import describers
+from kthena_components.compiler.sources import describers
 
 PAGES = Path(__file__).parents[2] / "docs" / "backends"
 HEADING = "## From its YAML to a stack\n"

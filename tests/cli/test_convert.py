@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.cli.converted import plain
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from tests.cli.conftest import Command, Ran
@@ -21,6 +22,7 @@ from tests.support.convertible import (
     service,
 )
 from tests.support.recorder import record
+from tests.support.specs import NATIVE_8B
 
 REWRITTEN = (
     "  rewrites LWS_LEADER_ADDRESS to ENTRY_ADDRESS in roles[0].worker_template.spec.containers[0]"
@@ -257,8 +259,17 @@ def test_a_kind_that_is_not_read_yet_is_refused(command: Command, file: Any) -> 
     }
     ran = command("convert", "--to", "kthena", file(leader_worker_set(), other))
     assert (ran.status, ran.out) == (1, "")
-    assert (
-        "kind: is MultiRoleInference, which convert does not read yet; it reads ModelServing, "
-        "LeaderWorkerSet, DisaggregatedSet, ModelInfer, Workspace, InferenceSet, "
-        "InferenceService, LLMInferenceService." in ran.err
-    )
+    assert "kind: is MultiRoleInference: a preset creates them. Convert the objects" in ran.err
+
+
+def test_a_loss_of_a_native_serving_stands_at_its_object(command: Command, file: Any) -> None:
+    made = compile_serving({**NATIVE_8B, "replicas": 2})
+    bodies = [json.loads(json.dumps(plain(manifest.body))) for manifest in made.manifests]
+    second = next(b for b in bodies if b["metadata"]["name"] == "small-1-server-0")
+    second["metadata"]["annotations"] = {"team": "chat"}
+    path = file(*bodies)
+    ran = command("convert", "--to", "native", path)
+    lines = Path(path).read_text().splitlines()
+    (number,) = (n for n, line in enumerate(lines, 1) if "team: chat" in line)
+    name = "Service/small-1-server-0.metadata.annotations.team"
+    assert f"{path}:{number}: loss: {name}: is not kept" in ran.err

@@ -142,7 +142,7 @@ def test_a_cluster_without_servings_is_told(live: Any, command: Command) -> None
     live(OTHER)
     ran = command("convert", "--from-cluster", "--to", "kthena")
     assert (ran.status, ran.out) == (2, "")
-    assert "there is nothing to convert; it converts ModelServing" in ran.err
+    assert "there is nothing to convert; --from-cluster reads ModelServing, " in ran.err
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from kthena_components.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "convert.md").read_text()
 SHOWN = re.findall(r"```\n\$ kthena-components (.*)\n((?:.*\n)*?)```", PAGE)
-SOURCE, SERVICE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+SOURCE, SERVICE, STATEFUL_SET = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_the_commands_are_found() -> None:
     assert [command.split()[:3] for command, _ in SHOWN] == [
+        ["convert", "--to", "kthena"],
         ["convert", "--to", "kthena"],
         ["convert", "--to", "kthena"],
         ["convert", "--to", "native"],
@@ -25,6 +26,7 @@ def test_the_page_shows_what_the_command_prints(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("llama.yaml").write_text(SOURCE)
+    Path("qwen.yaml").write_text(STATEFUL_SET)
     for command, printed in SHOWN:
         status = main(command.split())
         told = capsys.readouterr()

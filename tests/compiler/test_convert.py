@@ -4,7 +4,8 @@ import copy
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.convert import Conversion, Kept, convert
+from kthena_components.compiler.conversion import Conversion, Kept
+from kthena_components.compiler.convert import convert
 from kthena_components.compiler.losses import find_losses
 
 PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}

@@ -5,6 +5,10 @@ from collections import Counter
 
 import pytest
 
+from kthena_components.compiler.changes import SAME, Changes
+from kthena_components.compiler.conversion import Kept, title_of
+from kthena_components.compiler.convert import convert
+from kthena_components.core import naming
 from tests.engine.lives import CASES, NEW_IMAGE, TOKEN, Life, live
 from tests.support.engine import ROOT, Run
 
@@ -40,6 +44,21 @@ def test_each_object_that_is_made_is_written_to_a_file(life: Life) -> None:
     # A Secret of the program itself says that Pulumi chose its name.
     ours = [body for name, body in life.written.items() if not name.startswith("Secret/")]
     assert "pulumi.com/" not in str(ours)
+
+
+def test_what_is_written_converts_back_without_a_loss(life: Life) -> None:
+    """Except hashes over Outputs. A Role alone comes back as a serving, with a gang."""
+    bodies = list(life.written.values())
+    result = convert(bodies, Changes(target=SAME))
+    assert result.errors == ()
+    hashes = (naming.REVISION, naming.ROLE_TEMPLATE_HASH)
+    lost = [loss.name for part in result.parts for loss in part.losses]
+    assert [name for name in lost if not name.endswith(hashes)] == []
+    assert not lost or life.case.source.name == "secret-token"
+    made = [m.body for serving in result.servings for m in serving.compiled.manifests]
+    kept = [part.body for part in result.parts if isinstance(part, Kept)]
+    missing = {*map(title_of, bodies)} - {*map(title_of, made), *map(title_of, kept)}
+    assert missing == set()
 
 
 def test_a_second_update_changes_nothing(life: Life) -> None:

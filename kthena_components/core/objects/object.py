@@ -118,6 +118,8 @@ class PodSet:
     """Whether each of their engines has several pods, intended for several nodes."""
     written: Callable[[str], str] | None = None
     """Maps a path in the template to a path in the object. None: below `path`."""
+    name: str = ""
+    """Name of the part of the object that has these pods. Empty: it stands above their template."""
 
     def at(self, path: str) -> str:
         """Return a path of their template in the caller's input: `spec.containers[0]`."""

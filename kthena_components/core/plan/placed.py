@@ -1,6 +1,7 @@
 """What all pods of a serving have for their placement: a priority, and distance between groups."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.plan.model import RolePlan, ServingPlan
@@ -43,6 +44,19 @@ def placed(
         return template
     wider = {**affinity, "podAntiAffinity": _apart(key, labels, group)}
     return {**template, "spec": {**spec, "affinity": wider}}
+
+
+def placed_plan(plan: ServingPlan, labels: Mapping[str, str], group: str) -> ServingPlan:
+    """Return a plan with `placed` templates, so that their hashes include it."""
+    roles = (
+        replace(
+            role,
+            entry=placed(plan, role, role.entry, labels, group),
+            worker=None if role.worker is None else placed(plan, role, role.worker, labels, group),
+        )
+        for role in plan.roles
+    )
+    return replace(plan, roles=tuple(roles))
 
 
 def _apart(key: str, labels: Mapping[str, str], group: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ SYSTEM = System(
             view=read_graph,
             facts=facts,
             pods=pods,
+            not_whole="its operator adds variables, probes, and the options that connect pods",
             demand=demand,
             rules=(
                 dynamo_shape,

@@ -11,6 +11,7 @@ from kthena_components.systems.grove.rules_groups import (
     grove_scaling_groups,
 )
 from kthena_components.systems.grove.rules_sharing import grove_links, grove_sharing
+from kthena_components.systems.grove.tells import tells
 from kthena_components.systems.grove.view import GROVE, SET, read_clique_set
 
 
@@ -54,6 +55,7 @@ SYSTEM = System(
                 otherwise=_by_hand,
             ),
             copies="replicas",
+            tells=tells,
             without={
                 "templates": "a clique has a podSpec and separate labels instead of a template",
                 "production-labels": "Grove labels its pods app.kubernetes.io/name and part-of",

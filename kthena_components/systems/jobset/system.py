@@ -4,6 +4,7 @@ from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.jobset.facts import facts
 from kthena_components.systems.jobset.pods import pods
+from kthena_components.systems.jobset.tells import tells
 from kthena_components.systems.jobset.view import read_job_set
 
 SYSTEM = System(
@@ -16,6 +17,7 @@ SYSTEM = System(
             view=read_job_set,
             facts=facts,
             pods=pods,
+            tells=tells,
             templates=("spec.replicatedJobs[].template.spec.template",),
             kept=kept_pods,
             without={

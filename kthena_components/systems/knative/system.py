@@ -15,6 +15,7 @@ SYSTEM = System(
             view=as_it_is,
             facts=facts_of_copies,
             pods=pods,
+            not_whole="Knative adds a proxy to its pods, and scales them by requests",
             kept=kept_pods,
             restarts=Restart(
                 paths=r"spec\.template\b",

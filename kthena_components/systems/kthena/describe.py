@@ -12,13 +12,9 @@ from kthena_components.core.plan.described import described_template, filled_map
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.contract import Body, Describer
+from kthena_components.systems.volcano.emit import TIER, described_topology
 
 _POLICIES = {"groupPolicy": "group_policy", "rolePolicy": "role_policy"}
-_TIER = {
-    "mode": "mode",
-    "highestTierAllowed": "highest_tier_allowed",
-    "highestTierName": "highest_tier_name",
-}
 _BUDGETS = {"maxUnavailable": "max_unavailable", "maxSurge": "max_surge", "partition": "partition"}
 
 
@@ -92,7 +88,7 @@ def arguments(body: Body) -> dict[str, Any]:
         queue=mapping(metadata.get("annotations")).get(naming.QUEUE_NAME),
         gang_policy=described_gang(template.get("gangPolicy")),
         network_topology=renamed(
-            {key: renamed(mapping(policy), _TIER) for key, policy in policies.items()}, _POLICIES
+            {key: described_topology(policy) or {} for key, policy in policies.items()}, _POLICIES
         )
         or None,
         rollout_strategy=described_rollout(mapping(spec.get("rolloutStrategy"))),
@@ -105,7 +101,7 @@ def arguments(body: Body) -> dict[str, Any]:
 
 def _is_flat(topology: Mapping[str, Any]) -> bool:
     """Return whether a topology has the form of Kthena 0.1."""
-    return any(key in _TIER for key in topology)
+    return any(key in TIER for key in topology)
 
 
 def _version(template: Mapping[str, Any], *, flat: bool) -> str | None:

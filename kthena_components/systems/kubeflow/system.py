@@ -16,6 +16,7 @@ SYSTEM = System(
             view=read_mpi_job,
             facts=facts,
             pods=pods,
+            not_whole="the operator gives its pods the hosts, and keys to reach them",
             templates=tuple(
                 f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
             ),

@@ -29,6 +29,7 @@ from kthena_components.systems.kubernetes.stack_objects import (
 )
 from kthena_components.systems.kubernetes.stack_secrets import secret_key_exists
 from kthena_components.systems.kubernetes.stack_volumes import rwx_for_shared_model
+from kthena_components.systems.kubernetes.tells import tells_of_job, tells_of_set
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
@@ -113,7 +114,9 @@ SYSTEM = System(
             without={"restarts": "a Pod is replaced and not restarted"},
         ),
         _workload("Deployment", rollouts=rollouts, restarts=_A_FEW),
-        _workload("StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number),
+        _workload(
+            "StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number, tells=tells_of_set
+        ),
         _workload("ReplicaSet", without=_KEPT),
         _workload("ReplicationController", "", without=_KEPT),
         _workload(
@@ -125,13 +128,19 @@ SYSTEM = System(
             kept=None,
             without=dict.fromkeys(("pods", "restarts"), "who refers to it makes the pods"),
         ),
-        _workload("DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
-        _workload("Job", "batch", pods=pods_of_job, without=_IMMUTABLE),
+        _workload(
+            "DaemonSet",
+            pods=pods_of_daemons,
+            restarts=_A_FEW,
+            not_whole="it has as many pods as there are nodes",
+        ),
+        _workload("Job", "batch", pods=pods_of_job, tells=tells_of_job, without=_IMMUTABLE),
         _workload(
             "CronJob",
             "batch",
             facts=facts_of_cron_job,
             pods=pods_of_cron_job,
+            tells=tells_of_job,
             templates=("spec.jobTemplate.spec.template",),
             without={"restarts": "running Jobs keep their template", PRODUCTION: _ENDS},
         ),

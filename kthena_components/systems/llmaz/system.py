@@ -36,6 +36,7 @@ SYSTEM = System(
             view=read_service,
             facts=facts,
             pods=pods,
+            not_whole="llmaz adds containers to its pods that load the models of modelClaims",
             templates=tuple(f"spec.{TEMPLATE}.{part}Template" for part in ("leader", "worker")),
             kept=kept_pods,
             restarts=Restart(paths=rf"spec\.{TEMPLATE}\b", how="group after group restarts"),

@@ -14,7 +14,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_names import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.plan.placed import placed
+from kthena_components.core.plan.placed import placed_plan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
@@ -27,6 +27,7 @@ from kthena_components.systems.kubernetes.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
+from kthena_components.systems.native.describe import DESCRIBER
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import names, refuse
 from kthena_components.systems.native.written import PROVEN, WRITTEN
@@ -75,6 +76,7 @@ class _Engine:
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write a serving: each group's PodGroup, then its Services, workers and entries."""
+    plan = placed_plan(plan, {naming.NAME: plan.name}, naming.GROUP_NAME)
     front = services.emit_front(plan)
     groups = [manifest for group in plan.group_numbers() for manifest in _group(plan, group)]
     return (*groups, *([front] if front else []))
@@ -207,8 +209,6 @@ def _template(
         {"name": naming.ENTRY_ADDRESS, "value": address},
         index,
     ]
-    shared = {naming.NAME: plan.name}
-    template = placed(plan, role, template, shared, naming.GROUP_NAME)
     spec = with_env(with_lws_names(template, env), env)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
@@ -246,6 +246,8 @@ EMITTER = Emitter(
     ),
     read_back=read_group,
     sizes=SIZES,
+    keeps_empty=False,
+    describer=DESCRIBER,
     planned=_planned,
     written=WRITTEN,
     proven=PROVEN,

@@ -50,6 +50,7 @@ SYSTEM = System(
             view=read_ray,
             facts=facts,
             pods=pods_of_cluster,
+            not_whole="KubeRay adds `ray start` with its options, variables and probes to its pods",
             rules=(
                 ray_start_params,
                 ray_worker_groups,

@@ -1,6 +1,7 @@
 """The pods of a RoleBasedGroup's roles, and the part of it that is kept to read them again."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kthena_components.core.facts.assembly import engines_of
 from kthena_components.core.facts.workload import is_serving
@@ -40,9 +41,10 @@ def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
             number, written = product(instances, each), places_of(template)
             path, body = template.path, _CONTAINERS if unknown_in(template.body) else template.body
             if body is not None:
-                yield pod_set(
+                made_of = pod_set(
                     found, path, body, number, by_controller=True, spread=spread, written=written
                 )
+                yield replace(made_of, name=role.name if isinstance(role.name, str) else "")
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:

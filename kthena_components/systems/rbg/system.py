@@ -8,6 +8,7 @@ from kthena_components.systems.rbg.pods import kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules import rbg_dependencies, rbg_rollout, rbg_shape
 from kthena_components.systems.rbg.rules_gang import rbg_gang
 from kthena_components.systems.rbg.rules_templates import rbg_templates
+from kthena_components.systems.rbg.tells import tells
 from kthena_components.systems.rbg.view import RBG, RBG_SET, RbgView, read_rbg
 
 _TEMPLATES = (
@@ -33,6 +34,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         pods=pods_of_roles,
         rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_gang),
         kept=kept_roles,
+        tells=tells,
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},
         **known,
     )

@@ -19,6 +19,12 @@ from kthena_components.core.values.read import count_or_unknown, mapping, sequen
 from kthena_components.core.values.unknown import MaybeInt
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+TIER = {
+    "mode": "mode",
+    "highestTierAllowed": "highest_tier_allowed",
+    "highestTierName": "highest_tier_name",
+}
+"""The fields of a topology, and their arguments."""
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -78,6 +84,12 @@ def render_topology(topology: TopologySpec) -> dict[str, Any]:
     if topology.highest_tier_name is not None:
         rendered["highestTierName"] = topology.highest_tier_name
     return rendered
+
+
+def described_topology(fields: object) -> dict[str, Any] | None:
+    """Read a topology back to its arguments; None if there is none."""
+    given = mapping(fields)
+    return {TIER[key]: value for key, value in given.items() if key in TIER} or None
 
 
 def _resource_list(amounts: Mapping[str, Decimal]) -> dict[str, str]:

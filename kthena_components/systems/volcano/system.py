@@ -29,6 +29,7 @@ from kthena_components.systems.volcano.stack_queues import (
 )
 from kthena_components.systems.volcano.stack_subgroups import subgroup_has_pods
 from kthena_components.systems.volcano.stack_topology import hypernode_tree, topology_tier_exists
+from kthena_components.systems.volcano.tells import tells
 
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Object]:
@@ -55,6 +56,7 @@ SYSTEM = System(
             JOB,
             facts=facts,
             pods=pods,
+            tells=tells,
             rules=JOB_RULES,
             templates=("spec.tasks[].template",),
             kept=kept_pods,

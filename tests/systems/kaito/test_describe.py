@@ -3,7 +3,8 @@
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.convert import Conversion, Kept, convert
+from kthena_components.compiler.conversion import Conversion, Kept
+from kthena_components.compiler.convert import convert
 from kthena_components.core.values.read import name_of
 
 CONFIG = "vllm:\n  gpu-memory-utilization: 0.95\n  max-model-len: 131072\n"

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.convert import Conversion, convert
+from kthena_components.compiler.conversion import Conversion
+from kthena_components.compiler.convert import convert
 from kthena_components.core.values.read import group_kind
 
 GROUP = "serving.kserve.io"
@@ -219,5 +220,5 @@ def test_pods_of_kserve_s_presets_are_not_known() -> None:
 
 def test_a_runtime_that_no_service_uses_is_not_kept_in_silence() -> None:
     found = run(runtime("ServingRuntime"))
-    assert "kind: is ServingRuntime, which convert does not read yet" in refusal(found)
+    assert "kind: is ServingRuntime: an InferenceService gets its pods from it" in refusal(found)
     assert [group_kind(part.source) for part in found.parts] == []

@@ -168,8 +168,8 @@ def test_the_queue_is_that_of_each_set(args: Args) -> None:
 
 @pytest.mark.parametrize("args", [ENGINE, SPLIT], ids=["one", "several"])
 def test_the_front_service_selects_the_leaders(args: Args) -> None:
-    made = compile_serving({**args, "pod_disruption_budget": False}).manifests
-    bodies = {m.key: m.body for m in made}
+    written = compile_serving({**args, "pod_disruption_budget": False}).manifests
+    bodies = {m.key: m.body for m in written}
     (front,) = (body for key, body in bodies.items() if key.startswith("Service/"))
     (made,) = (body for key, body in bodies.items() if not key.startswith("Service/"))
     assert [f for f in judge_stack(bodies) if f.rule == "service-selects-pods"] == []

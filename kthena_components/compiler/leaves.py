@@ -1,0 +1,74 @@
+"""Finds the fields of an object that its description does not depend on. Pure.
+
+Where no backend can write an object again, this takes the place of the comparison: a field that may
+change, or be missing, without a change of the description says something that is not kept.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.core.findings import path_of
+
+Steps = tuple[str | int, ...]
+_NOTHING = object()
+_DIGITS = 9
+
+
+def leaves(value: object, at: Steps = ()) -> Iterator[tuple[Steps, object]]:
+    """Yield the values without parts, and where they stand. Null, "" and {} say nothing."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item, (*at, str(key)))
+    elif isinstance(value, list | tuple) and value:
+        for index, item in enumerate(value):
+            yield from leaves(item, (*at, index))
+    elif value is not None and value != "":
+        yield at, value
+
+
+def find_unread(
+    body: Mapping[str, Any], describe: Callable[[Mapping[str, Any]], object], known: Sequence[str]
+) -> Iterator[str]:
+    """Yield the paths of the fields that the description of an object does not depend on.
+
+    Args:
+        body: The object.
+        describe: Describes an object. Two descriptions that mean the same are equal. What cannot be
+            described any more depends on the field, too: no other value fits the rest.
+        known: Paths of fields that need not be tried.
+    """
+    usual, skipped = describe(body), frozenset(known)
+    for steps, value in leaves(body):
+        path = path_of(steps)
+        if path in skipped:
+            continue
+        others = (_with(body, steps, other) for other in _others(value))
+        if all(describe(other) == usual for other in others):
+            yield path
+
+
+def _others(value: object) -> Iterator[object]:
+    """Yield what may stand in the place of a value."""
+    yield _NOTHING
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield value + 1
+    elif isinstance(value, str):
+        number = value.isdecimal() and len(value) <= _DIGITS
+        yield str(int(value) + 1) if number else f"{value}x"
+
+
+def _with(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
+    result = copy.deepcopy(dict(body))
+    holder: Any = result
+    for step in steps[:-1]:
+        holder = holder[step]
+    if value is not _NOTHING:
+        holder[steps[-1]] = value
+    elif isinstance(holder, dict):
+        del holder[steps[-1]]
+    else:
+        holder[steps[-1]] = None  # the other members keep their places
+    return result

@@ -1,0 +1,178 @@
+"""Laws of conversions of kinds without a backend, for each kind's own manifest."""
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.compiler.changes import SAME, Changes
+from kthena_components.compiler.conversion import Conversion, Converted
+from kthena_components.compiler.convert import convert
+from kthena_components.compiler.leaves import leaves
+from kthena_components.compiler.sources import describers
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import path_of
+from kthena_components.core.values.arithmetic import product
+from kthena_components.core.values.read import group_kind
+from kthena_components.judge.manifest import read_manifest
+from kthena_components.systems import EMITTERS, find_emitter, find_kind
+from tests.rules.cases import bases, documents
+from tests.support.strategies import damaged, law
+
+_DESCRIBED = {kind for _, _, describer in describers() for kind in describer.kinds}
+_NATIVE = ("apps", "StatefulSet")
+
+
+def _by_pods(body: Mapping[str, Any]) -> bool:
+    kind = find_kind(group_kind(body)) if "apiVersion" in body else None
+    ours = group_kind(body) not in _DESCRIBED - {_NATIVE}
+    return kind is not None and kind.facts is not None and ours
+
+
+OBJECTS = {
+    name: documents(name)[0]
+    for name in bases()
+    if len(documents(name)) == 1 and _by_pods(documents(name)[0])
+}
+"""A manifest of each kind that is converted by its pods, or refused."""
+
+
+def converted(body: Mapping[str, Any], target: str = "native") -> Conversion:
+    return convert([json.loads(json.dumps(body))], Changes(target=target))
+
+
+WHOLE = {
+    name: body
+    for name, body in OBJECTS.items()
+    if converted(body).servings and read_manifest(body) is not None
+}
+each_object = pytest.mark.parametrize("name", OBJECTS)
+each_whole = pytest.mark.parametrize("name", WHOLE)
+
+
+def test_the_kinds_whose_pods_are_whole_are_converted() -> None:
+    """A change of this list is a change of docs/convert.md."""
+    assert {group_kind(body) for body in WHOLE.values()} == {
+        ("", "Pod"),
+        ("", "ReplicationController"),
+        ("apps", "Deployment"),
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("argoproj.io", "Rollout"),
+        ("batch", "CronJob"),
+        ("batch", "Job"),
+        ("grove.io", "PodCliqueSet"),
+        ("jobset.x-k8s.io", "JobSet"),
+        ("orchestration.aibrix.ai", "RoleSet"),
+        ("orchestration.aibrix.ai", "StormService"),
+        ("workloads.x-k8s.io", "RoleBasedGroup"),
+        ("workloads.x-k8s.io", "RoleBasedGroupSet"),
+    }
+
+
+@each_object
+def test_an_object_that_serves_is_converted_or_refused_by_name(name: str) -> None:
+    """Kept as it is beside the result, it would serve twice."""
+    facts = read_manifest(OBJECTS[name])
+    result = converted(OBJECTS[name])
+    if name in WHOLE or facts is None or not facts.engines:
+        return
+    assert result.parts == ()
+    (error,) = result.errors
+    rules = {finding.rule for finding in error.findings}
+    assert rules == {"convertible"}
+    assert all(finding.remedy for finding in error.findings)
+
+
+def engines_of(facts: ServingFacts) -> dict[tuple[object, ...], object]:
+    """Count engines by what they start, on how many pods and GPUs."""
+    found: dict[tuple[object, ...], object] = {}
+    for engine in facts.engines:
+        found[_key(engine)] = product(engine.replicas, facts.copies)
+    return found
+
+
+def _key(engine: EngineFacts) -> tuple[object, ...]:
+    command = engine.entry.command
+    sizes = (
+        (command.engine, command.tensor, command.pipeline, command.data, command.expert)
+        if command
+        else ()
+    )
+    return (engine.pods, engine.entry.gpus, engine.entry.all_gpus, command and command.model, sizes)
+
+
+@each_whole
+def test_the_checks_read_the_same_engines_from_the_objects_of_the_result(name: str) -> None:
+    """The emitted objects are read, and not the plan that they were written from."""
+    before = read_manifest(WHOLE[name])
+    assert before is not None
+    (serving,) = converted(WHOLE[name]).servings
+    emitter = find_emitter("native")
+    assert emitter is not None
+    found: dict[tuple[object, ...], Any] = {}
+    for group in emitter.read_back([m.body for m in serving.compiled.manifests]):
+        for engine in group.engines:
+            if engine.entry.asks_for_gpus:
+                found[_key(engine)] = found.get(_key(engine), 0) + engine.replicas
+    assert found == engines_of(before)
+
+
+def outcome(body: Mapping[str, Any]) -> object:
+    """Give the objects of a conversion, or that there are none."""
+    found = converted(body)
+    return [m.body for part in found.servings for m in part.compiled.manifests] or None
+
+
+@pytest.mark.property
+@law
+@given(data=st.data())
+@each_whole
+def test_each_field_is_in_the_result_or_is_a_loss(name: str, data: st.DataObject) -> None:
+    """A field that is no loss makes another result if it is another, or none."""
+    body = WHOLE[name]
+    (part,) = converted(body).parts
+    assert isinstance(part, Converted)
+    lost = {loss.name for loss in part.losses}
+    steps, value = data.draw(st.sampled_from([*leaves(body)]))
+    if path_of(steps) in {*lost, "apiVersion", "kind"} or "selector" in steps:
+        return
+    usual = outcome(body)
+    assert any(outcome(other) != usual for other in others(body, steps, value))
+
+
+def others(body: Mapping[str, Any], steps: tuple[str | int, ...], value: object) -> list[Any]:
+    """Give the object with another value at a place, and without it."""
+    found: list[Any] = []
+    for other in another(value):
+        changed: Any = copy.deepcopy(body)
+        holder = changed
+        for step in steps[:-1]:
+            holder = holder[step]
+        holder[steps[-1]] = other
+        found.append(changed)
+    return found
+
+
+def another(value: object) -> list[object]:
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int):
+        return [value + 1, value - 1, None]
+    text = str(value)
+    return [str(int(text) + 1) if text.isdecimal() else f"{text}-other", None]
+
+
+@pytest.mark.property
+@law
+@given(data=st.data())
+@each_object
+def test_no_object_breaks_the_conversion(name: str, data: st.DataObject) -> None:
+    body = data.draw(damaged(OBJECTS[name]))
+    target = data.draw(st.sampled_from([*EMITTERS, SAME]))
+    result = convert([body], Changes(target=target))
+    assert len(result.parts) + len(result.errors) == 1
