@@ -34,6 +34,8 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
+from kthena_components.systems.prometheus.emit import emit_monitoring
+from kthena_components.systems.prometheus.scrapes import refuse_metrics
 
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter
@@ -103,11 +105,12 @@ def _compile(
         if plan is not None and not wrong:
             plan = replace(plan, options=options)
             findings += backend.refuse(plan)
+            findings += refuse_metrics(plan) if plan.monitoring else ()
     judged = [] if plan is None else judge(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
         firm = any(f.level is Level.MANDATORY for f in findings)
-        emitted = () if firm or plan is None or backend is None else backend.emit(plan)
+        emitted = () if firm or plan is None or backend is None else write(plan, backend)
         judged, manifests = _waived(spec.waivers, findings, judged, emitted, today)
     findings += judged
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
@@ -116,10 +119,15 @@ def _compile(
     told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
     return Compiled(
         plan=plan,
-        manifests=labelled(manifests or backend.emit(plan), spec.labels),
+        manifests=labelled(manifests or write(plan, backend), spec.labels),
         findings=tuple(told),
         waivers=spec.waivers,
     )
+
+
+def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
+    """Write the objects of the backend, and those that watch them."""
+    return (*backend.emit(plan), *emit_monitoring(plan, backend.watch(plan)))
 
 
 def labelled(manifests: tuple[Manifest, ...], labels: Mapping[str, str]) -> tuple[Manifest, ...]:

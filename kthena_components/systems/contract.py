@@ -20,6 +20,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.watch import Watch
 from kthena_components.core.rules.change import Change
 from kthena_components.core.spec.model import Spec
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
@@ -123,6 +124,8 @@ class Kind(Generic[V]):
     """What it scales, if it is an autoscaler other than Kubernetes' own and KEDA's."""
     makes: Callable[[V], Made | None] | None = None
     """A workload that its controller creates for it, and whose number of pods it keeps."""
+    only_fields: bool = False
+    """Whether it is checked against its CRD, and by nothing else."""
     cluster_wide: bool = False
     title: str = ""
     """What its rules are about, if not the system's title."""
@@ -137,7 +140,7 @@ class Kind(Generic[V]):
     @property
     def is_judged(self) -> bool:
         """Whether a single object of it is checked."""
-        return bool(self.facts or self.rules or self.templates)
+        return bool(self.facts or self.rules or self.templates or self.only_fields)
 
 
 Pair = tuple[str, str]
@@ -193,6 +196,8 @@ class Written(NamedTuple):
 
 
 REJECTED = Written("")
+METRICS = "engines with metrics"
+"""What is taken of `monitoring`: systems/prometheus/scrapes.py."""
 FOR_ALL = {
     "labels": Written("labels of all objects, but not of the pods"),
     "waivers": Written("annotations on the objects with findings of the rule"),
@@ -217,6 +222,8 @@ class Emitter:
     """Resources that are written, and those that are read meanwhile."""
     read_back: Callable[[Sequence[Body]], list[ServingFacts]]
     """The inverse of `emit`, limited to facts."""
+    watch: Callable[[ServingPlan], Watch]
+    """How Prometheus finds the pods."""
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""
     rivals: Mapping[GroupKind, str] = field(default_factory=dict)
@@ -253,5 +260,5 @@ class System:
     stack_rules: tuple[StackRule, ...] = ()
     """Rules over all objects of a cluster."""
     emitter: Emitter | None = None
-    extras: Mapping[str, Resource] = field(default_factory=dict)
+    extras: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     """What a stack may define besides its servings: `{"queues": …}`."""

@@ -118,6 +118,8 @@ class ServingPlan:
     """Messages about values that were filled in."""
     autoscaled: bool = False
     """Whether something outside of the program changes the number of groups."""
+    monitoring: bool = False
+    """Whether Prometheus scrapes the entries and alerts."""
     options: Spec | None = None
     """`backend_options`, in the model of the backend; None if it has none."""
 

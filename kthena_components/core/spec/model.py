@@ -223,6 +223,7 @@ class ModelServingSpec(GroupSpec):
     recovery_policy: Annotated[RecoveryPolicy, _WORD] | None = None
     restart_grace_period_seconds: Count | None = None
     expose: ExposeSpec | None = None
+    monitoring: bool = False
 
 
 class StandaloneGroupSpec(GroupSpec):

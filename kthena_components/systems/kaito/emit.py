@@ -51,6 +51,7 @@ from kthena_components.systems.kaito.view import (
     View,
     read_view,
 )
+from kthena_components.systems.kaito.watch import watch
 from kthena_components.systems.kaito.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes.resources import CONFIG_MAPS, SERVICES
 
@@ -178,6 +179,7 @@ EMITTER = Emitter(
         SERVICES,
     ),
     read_back=_read_back,
+    watch=watch,
     install="Install KAITO 0.11 or later with its CRDs",
     sizes=_SIZES,
     options=KaitoOptions,

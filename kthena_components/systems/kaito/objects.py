@@ -82,11 +82,15 @@ def write_front(plan: ServingPlan, role: RolePlan) -> Body | None:
     """Write the front Service: only the first pod of an engine serves."""
     if plan.expose is None:
         return None
-    own = WORKSPACE_LABEL if is_workspace(plan) else SET_LABEL
     port = {"name": "http", "port": plan.expose.port, "targetPort": plan.expose.target_port}
-    selector = {own: set_name(plan, role), **_ENTRY_INDEX}
-    spec = {"type": "ClusterIP", "selector": selector, "ports": [port]}
+    spec = {"type": "ClusterIP", "selector": entry_selector(plan, role), "ports": [port]}
     return service(plan.name, plan.namespace, {naming.NAME: plan.name}, spec)
+
+
+def entry_selector(plan: ServingPlan, role: RolePlan) -> dict[str, str]:
+    """Return the labels that only the first pod of each engine has."""
+    own = WORKSPACE_LABEL if is_workspace(plan) else SET_LABEL
+    return {own: set_name(plan, role), **_ENTRY_INDEX}
 
 
 def _object(kind: str, metadata: Body) -> Body:

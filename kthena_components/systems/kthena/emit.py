@@ -16,6 +16,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import PATCH_FORCE, REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
@@ -187,6 +188,7 @@ EMITTER = Emitter(
         SERVICES,
     ),
     read_back=_read_back,
+    watch=watch_groups,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
     describer=DESCRIBER,

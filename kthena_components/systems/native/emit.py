@@ -15,6 +15,7 @@ from kthena_components.core.plan.lws_names import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
+from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
@@ -235,6 +236,7 @@ EMITTER = Emitter(
         PODS,
     ),
     read_back=read_group,
+    watch=watch_groups,
     sizes=SIZES,
     planned=_planned,
     written=WRITTEN,
