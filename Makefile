@@ -123,7 +123,7 @@ toolchain: ## Find Pulumi and its Kubernetes provider, or build them (about 11 m
 	@$(PYTHON) -m toolchain ensure
 
 .PHONY: rendering
-rendering: ## Find helm and kustomize, which tests use, or build them (3 minutes, once per machine)
+rendering: ## Find helm, kustomize and promtool, which tests use, or build them (6 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure-rendering
 
 .PHONY: env

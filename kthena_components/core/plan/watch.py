@@ -15,10 +15,10 @@ class Unit:
     """Roles whose pods they have."""
     pods: str
     """Names of their pods, as a pattern of RE2. Its first parentheses are the name of the set."""
-    size: int
-    """Pods of one set."""
-    number: int
-    """Sets of the whole serving."""
+    size: int | None
+    """Pods of one set. None: an autoscaler changes it."""
+    number: int | None
+    """Sets of the whole serving. None: an autoscaler changes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,4 +52,4 @@ def entry_labels(plan: ServingPlan) -> dict[str, dict[str, str]]:
 
 def only_with_pods(units: Iterable[Unit]) -> tuple[Unit, ...]:
     """Leave out units without pods: a role may have no engines."""
-    return tuple(unit for unit in units if unit.size and unit.number)
+    return tuple(unit for unit in units if unit.size != 0 and unit.number != 0)

@@ -23,7 +23,7 @@ def watch(plan: ServingPlan) -> Watch:
         roles=(role.name,),
         pods=f"({name})-[0-9]+",
         size=role.pods,
-        number=engines_of(plan),
+        number=None if plan.autoscaled else engines_of(plan),
     )
     entries = {role.name: entry_selector(plan, role)}
     return Watch(entries=entries, units=only_with_pods([unit]))

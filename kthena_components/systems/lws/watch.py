@@ -21,7 +21,7 @@ def engines_of(plan: ServingPlan, role: RolePlan, name: str) -> Unit:
         roles=(role.name,),
         pods=f"({name}-[0-9]+)(?:-[0-9]+)?",
         size=role.pods,
-        number=plan.groups * role.replicas,
+        number=None if plan.autoscaled else plan.groups * role.replicas,
     )
 
 

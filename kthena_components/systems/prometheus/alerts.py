@@ -44,24 +44,32 @@ def series_of(plan: ServingPlan, unit: Unit, metric: str, more: str = "", over: 
 
 def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
     ready = series_of(plan, unit, "kube_pod_status_ready", 'condition="true",')
+    of = "" if unit.size is None else f" of {unit.size}"
     yield _alert(
         "ServingGroupNotWhole",
-        f"sum by (namespace, group) ({ready}) < {unit.size}",
-        f"{{{{ $value }}}} of {unit.size} pods of {{{{ $labels.group }}}} are ready",
+        f"sum by (namespace, group) ({ready}) < {_size(plan, unit)}",
+        f"only {{{{ $value }}}}{of} pods of {{{{ $labels.group }}}} are ready",
         "It serves only with all of its pods. Read the events of those that are not ready.",
         # Until then it may be loading its weights.
         after=f"{plan.ready_timeout_seconds}s",
     )
-    if plan.autoscaled:
+    if unit.number is None:
         return
     exists = series_of(plan, unit, "kube_pod_info")
     yield _alert(
         "ServingGroupMissing",
         f"(count(count by (group) ({exists})) or vector(0)) < {unit.number}",
-        f"{{{{ $value }}}} of {unit.number} groups have pods",
+        f"only {{{{ $value }}}} of {unit.number} groups have pods",
         "The controller does not create the others, or kube-state-metrics is not scraped.",
         after=_WAIT,
     )
+
+
+def _size(plan: ServingPlan, unit: Unit) -> str:
+    """Write the pods of a unit: as planned, or those that exist if an autoscaler decides."""
+    if unit.size is not None:
+        return str(unit.size)
+    return f"count by (namespace, group) ({series_of(plan, unit, 'kube_pod_info')})"
 
 
 def _waiting(plan: ServingPlan, unit: Unit) -> dict[str, Any]:
@@ -80,14 +88,16 @@ def _failing(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
     yield _alert(
         "ServingPodRestarts",
         f"max by (namespace, group, pod) ({restarts}) >= {RESTARTS}",
-        "a container of {{ $labels.pod }} has restarted {{ $value | humanize }} times in an hour",
+        "a container of {{ $labels.pod }} has restarted "
+        '{{ $value | printf "%.0f" }} times in an hour',
         "Read the end of its last log: `kubectl logs --previous`.",
     )
     created = series_of(plan, unit, "kube_pod_created", over="last_over_time")
     yield _alert(
         "ServingPodsReplaced",
-        f"count by (namespace, group) ({created}) > {RESTARTS * unit.size}",
-        f"{{{{ $labels.group }}}} has had {{{{ $value }}}} pods in an hour, and needs {unit.size}",
+        f"count by (namespace, group) ({created}) > {RESTARTS} * {_size(plan, unit)}",
+        "{{ $labels.group }} has had {{ $value }} pods in an hour, "
+        f"more than {RESTARTS} for each of its places",
         "Its controller replaces failed pods instead of restarting them. Read its events.",
     )
 
