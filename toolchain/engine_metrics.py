@@ -19,11 +19,12 @@ from toolchain.engine_flags.releases import Engine, fetch, published
 from toolchain.programs import ROOT
 
 FILE = ROOT / "tests" / "systems" / "prometheus" / "engine_metrics.json"
-RELEASES: Mapping[str, tuple[str, ...]] = {
-    "vllm": ("0.6.0", "0.8.5", "0.9.2", "0.10.2", "0.11.0", "0.12.0", "0.33.0"),
-    "sglang": ("0.4.6", "0.5.5", "0.5.23"),
+TABLES = ROOT / "kthena_components" / "core" / "engines" / "tables"
+BETWEEN: Mapping[str, tuple[str, ...]] = {
+    "vllm": ("0.8.5", "0.9.2", "0.10.2", "0.11.0", "0.12.0"),
+    "sglang": ("0.5.5",),
 }
-"""The releases to read, oldest first."""
+"""Releases near which names have changed, and one in the middle."""
 _KINDS = ("counter", "gauge", "histogram")
 
 
@@ -31,7 +32,8 @@ def main() -> int:
     """Write the file anew."""
     found: dict[str, Any] = {}
     with PyPISimple() as index, tempfile.TemporaryDirectory() as folder:
-        for name, versions in RELEASES.items():
+        for name in BETWEEN:
+            versions = releases_of(name)
             engine = Engine(name=name, package=name, first=versions[0])
             offered = published(engine, index)
             for version in versions:
@@ -44,6 +46,13 @@ def main() -> int:
                 found.setdefault(name, {})[version] = release
     FILE.write_text(json.dumps(found, indent=1) + "\n")
     return 0
+
+
+def releases_of(engine: str) -> tuple[str, ...]:
+    """Return the releases to read, oldest first."""
+    table = json.loads((TABLES / f"{engine}.json").read_text())
+    known = [str(release["version"]) for release in table["releases"]]
+    return (known[0], *BETWEEN[engine], known[-1])
 
 
 def metrics_in(root: Path, prefix: str) -> dict[str, str]:
