@@ -16,8 +16,10 @@ AT = "roles[0].entry_template.spec.containers[0].command"
 
 def template(command: str, port: int | None = 8080) -> Args:
     """Give a monitored serving whose pods the user writes."""
-    ports = {} if port is None else {"ports": [{"containerPort": port}]}
-    role = {"name": "serve", "entry_template": gpu_template(command, **ports)}
+    entry = gpu_template(command)
+    if port is not None:
+        entry["spec"]["containers"][0]["ports"] = [{"containerPort": port}]
+    role = {"name": "serve", "entry_template": entry}
     return {"name": "chat", "monitoring": True, "roles": [role]}
 
 
