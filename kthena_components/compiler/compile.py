@@ -34,8 +34,6 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
-from kthena_components.systems.prometheus.emit import emit_monitoring
-from kthena_components.systems.prometheus.scrapes import refuse_metrics
 
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter
@@ -104,8 +102,7 @@ def _compile(
         findings += wrong
         if plan is not None and not wrong:
             plan = replace(plan, options=options)
-            findings += backend.refuse(plan)
-            findings += refuse_metrics(plan) if plan.monitoring else ()
+            findings += refuse(plan, backend)
     judged = [] if plan is None else judge(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
@@ -125,8 +122,23 @@ def _compile(
     )
 
 
+def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
+    """Report what the backend cannot express, and engines that cannot be monitored."""
+    findings = list(backend.refuse(plan))
+    if plan.monitoring:
+        # Most servings are not monitored, so this is loaded only for those that are.
+        from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415
+
+        findings += refuse_metrics(plan)
+    return findings
+
+
 def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
-    """Write the objects of the backend, and those that watch them."""
+    """Write the objects of the backend, and those that monitor them."""
+    if not plan.monitoring:
+        return backend.emit(plan)
+    from kthena_components.systems.prometheus.emit import emit_monitoring  # noqa: PLC0415
+
     return (*backend.emit(plan), *emit_monitoring(plan, backend.watch(plan)))
 
 

@@ -26,9 +26,7 @@ _FOLDER = "k8s-sidecar-target-directory"
 
 
 def emit_monitoring(plan: ServingPlan, watch: Watch) -> tuple[Manifest, ...]:
-    """Write the objects of a serving, if it is monitored."""
-    if not plan.monitoring:
-        return ()
+    """Write the objects that monitor a serving."""
     found = scrapes(plan)
     monitors = (_pod_monitor(plan, watch, scrape) for scrape in found)
     return (*monitors, *_rules(plan, watch), _dashboard(plan, watch, found))
