@@ -45,7 +45,7 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 ##@ Check
 
 .PHONY: test
-test: venv toolchain rendering ## Run all tests, including those with the real Pulumi, helm and kustomize; needs no cluster
+test: venv toolchain rendering ## Run all tests, including those with the real Pulumi, helm, kustomize and promtool; needs no cluster
 	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-fast
@@ -85,8 +85,9 @@ policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backe
 	@$(RUN) -m kthena_components.cli.backends_page > docs/backends.md
 
 .PHONY: engine-tables
-engine-tables: venv ## Add new engine releases to the tables of options, and regenerate docs/engines.md
+engine-tables: venv ## Add new engine releases to the tables of options and metrics, and regenerate docs/engines.md
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
+	@$(RUN) -m toolchain.engine_metrics
 	@$(RUN) -m kthena_components.cli.engines_page > docs/engines.md
 
 .PHONY: crd-tables
@@ -123,7 +124,7 @@ toolchain: ## Find Pulumi and its Kubernetes provider, or build them (about 11 m
 	@$(PYTHON) -m toolchain ensure
 
 .PHONY: rendering
-rendering: ## Find helm and kustomize, which tests use, or build them (3 minutes, once per machine)
+rendering: ## Find helm, kustomize and promtool, which tests use, or build them (6 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure-rendering
 
 .PHONY: env

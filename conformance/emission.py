@@ -9,13 +9,14 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance import drawn
 from conformance.__main__ import Context
 from conformance.differences import DOCUMENTED, Difference, compare, level, unused
 from conformance.waiting import wait
+from conformance.watching import unwatched
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import SpecError
@@ -42,6 +43,8 @@ class Tried:
     """The pods that were not ready in time."""
     objects: int = 0
     used: Counter[str] = field(default_factory=Counter)
+    unwatched: list[str] = field(default_factory=list)
+    """Pods of either side that alerts and PodMonitors would not find."""
 
 
 def run(context: Context) -> None:
@@ -87,6 +90,8 @@ def tell(context: Context, tried: list[Tried]) -> None:
                    seen=f"{each.missing}: {json.dumps(each.args)}")  # fmt: skip
         part.check("both make the same", holds=not each.differences,
                    seen=f"{len(each.differences)} differences")  # fmt: skip
+        part.check("monitoring finds all pods", holds=not each.unwatched,
+                   seen=f"{each.unwatched[:3]}: {json.dumps(each.args)}")  # fmt: skip
         for difference in each.differences:
             smallest.setdefault(difference.sort, (each.args, difference))
     for args, difference in smallest.values():
@@ -139,11 +144,21 @@ def _look(api: Cluster, tried: Tried, spaces: Mapping[str, str], made: Compiled)
         sides = [level(bodies[side], spaces[side], used) for side in ("native", "kthena")]
         tried.objects = sum(len(side) for side in sides)
         tried.differences = list(compare(sides[0], sides[1], made.plan, tried.used))
+        tried.unwatched = [
+            f"{side}: {text}"
+            for side, found in bodies.items()
+            for text in unwatched(replace(made.plan, backend=side), pods_among(found))
+        ]
+
+
+def pods_among(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pods among some objects."""
+    return [body for body in bodies if body["kind"] == "Pod"]
 
 
 def _lacks(args: drawn.Args, side: str, bodies: list[dict[str, Any]]) -> str:
     """Describe the missing pods of a side."""
-    pods = [body for body in bodies if body["kind"] == "Pod"]
+    pods = pods_among(bodies)
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     there = len(running) if drawn.places(args) else len(pods)
     wanted = drawn.pods_of(args)

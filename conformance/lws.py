@@ -11,6 +11,7 @@ from conformance import drawn, witness
 from conformance.__main__ import Context
 from conformance.emission import namespace
 from conformance.waiting import wait
+from conformance.watching import unwatched
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core import naming
@@ -118,6 +119,8 @@ def _live(api: Cluster, number: int, args: drawn.Args) -> tuple[drawn.Args, Seen
     create(api, [manifest.body for manifest in made.manifests])
     if _has_pods(api, space, made, seen, "created"):
         seen += _compared(api, space, made.plan)
+        missed = list(unwatched(made.plan, witness.pods(api, space)))
+        seen.append(("monitoring finds all pods", not missed, missed[:3]))
         _changed(api, space, args, seen)
     for manifest in made.manifests:
         api.delete(manifest.body)

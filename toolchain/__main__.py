@@ -23,7 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
                 for purpose in options.parts or ["sandbox"]:
                     ensure_sandbox(os.environ, _say, purpose)
             case "ensure-rendering":
-                ensure_rendering(os.environ, _say)
+                for purpose in ("rendering", "alerts"):
+                    ensure_rendering(os.environ, _say, purpose)
             case "env":
                 _print_exports(stacks=options.stacks)
             case action:
@@ -44,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     sandbox.add_argument(
         "parts", nargs="*", help="parts of conformance, for the programs that only they need"
     )
-    commands.add_parser("ensure-rendering", help="find helm and kustomize, or build them")
+    commands.add_parser("ensure-rendering", help="find helm, kustomize and promtool, or build them")
     env = commands.add_parser("env", help="print the shell variables that put them on PATH")
     env.add_argument(
         "--stacks", action="store_true", help="and those with which pulumi finds the local stacks"

@@ -83,6 +83,7 @@ def _compile(program: Program, target: Path, log: Path, report: Report) -> None:
     command = [
         *("go", "build", "-trimpath", "-mod=readonly", "-buildvcs=false"),
         *("-ldflags", " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in program.stamps)])),
+        *(("-tags", ",".join(program.tags)) if program.tags else ()),
         *("-o", str(target), program.package),
     ]
     started = time.monotonic()

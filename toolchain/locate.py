@@ -62,17 +62,25 @@ def _title(purpose: str) -> str:
     return purpose if purpose == "sandbox" else f"part {purpose}"
 
 
-def ensure_rendering(environ: Mapping[str, str], report: Report) -> dict[str, Path]:
-    """Find the programs that render manifests, or build them, and give them by name."""
-    for program in known_programs("rendering").values():
+def ensure_rendering(
+    environ: Mapping[str, str], report: Report, purpose: str = "rendering"
+) -> dict[str, Path]:
+    """Find the programs that render manifests, or build them, and give them by name.
+
+    Args:
+        environ: The variables that state PATH and the cache.
+        report: Called with each line of progress.
+        purpose: `alerts` for the program that checks alerts.
+    """
+    for program in known_programs(purpose).values():
         if rendering_program(program, environ) is None:
             ensure_built(program, cache_root(environ), report)
-    return rendering_programs(environ)
+    return rendering_programs(environ, purpose)
 
 
-def rendering_programs(environ: Mapping[str, str]) -> dict[str, Path]:
+def rendering_programs(environ: Mapping[str, str], purpose: str = "rendering") -> dict[str, Path]:
     """Give the programs that render manifests, as far as they are installed or built, by name."""
-    known = known_programs("rendering")
+    known = known_programs(purpose)
     found = {name: rendering_program(program, environ) for name, program in known.items()}
     return {name: path for name, path in found.items() if path is not None}
 

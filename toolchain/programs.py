@@ -29,9 +29,12 @@ class Program:
     folder: Path
     package: str
     purpose: str
-    """The purpose: `pulumi`, `sandbox`, `rendering`, or the only conformance part that needs it."""
+    """The purpose: `pulumi`, `sandbox`, `rendering`, `alerts`, or the only conformance part that
+    needs it."""
     stamps: tuple[str, ...] = ()
     """Linker settings for the program's version. Without them it reports a dev build."""
+    tags: tuple[str, ...] = ()
+    """Build tags: promtool leaves out the clients of cloud providers."""
     minutes: int
     """Duration of a build without a cache, on 2 cores. It is shown before the build starts."""
     memory_gib: int
@@ -50,7 +53,7 @@ class Program:
     def key(self) -> str:
         """Return a hash of all inputs of the build, so that any change causes a new build."""
         fetched = (dict(self.beside_from_modules), dict(self.data_from_modules))
-        recipe = (self.name, self.version, self.package, self.stamps, *fetched)
+        recipe = (self.name, self.version, self.package, self.stamps, *fetched, *self.tags)
         digest = hashlib.sha256(json.dumps(recipe).encode())
         digest.update(f"{platform.system()} {platform.machine()}".encode())
         for file in self._sources():
@@ -88,6 +91,7 @@ def _program(data: dict[str, Any]) -> Program:
     places = {
         "purpose": data["for"],
         "stamps": tuple(stamp.format(version=data["version"]) for stamp in data["stamps"]),
+        "tags": tuple(data.get("tags", ())),
         "folder": HERE / data["folder"],
         "beside": tuple(HERE / path for path in data.get("beside", ())),
     }

@@ -23,6 +23,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import StackSpec, is_kubeconfig_text
 from kthena_components.core.values.display import SECRET
 from kthena_components.systems import INDEX, find_emitter
+from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL
 
 _KUBERNETES = "kubernetes"
 
@@ -102,5 +103,7 @@ def _unknown(cluster: Cluster, kinds: set[Kind]) -> set[Kind]:
 def _finding(path: str, kind: Kind, server: str) -> Finding:
     backend = find_emitter(_system(kind))
     remedy = f"{backend.install}, or write backend: native" if backend else INSTALL_VOLCANO
+    if kind[0] == API_VERSION:
+        remedy = INSTALL
     seen = f"creates a {kind[1]} of {kind[0]}, which {server} does not serve"
     return Finding(path=path, seen=seen, remedy=remedy, rule="kind-unserved")

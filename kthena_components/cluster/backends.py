@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from kthena_components.cluster.requirements import Kind, Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.systems import EMITTERS, INDEX, find_emitter
+from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL, KINDS
 
 _JUDGED_APART = "kthena"
+MONITORING = tuple((API_VERSION, kind) for kind in KINDS)
+"""What a serving with `monitoring` needs."""
 
 
 def own_kinds(backend: str) -> Iterator[Kind]:
@@ -40,6 +43,19 @@ def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
         elif served:
             yield Diagnostic(Status.OK, backend, " and ".join(served))
             yield from _rivals(seen, backend) if need.stack else ()
+
+
+def judge_monitoring(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+    """Check that the cluster has the Prometheus Operator, if a serving is monitored."""
+    if not any(plan.monitoring for plan in need.plans):
+        return
+    named = {kind: f"{kind[1]} {kind[0]}" for kind in MONITORING}
+    missing = [name for kind, name in named.items() if not serves(seen, kind)]
+    if missing:
+        text = f"the cluster has no {' and no '.join(missing)}. {INSTALL}"
+        yield Diagnostic(Status.FAIL, "monitoring", text)
+    else:
+        yield Diagnostic(Status.OK, "monitoring", " and ".join(named.values()))
 
 
 def _rivals(seen: Snapshot, backend: str) -> Iterator[Diagnostic]:

@@ -6,7 +6,7 @@ from kthena_components.cluster.access import (
     judge_rights,
     judge_secrets,
 )
-from kthena_components.cluster.backends import judge_backends
+from kthena_components.cluster.backends import judge_backends, judge_monitoring
 from kthena_components.cluster.capacity import judge_gpus, judge_nodes, judge_room
 from kthena_components.cluster.network import judge_network, judge_tiers
 from kthena_components.cluster.requirements import Requirements
@@ -51,6 +51,7 @@ def judge_cluster(seen: Snapshot, need: Requirements) -> list[Diagnostic]:
         *judge_volcano(seen, need),
         *judge_kthena(seen, need),
         *judge_backends(seen, need),
+        *judge_monitoring(seen, need),
         *judge_controllers(seen, need),
         *judge_scheduler_config(seen, need),
         *judge_queues(seen, need),

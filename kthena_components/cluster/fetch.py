@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kthena_components.cluster.access import allows
-from kthena_components.cluster.backends import own_kinds
+from kthena_components.cluster.backends import MONITORING, own_kinds
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.cluster.fetch_servings import NODE, POD, listed, listed_if_served, read, why
 from kthena_components.cluster.requirements import (
@@ -44,7 +44,8 @@ _SCHEMA = "#/components/schemas/"
 
 def fetch(cluster: Cluster, version: str, need: Requirements) -> Snapshot:
     """Read everything that `doctor` checks."""
-    kinds = (POD_GROUP, QUEUE, HYPER_NODE, *(k for name in EMITTERS for k in own_kinds(name)))
+    own = (kind for name in EMITTERS for kind in own_kinds(name))
+    kinds = (POD_GROUP, QUEUE, HYPER_NODE, *own, *MONITORING)
     return Snapshot(
         server=cluster.server,
         version=version,

@@ -103,12 +103,12 @@ def _compile(
         findings += wrong
         if plan is not None and not wrong:
             plan = replace(plan, options=options)
-            findings += backend.refuse(plan)
+            findings += refuse(plan, backend)
     judged = [] if plan is None else judge(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
         firm = any(f.level is Level.MANDATORY for f in findings)
-        emitted = () if firm or plan is None or backend is None else emit(plan, backend)
+        emitted = () if firm or plan is None or backend is None else write(plan, backend)
         judged, manifests = _waived(spec.waivers, findings, judged, emitted, today)
     findings += judged
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
@@ -117,16 +117,32 @@ def _compile(
     told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
     return Compiled(
         plan=plan,
-        manifests=labelled(manifests or emit(plan, backend), spec.labels),
+        manifests=labelled(manifests or write(plan, backend), spec.labels),
         findings=tuple(told),
         waivers=spec.waivers,
     )
 
 
-def emit(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
-    """Write a plan: the backend's manifests, and what every serving has."""
+def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
+    """Report what the backend cannot express, and engines that cannot be monitored."""
+    findings = list(backend.refuse(plan))
+    if plan.monitoring:
+        # Most servings are not monitored, so this is loaded only for those that are.
+        from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415
+
+        findings += refuse_metrics(plan)
+    return findings
+
+
+def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
+    """Write the objects of the backend, the budget of evictions, and what monitors them."""
     budget = emit_budget(plan, backend.pods(plan), is_counted=backend.is_counted)
-    return (*backend.emit(plan), *([budget] if budget else []))
+    made = (*backend.emit(plan), *([budget] if budget else []))
+    if not plan.monitoring:
+        return made
+    from kthena_components.systems.prometheus.emit import emit_monitoring  # noqa: PLC0415
+
+    return (*made, *emit_monitoring(plan, backend.watch(plan)))
 
 
 def labelled(manifests: tuple[Manifest, ...], labels: Mapping[str, str]) -> tuple[Manifest, ...]:

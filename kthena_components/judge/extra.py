@@ -121,6 +121,18 @@ Level: mandatory.
 Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks/leaderworkerset_webhook.go and
 pkg/controllers/pod_controller.go; kaito-project/kaito v0.11.0 api/v1beta1; kserve v0.20.0
 pkg/apis/serving/v1beta1.""",
+    "monitoring-metrics": """Prometheus gets the metrics of each engine of a monitored serving.
+
+SGLang has metrics with --enable-metrics only; a role with an engine gets the option. Prometheus
+finds a pod by a port that a container declares, and reads it over plain HTTP. Of other programs no
+metrics are known, so their roles are not scraped.
+
+Pass: a template that starts SGLang with --enable-metrics and --port 8080, and declares 8080.
+Fail: SGLang without --enable-metrics; vLLM with --disable-log-stats or --ssl-keyfile; a --port that
+no container declares.
+Level: mandatory; advisory for a role without an engine beside others.
+Source: vLLM v0.33.0 vllm/v1/engine/async_llm.py; SGLang v0.5.23
+sglang/srt/entrypoints/http_server.py; prometheus-operator v0.93.0 pkg/prometheus/promcfg.go.""",
     "name-unique": """No role has the name that the native backend generates for another's replica.
 
 Pass: roles serve, with 2 replicas, and prefill.

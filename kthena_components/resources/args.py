@@ -256,6 +256,11 @@ class ModelServingArgs(TypedDict):
     """
     expose: NotRequired[ExposeArgs]
     """Service in front of the entry pods. Default: none, and `endpoint` is null."""
+    monitoring: NotRequired[bool]
+    """Whether to add a PodMonitor per role, a PrometheusRule with alerts, and a Grafana dashboard,
+    for a cluster with the Prometheus Operator. SGLang gets --enable-metrics, so a change restarts
+    its engines. Default false.
+    """
     ready_timeout_seconds: NotRequired[int]
     """Seconds that `up` waits until a group is ready. Default: the longest startup_seconds of
     its roles, and 1800 for templates."""

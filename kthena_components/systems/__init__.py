@@ -31,6 +31,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "scheduling.k8s.io": "PriorityClass",
         "storage.k8s.io": "StorageClass",
     },
+    "prometheus": {"monitoring.coreos.com": "PodMonitor PrometheusRule"},
     "native": {},
     "kthena": {
         "networking.serving.volcano.sh": "ModelRoute ModelServer",
@@ -112,7 +113,7 @@ def find_emitter(name: str) -> "Emitter | None":
     return emitter
 
 
-def extras() -> "dict[str, Resource]":
+def extras() -> "dict[str, tuple[Resource, ...]]":
     """List what a stack may define besides its servings."""
     return {name: made for system in all_systems() for name, made in system.extras.items()}
 
@@ -129,4 +130,4 @@ def resources_of(
     emitters = EMITTERS if emitters is None else emitters
     found = [made for name in emitters if (e := find_emitter(name)) for made in e.resources]
     known = extras() if beside else {}
-    return tuple(dict.fromkeys([*found, *(known[name] for name in beside)]))
+    return tuple(dict.fromkeys([*found, *(made for name in beside for made in known[name])]))

@@ -21,6 +21,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.told import Told
+from kthena_components.core.plan.watch import Watch
 from kthena_components.core.rules.change import Change
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
@@ -131,6 +132,8 @@ class Kind(Generic[V]):
     """Why its pods are more than `pods` shows, so that `convert` cannot read it. A clause; empty if
     they are not.
     """
+    only_fields: bool = False
+    """Whether it is checked against its CRD, and by nothing else."""
     cluster_wide: bool = False
     title: str = ""
     """What its rules are about, if not the system's title."""
@@ -147,7 +150,7 @@ class Kind(Generic[V]):
     @property
     def is_judged(self) -> bool:
         """Whether a single object of it is checked."""
-        return bool(self.facts or self.rules or self.templates)
+        return bool(self.facts or self.rules or self.templates or self.only_fields)
 
 
 Pair = tuple[str, str]
@@ -215,6 +218,8 @@ class Written(NamedTuple):
 
 
 REJECTED = Written("")
+METRICS = "engines with metrics"
+"""What is taken of `monitoring`: systems/prometheus/scrapes.py."""
 FOR_ALL = {
     "labels": Written("labels of all objects, but not of the pods"),
     "pod_disruption_budget": Written("a PodDisruptionBudget: one evicted pod at a time"),
@@ -244,6 +249,8 @@ class Emitter:
     """Resources that are written, and those that are read meanwhile."""
     read_back: Callable[[Sequence[Body]], list[ServingFacts]]
     """The inverse of `emit`, limited to facts."""
+    watch: Callable[[ServingPlan], Watch]
+    """How Prometheus finds the pods."""
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""
     rivals: Mapping[GroupKind, str] = field(default_factory=dict)
@@ -288,5 +295,5 @@ class System:
     stack_rules: tuple[StackRule, ...] = ()
     """Rules over all objects of a cluster."""
     emitter: Emitter | None = None
-    extras: Mapping[str, Resource] = field(default_factory=dict)
+    extras: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     """What a stack may define besides its servings: `{"queues": …}`."""

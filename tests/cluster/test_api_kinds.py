@@ -77,6 +77,21 @@ def test_a_cluster_without_volcano_says_it_of_everything_that_needs_it() -> None
     assert all("Install Volcano 1.14 or later. [kind-unserved]" in text for text in found)
 
 
+def test_a_cluster_without_the_prometheus_operator_is_told_of_a_monitored_serving() -> None:
+    servings = [{**serving("native"), "monitoring": True}]
+    stated = {"output": "cluster", "servings": servings}
+    with discovery(known=KNOWN) as config:
+        spec, _ = parse_stack({**stated, "kubeconfig": config})
+        found = [str(one) for one in check_kinds(spec, map(compile_serving, servings), None)]
+    kinds = ("PodMonitor", "PrometheusRule")
+    assert found == [
+        f"servings[0]: creates a {kind} of monitoring.coreos.com/v1, which [secret] does not "
+        "serve. Install the Prometheus Operator 0.79 or later with its CRDs, or remove "
+        "monitoring. [kind-unserved]"
+        for kind in kinds
+    ]
+
+
 def test_a_group_without_the_kind_is_told_too() -> None:
     with discovery(known={**KNOWN, VOLCANO: ("Queue",)}) as config:
         assert len(told(config, "native")) == 1

@@ -186,6 +186,30 @@ def test_a_stack_for_lws_needs_its_own_kind_alone() -> None:
     assert said("lws", healthy(served=served), stack()) == []
 
 
+PROMETHEUS = "monitoring.coreos.com/v1"
+
+
+def test_a_monitored_serving_needs_the_prometheus_operator() -> None:
+    need = stack(monitoring=True)
+    ((mark, text),) = said("monitoring", healthy(), need)
+    assert mark is Status.FAIL
+    assert text == (
+        f"the cluster has no PodMonitor {PROMETHEUS} and no PrometheusRule {PROMETHEUS}. Install "
+        "the Prometheus Operator 0.79 or later with its CRDs, or remove monitoring"
+    )
+    served = {**healthy().served, PROMETHEUS: ["PodMonitor", "PrometheusRule", "Probe"]}
+    assert said("monitoring", healthy(served=served), need) == [
+        (Status.OK, f"PodMonitor {PROMETHEUS} and PrometheusRule {PROMETHEUS}")
+    ]
+    assert said("monitoring", healthy(), stack()) == []
+
+
+def test_a_user_who_may_not_write_pod_monitors_is_told() -> None:
+    need = stack(monitoring=True)
+    lines = judge_cluster(with_rights(healthy(), need, "podmonitors"), need)
+    assert any(line.mark is Status.FAIL and "podmonitors" in line.text for line in lines)
+
+
 def test_lws_beside_kthena_is_warned_about() -> None:
     need = stack(backend="lws", network_topology=None)
     served = {**healthy().served, LWS: ["LeaderWorkerSet"]}

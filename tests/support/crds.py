@@ -268,7 +268,10 @@ _CONFIG_MAP: Schema = _map(
     {
         "apiVersion": {"const": "v1"},
         "kind": {"const": "ConfigMap"},
-        "metadata": _map({"name": _SUBDOMAIN}, {"namespace": _NAME, "labels": _LABELS}),
+        "metadata": _map(
+            {"name": _SUBDOMAIN},
+            {"namespace": _NAME, "labels": _LABELS, "annotations": _TEXTS},
+        ),
         "data": _TEXTS,
     }
 )

@@ -100,6 +100,8 @@ CASES: Final[Mapping[str, Args]] = {
     "kaito/template": example_for("kaito", "native-8b"),
     "kaito/preset": changed(example_for("kaito", "engine-native"), {"replicas": 1, **_FLAGS}),
     "kaito/preset-set": changed(example_for("kaito", "engine-native"), _EXISTING),
+    "prometheus/native-pair": changed(PAIR, {"monitoring": True}),
+    "prometheus/lws-sglang": changed(example_for("lws", "sglang"), {"monitoring": True}),
     "kserve/native-8b": changed(example_for("kserve", "native-8b"), _EXPOSED),
     "kserve/engine-ray": changed(example_for("kserve", "engine-ray"), _EXPOSED),
     "kserve/prefill-decode": changed(
@@ -121,7 +123,19 @@ def render(args: Args) -> str:
     bodies = [manifest.body for manifest in compile_serving(args).manifests]
     # Through JSON, or YAML would write a value that occurs twice as an anchor.
     plain = json.loads(json.dumps(bodies))
-    return yaml.safe_dump_all(plain, sort_keys=False, width=100, explicit_start=True)
+    return yaml.dump_all(plain, Dumper=_Dumper, sort_keys=False, width=100, explicit_start=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines as such."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def path_of(case: str) -> Path:

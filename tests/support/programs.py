@@ -1,4 +1,4 @@
-"""The programs that render manifests, as the toolchain finds or builds them."""
+"""The programs that render manifests or check alerts, as the toolchain finds or builds them."""
 
 import os
 from functools import cache
@@ -11,11 +11,11 @@ from toolchain.locate import rendering_programs
 
 @cache
 def _programs() -> dict[str, Path]:
-    return rendering_programs(os.environ)
+    return rendering_programs(os.environ) | rendering_programs(os.environ, "alerts")
 
 
 def program(name: str) -> str:
-    """Give the path of helm or kustomize; skip the test where it is not there."""
+    """Give the path of helm, kustomize or promtool; skip the test where it is not there."""
     found = _programs().get(name)
     if found is None:
         pytest.skip(f"{name} is neither on PATH nor built: run `make rendering`")

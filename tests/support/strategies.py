@@ -67,6 +67,18 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
 
 
 @st.composite
+def watched_servings(draw: st.DrawFn, backend: str) -> Args:
+    """Draw the arguments of a ModelServing, with monitoring where its engines have metrics.
+
+    The drawn templates that start an engine declare no port.
+    """
+    args = draw(servings(backend))
+    bare = json.dumps([role.get("entry_template") for role in args["roles"]])
+    has_metrics = any("engine" in role for role in args["roles"]) and "vllm" not in bare
+    return args | ({"monitoring": True} if has_metrics and draw(st.booleans()) else {})
+
+
+@st.composite
 def _roles(draw: st.DrawFn, name: str, version: str) -> Args:
     pods = draw(st.integers(1, 3))
     pods_of = draw(st.sampled_from([_plain, _ray_script, _vllm, _ray, _data_parallel, _sglang]))

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import chain
@@ -25,9 +26,13 @@ from kthena_components.systems.native.facts import read_group
 from tests.support.admission import own_findings
 from tests.support.crds import schema_errors
 from tests.support.specs import ALL, changed, example_for, template
-from tests.support.strategies import damaged, law, servings
+from tests.support.strategies import damaged, law, watched_servings
 
 pytestmark = [pytest.mark.property, pytest.mark.parametrize("backend", EMITTERS)]
+
+
+LIMITS = {"StatefulSet": naming.STATEFUL_SET_NAME, "PodMonitor": 253, "ConfigMap": 253}
+"""The longest name of an object, if it is not that of a label."""
 
 
 def bodies(compiled: Compiled, *kinds: str) -> list[dict[str, Any]]:
@@ -56,7 +61,7 @@ def by_role(facts: ServingFacts) -> ServingFacts:
 @law
 @given(st.data())
 def test_the_facts_of_a_plan_are_what_its_manifests_say(backend: str, data: st.DataObject) -> None:
-    compiled = compile_serving(data.draw(servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend)))
     planned = emitter_of(compiled).planned(compiled.plan)
     assert list(map(by_role, read_back(compiled))) == list(map(by_role, planned))
 
@@ -64,7 +69,7 @@ def test_the_facts_of_a_plan_are_what_its_manifests_say(backend: str, data: st.D
 @law
 @given(st.data())
 def test_the_api_server_takes_every_manifest(backend: str, data: st.DataObject) -> None:
-    args = data.draw(servings(backend))
+    args = data.draw(watched_servings(backend))
     version = args.get("kthena_version", "1.0")
     assert [e for body in bodies(compile_serving(args)) for e in schema_errors(body, version)] == []
 
@@ -72,7 +77,7 @@ def test_the_api_server_takes_every_manifest(backend: str, data: st.DataObject) 
 @law
 @given(st.data())
 def test_the_policies_have_nothing_against_our_manifests(backend: str, data: st.DataObject) -> None:
-    args = data.draw(servings(backend))
+    args = data.draw(watched_servings(backend))
     versions = {"kthena": args.get("kthena_version", "1.0")}
     found = (judge_manifest(body, versions=versions) for body in bodies(compile_serving(args)))
     findings = list(chain.from_iterable(found))
@@ -84,7 +89,7 @@ def test_the_policies_have_nothing_against_our_manifests(backend: str, data: st.
 def test_the_webhook_of_each_kthena_version_takes_what_is_written_for_it(
     backend: str, data: st.DataObject
 ) -> None:
-    compiled = compile_serving(data.draw(servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend)))
     version = compiled.plan.kthena_version
     found = [own_findings(b, version=version) for b in bodies(compiled, "ModelServing")]
     assert [str(finding) for findings in found for finding in findings] == []
@@ -92,8 +97,24 @@ def test_the_webhook_of_each_kthena_version_takes_what_is_written_for_it(
 
 @law
 @given(st.data())
+def test_the_longest_name_of_a_pod_is_that_of_a_unit(backend: str, data: st.DataObject) -> None:
+    """So an alert finds the pods that the backend says its controller will make."""
+    compiled = compile_serving(data.draw(watched_servings(backend)))
+    emitter, roles = emitter_of(compiled), compiled.plan.roles
+    units = emitter.watch(compiled.plan).units
+    for facts in emitter.names(compiled.plan):
+        place = re.fullmatch(r"roles\[(\d+)\]\.name", facts.path)
+        assert place
+        own = [unit for unit in units if roles[int(place[1])].name in unit.roles]
+        assert bool(own) <= bool(roles[int(place[1])].replicas)
+        found = [unit for unit in units if re.fullmatch(unit.pods, facts.name)]
+        assert not facts.what.endswith("pod") or found == own
+
+
+@law
+@given(st.data())
 def test_a_serving_gives_the_same_bytes_each_time(backend: str, data: st.DataObject) -> None:
-    args = data.draw(servings(backend))
+    args = data.draw(watched_servings(backend))
     first, second = (json.dumps(bodies(compile_serving(copy.deepcopy(args)))) for _ in range(2))
     assert first == second
 
@@ -101,7 +122,7 @@ def test_a_serving_gives_the_same_bytes_each_time(backend: str, data: st.DataObj
 @law
 @given(st.data())
 def test_the_arguments_are_left_as_they_were(backend: str, data: st.DataObject) -> None:
-    args = data.draw(servings(backend))
+    args = data.draw(watched_servings(backend))
     before = copy.deepcopy(args)
     compile_serving(args)
     assert args == before
@@ -110,7 +131,7 @@ def test_the_arguments_are_left_as_they_were(backend: str, data: st.DataObject) 
 @law
 @given(st.data())
 def test_no_object_is_made_twice(backend: str, data: st.DataObject) -> None:
-    manifests = compile_serving(data.draw(servings(backend))).manifests
+    manifests = compile_serving(data.draw(watched_servings(backend))).manifests
     made = Counter((m.body["apiVersion"], m.key) for m in manifests)
     assert [key for key, count in made.items() if count > 1] == []
 
@@ -119,7 +140,7 @@ def test_no_object_is_made_twice(backend: str, data: st.DataObject) -> None:
 @given(st.data())
 def test_what_a_manifest_waits_for_comes_before_it(backend: str, data: st.DataObject) -> None:
     seen: set[str] = set()
-    for manifest in compile_serving(data.draw(servings(backend))).manifests:
+    for manifest in compile_serving(data.draw(watched_servings(backend))).manifests:
         assert seen.issuperset((*manifest.after, *manifest.replace_with))
         seen.add(manifest.key)
 
@@ -127,10 +148,9 @@ def test_what_a_manifest_waits_for_comes_before_it(backend: str, data: st.DataOb
 @law
 @given(st.data())
 def test_every_name_fits(backend: str, data: st.DataObject) -> None:
-    for manifest in compile_serving(data.draw(servings(backend))).manifests:
-        limit = 52 if manifest.kind == "StatefulSet" else 63
+    for manifest in compile_serving(data.draw(watched_servings(backend))).manifests:
         assert naming.DNS_1035.fullmatch(manifest.name)
-        assert len(manifest.name) <= limit
+        assert len(manifest.name) <= LIMITS.get(manifest.kind, naming.DNS_LABEL)
 
 
 @law
@@ -143,7 +163,9 @@ def test_another_role_leaves_the_names_of_the_first_alone(
     fewest = emitter.stays_from
     if fewest is None:
         pytest.skip(f"a serving of backend {backend} has no other role")
-    args = data.draw(servings(backend).filter(lambda drawn: fewest <= len(drawn["roles"]) < 4))
+    args = data.draw(
+        watched_servings(backend).filter(lambda drawn: fewest <= len(drawn["roles"]) < 4)
+    )
     args.setdefault("expose", {"role": args["roles"][0]["name"]})
     role = {"name": "z", "entry_template": template()}
     more = changed(args, {f"roles[{len(args['roles'])}]": role})
@@ -156,7 +178,7 @@ def test_another_role_leaves_the_names_of_the_first_alone(
 def test_the_pods_that_are_made_are_the_pods_that_were_planned(
     backend: str, data: st.DataObject
 ) -> None:
-    compiled = compile_serving(data.draw(servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend)))
     context = Context(config_maps=gather(bodies(compiled)))
     role = compiled.plan.roles[0]
     per_pod = (role.stated.resources or ResourcesSpec()).gpus_per_pod

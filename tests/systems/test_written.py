@@ -43,6 +43,7 @@ PROBES: dict[str, list[Args]] = {
     "autoscaled": [{"autoscaled": True}],
     "restart_grace_period_seconds": [{"restart_grace_period_seconds": 60}],
     "expose": [{"expose": {"role": None}}],
+    "monitoring": [{"monitoring": True}],
     "ready_timeout_seconds": [{"ready_timeout_seconds": 60}],
     "labels": [{"labels": {"team": "chat"}}],
     "pod_disruption_budget": [{"pod_disruption_budget": True}],

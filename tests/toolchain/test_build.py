@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,20 @@ def test_a_changed_source_is_built_anew(small_program: Program, cache: Path) -> 
     second = ensure_built(small_program, cache, lambda _: None)
     shown = subprocess.run([second / "bin" / "small"], check=True, capture_output=True, text=True)
     assert (shown.stderr, first.is_dir()) == ("new", True)
+
+
+@needs_go
+def test_a_build_has_the_files_of_its_tags(small_program: Program, cache: Path) -> None:
+    loud = '//go:build loud\n\npackage main\n\nfunc init() { version = "loud" }\n'
+    (small_program.folder / "loud.go").write_text(loud)
+    said = []
+    for program in (small_program, replace(small_program, tags=("loud", "other"))):
+        entry = ensure_built(program, cache, lambda _: None)
+        shown = subprocess.run(
+            [entry / "bin" / "small"], check=True, capture_output=True, text=True
+        )
+        said.append(shown.stderr)
+    assert said == ["1.2.3", "loud"]
 
 
 @needs_go

@@ -52,6 +52,18 @@ def test_the_key_follows_the_files_beside_the_program(small_program: Program) ->
     assert small_program.key() != before
 
 
+def test_the_key_follows_the_tags(small_program: Program) -> None:
+    assert replace(small_program, tags=("a",)).key() != small_program.key()
+
+
+def test_promtool_is_built_from_the_modules_of_its_version_without_clouds() -> None:
+    program = known_programs("alerts")["promtool"]
+    major, minor, patch = program.version.split(".")
+    module = f"github.com/prometheus/prometheus v0.{major}{minor}.{patch}"
+    assert module in (program.folder / "go.mod").read_text()
+    assert program.tags == ("remove_all_sd",)
+
+
 def test_the_key_ignores_what_the_user_is_merely_told(small_program: Program) -> None:
     assert replace(small_program, minutes=99, memory_gib=99).key() == small_program.key()
 

@@ -123,4 +123,13 @@ SOURCES: tuple[Source, ...] = (
         # operator/internal/webhook/admission/pcs/defaulting.
         filled={"PodCliqueSet": ()},
     ),
+    Source(
+        system="prometheus",
+        title="Prometheus Operator",
+        repository="prometheus-operator/prometheus-operator",
+        folders=("example/prometheus-operator-crd",),
+        files=("monitoring.coreos.com_podmonitors", "monitoring.coreos.com_prometheusrules"),
+        # The first with portNumber, which a port without name needs.
+        first="0.79",
+    ),
 )

@@ -14,8 +14,11 @@ from kthena_components.core.spec.model import (
 )
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.rules_serving import exposed_role
+from kthena_components.core.spec.words import EngineKind
 
 NATIVE = "native"
+SGLANG_METRICS = "--enable-metrics"
+"""vLLM needs no option for its metrics."""
 DEFAULT_PORT = 8080
 """Port on which a role of templates is assumed to listen."""
 
@@ -77,7 +80,7 @@ def _plan(
     minima = spec.gang_policy.min_role_replicas if spec.gang_policy else None
     roles = tuple(
         _role(role, path, (minima or {}).get(role.name), notes, spec)
-        for role, path in zip(spec.roles, paths, strict=True)
+        for role, path in zip(_roles(serving), paths, strict=True)
     )
     topology = spec.network_topology or NetworkTopologySpec()
     return ServingPlan(
@@ -103,8 +106,22 @@ def _plan(
         spread_over=spec.spread_over,
         has_disruption_budget=_has_budget(serving),
         ready_timeout_seconds=_ready_timeout(spec),
+        monitoring=serving.monitoring,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _roles(serving: ModelServingSpec) -> list[RoleSpec]:
+    """Return the roles, with the option without which SGLang has no metrics, if they are needed."""
+    return list(map(_with_metrics, serving.roles)) if serving.monitoring else serving.roles
+
+
+def _with_metrics(role: RoleSpec) -> RoleSpec:
+    engine, words = role.engine, [SGLANG_METRICS]
+    if engine is None or engine.kind is not EngineKind.SGLANG or words[0] in engine.extra_args:
+        return role
+    engine = engine.model_copy(update={"extra_args": [*engine.extra_args, *words]})
+    return role.model_copy(update={"engine": engine})
 
 
 def _role(

@@ -119,6 +119,8 @@ class ServingPlan:
     """Label of nodes over whose values the groups are spread, as stated."""
     has_disruption_budget: bool = False
     """Whether a PodDisruptionBudget protects the pods."""
+    monitoring: bool = False
+    """Whether Prometheus scrapes the entries and alerts."""
     options: Spec | None = None
     """`backend_options`, in the model of the backend; None if it has none."""
 

@@ -209,8 +209,12 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
 
 @cache
 def matcher(pattern: str) -> Callable[[str], object]:
-    """Compile a pattern of Go, where `$` is the end of the text and digits are ASCII."""
-    return re.compile(re.sub(r"(?<!\\)\$(?![^\[]*\])", r"\\Z", pattern), re.ASCII).search
+    """Compile a pattern of Go, where `$` is the end of the text and digits are ASCII.
+
+    There, a flag may also come after `^`.
+    """
+    anywhere = re.sub(r"^\^\(\?i\)", "(?i)^", pattern)
+    return re.compile(re.sub(r"(?<!\\)\$(?![^\[]*\])", r"\\Z", anywhere), re.ASCII).search
 
 
 def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:

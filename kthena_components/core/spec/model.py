@@ -173,6 +173,7 @@ class ModelServingSpec(GroupSpec):
     restart_grace_period_seconds: Count | None = None
     expose: ExposeSpec | None = None
     pod_disruption_budget: bool | None = None
+    monitoring: bool = False
 
 
 class StandaloneGroupSpec(GroupSpec):

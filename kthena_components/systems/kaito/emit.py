@@ -53,6 +53,7 @@ from kthena_components.systems.kaito.view import (
     View,
     read_view,
 )
+from kthena_components.systems.kaito.watch import watch
 from kthena_components.systems.kaito.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes.resources import BUDGETS, CONFIG_MAPS, SERVICES
 
@@ -188,6 +189,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=_read_back,
+    watch=watch,
     install="Install KAITO 0.11 or later with its CRDs",
     sizes=_SIZES,
     options=KaitoOptions,

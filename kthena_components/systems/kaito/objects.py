@@ -89,9 +89,13 @@ def write_front(plan: ServingPlan, role: RolePlan) -> Body | None:
     if plan.expose is None:
         return None
     port = {"name": "http", "port": plan.expose.port, "targetPort": plan.expose.target_port}
-    selector = {pods_label(plan): set_name(plan, role), **_ENTRY_INDEX}
-    spec = {"type": "ClusterIP", "selector": selector, "ports": [port]}
+    spec = {"type": "ClusterIP", "selector": entry_selector(plan, role), "ports": [port]}
     return service(plan.name, plan.namespace, {naming.NAME: plan.name}, spec)
+
+
+def entry_selector(plan: ServingPlan, role: RolePlan) -> dict[str, str]:
+    """Return the labels that only the first pod of each engine has."""
+    return {pods_label(plan): set_name(plan, role), **_ENTRY_INDEX}
 
 
 def _object(kind: str, metadata: Body) -> Body:

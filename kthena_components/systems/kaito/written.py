@@ -1,6 +1,6 @@
 """What each argument becomes in the kaito backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("the number of Workspaces, times `roles[].replicas`"),
@@ -26,6 +26,7 @@ WRITTEN = {
     "autoscaled": Written("an InferenceSet, whose `spec.replicas` `up` leaves as it is"),
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
     "ready_timeout_seconds": Written("how long `up` waits for the set"),
     **FOR_ALL,
 }

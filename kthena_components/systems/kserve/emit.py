@@ -14,6 +14,7 @@ from kthena_components.systems.kserve.limits import names, refuse
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.kserve.watch import watch
 from kthena_components.systems.kserve.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
@@ -41,6 +42,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=read_back,
+    watch=watch,
     install="Install KServe 0.20 or later with its CRDs",
     sizes=SIZES,
     options=KserveOptions,

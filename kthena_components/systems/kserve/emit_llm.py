@@ -36,9 +36,14 @@ def split_roles(plan: ServingPlan) -> tuple[RolePlan, RolePlan | None]:
 
 def entry_labels(plan: ServingPlan) -> dict[str, str]:
     """Return the labels by which the front Service finds its entries: those of KServe's leaders."""
+    exposed = plan.expose.role if plan.expose else None
     main, _ = split_roles(plan)
-    exposed = plan.expose.role if plan.expose and plan.expose.role else main.name
-    part = _LEADER if exposed == main.name else f"{_LEADER}-{PREFILL}"
+    return leader_labels(plan, next((r for r in plan.roles if r.name == exposed), main))
+
+
+def leader_labels(plan: ServingPlan, role: RolePlan) -> dict[str, str]:
+    """Return the labels that KServe gives to the leaders of a role."""
+    part = _LEADER if role is split_roles(plan)[0] else f"{_LEADER}-{PREFILL}"
     return {_APP: plan.name, _PART: part}
 
 

@@ -6,6 +6,7 @@ versions the tags v0.1.0 to v0.4.0. docs/backends/kthena.md lists every field.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -17,6 +18,7 @@ from kthena_components.core.plan.manifest import PATCH_FORCE, REPLICAS, WAIT_FOR
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.placed import placed
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
@@ -180,6 +182,14 @@ def _template(template: Template) -> Template:
     return {**({"metadata": kept} if kept else {}), "spec": filled}
 
 
+def _watch(plan: ServingPlan) -> Watch:
+    """Return the pods, without the numbers that an autoscaler changes."""
+    found, kept = watch_groups(plan), kept_replicas(plan)
+    number = None if REPLICAS in kept else plan.groups
+    size = None if set(kept) - {REPLICAS} else plan.pods_per_group
+    return replace(found, units=tuple(replace(u, size=size, number=number) for u in found.units))
+
+
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     found = map(read_object, bodies)
     return [facts(read_serving(one)) for one in found if one.group_kind == MODEL_SERVING]
@@ -202,6 +212,7 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     is_counted=False,
+    watch=_watch,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
     describer=DESCRIBER,

@@ -1,6 +1,6 @@
 """What each argument becomes in the kthena backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("`spec.replicas`"),
@@ -24,6 +24,7 @@ WRITTEN = {
     "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is"),
     "restart_grace_period_seconds": Written("`restartGracePeriodSeconds`"),
     "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
     "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
     **FOR_ALL,
 }

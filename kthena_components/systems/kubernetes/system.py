@@ -165,5 +165,5 @@ SYSTEM = System(
         rwx_for_shared_model,
         service_selects_pods,
     ),
-    extras={"secrets": SECRETS},
+    extras={"secrets": (SECRETS,)},
 )

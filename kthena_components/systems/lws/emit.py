@@ -44,6 +44,7 @@ from kthena_components.systems.lws.view import (
     WORKER,
     read_sets,
 )
+from kthena_components.systems.lws.watch import watch
 from kthena_components.systems.lws.written import PROVEN, WRITTEN
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
@@ -218,6 +219,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=_read_back,
+    watch=watch,
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",
     rivals={
         MODEL_SERVING: "Kthena 0.3 and later creates a ModelServing for each LeaderWorkerSet. "

@@ -16,6 +16,7 @@ from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled
+from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
@@ -125,6 +126,7 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     is_counted=False,
+    watch=watch_groups,
     install="Install MatrixInfer with its CRDs, or write the API group of the installed one in "
     "backend_options",
     options=MatrixInferOptions,

@@ -1,6 +1,6 @@
 """What each argument becomes in the matrixinfer backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("`spec.replicas`"),
@@ -28,6 +28,7 @@ WRITTEN = {
     "autoscaled": REJECTED,
     "restart_grace_period_seconds": Written("`template.restartGracePeriodSeconds`"),
     "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
     "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
     **FOR_ALL,
 }

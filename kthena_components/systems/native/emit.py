@@ -16,6 +16,7 @@ from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.placed import placed_plan
 from kthena_components.core.plan.templates import with_env
+from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
@@ -245,6 +246,7 @@ EMITTER = Emitter(
         PODS,
     ),
     read_back=read_group,
+    watch=watch_groups,
     sizes=SIZES,
     keeps_empty=False,
     describer=DESCRIBER,

@@ -1,6 +1,6 @@
 """What each argument becomes in the native backend, for docs/backends.md."""
 
-from kthena_components.systems.contract import FOR_ALL, REJECTED, Written
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Written
 
 WRITTEN = {
     "replicas": Written("a PodGroup and StatefulSets per group"),
@@ -26,6 +26,7 @@ WRITTEN = {
     "autoscaled": REJECTED,
     "restart_grace_period_seconds": REJECTED,
     "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
     "ready_timeout_seconds": Written("how long `up` waits for the entries"),
     **FOR_ALL,
 }

@@ -78,5 +78,5 @@ SYSTEM = System(
         queue_within_parent,
         gang_fits_hypernode,
     ),
-    extras={"hypernodes": HYPER_NODES, "queues": QUEUES},
+    extras={"hypernodes": (HYPER_NODES,), "queues": (QUEUES,)},
 )

@@ -24,6 +24,17 @@ def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(backend: str) -
     assert written == emitted
 
 
+def test_a_deployer_of_a_monitored_serving_may_write_what_is_added() -> None:
+    examples = [args for name, args in CASES.items() if name.startswith("prometheus/")]
+    assert examples
+    added = {
+        (manifest.body["apiVersion"].rpartition("/")[0], plural_of(manifest.kind))
+        for args in examples
+        for manifest in compile_serving(args).manifests
+    } - {(r.group, r.plural) for r in resources_of(["native", "lws"])}
+    assert {(r.group, r.plural) for r in resources_of([], ["monitoring"])} == added
+
+
 def plural_of(kind: str) -> str:
     """Name a kind as its CRD does in the API."""
     name = kind.lower()

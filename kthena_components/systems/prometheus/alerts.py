@@ -1,0 +1,115 @@
+"""Writes alerts about the pods of a serving, from metrics of kube-state-metrics.
+
+It knows pods by their names; labels only if it is told to export them. All these metrics are STABLE
+there. Volcano has a number of tasks that wait, but by the name of a PodGroup without its namespace
+(volcano_unschedule_task_count). Source: kube-state-metrics v2 docs/metrics/workload/pod-metrics.md;
+Volcano v1.14.1 pkg/scheduler/metrics/metrics.go.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.watch import Unit, Watch
+
+_WAIT = "15m"
+"""How long pods may be without a node, or be missing, before that is reported."""
+RESTARTS = 3
+"""Restarts or replacements in an hour that are reported. An update replaces each pod once."""
+
+
+def write_alerts(plan: ServingPlan, watch: Watch) -> list[dict[str, Any]]:
+    """Write the alerts of all units. Those of several units differ in the label `roles`."""
+    return [
+        _named(plan, unit, alert)
+        for unit in watch.units
+        for alert in (*_not_whole(plan, unit), _waiting(plan, unit), *_failing(plan, unit))
+    ]
+
+
+def series_of(plan: ServingPlan, unit: Unit, metric: str, more: str = "", over: str = "") -> str:
+    """Write a metric of the pods of a unit, with the name of their group as a label.
+
+    Args:
+        plan: The plan.
+        unit: The unit.
+        metric: A metric of kube-state-metrics.
+        more: Further matchers, each with a comma at its end.
+        over: A function over the last hour.
+    """
+    series = f'{metric}{{{more}namespace="{plan.namespace}",pod=~"{unit.pods}"}}'
+    series = f"{over}({series}[1h])" if over else series
+    return f'label_replace({series}, "group", "$1", "pod", "{unit.pods}")'
+
+
+def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
+    ready = series_of(plan, unit, "kube_pod_status_ready", 'condition="true",')
+    of = "" if unit.size is None else f" of {unit.size}"
+    yield _alert(
+        "ServingGroupNotWhole",
+        f"sum by (namespace, group) ({ready}) < {_size(plan, unit)}",
+        f"only {{{{ $value }}}}{of} pods of {{{{ $labels.group }}}} are ready",
+        "It serves only with all of its pods. Read the events of those that are not ready.",
+        # Until then it may be loading its weights.
+        after=f"{plan.ready_timeout_seconds}s",
+    )
+    if unit.number is None:
+        return
+    exists = series_of(plan, unit, "kube_pod_info")
+    yield _alert(
+        "ServingGroupMissing",
+        f"(count(count by (group) ({exists})) or vector(0)) < {unit.number}",
+        f"only {{{{ $value }}}} of {unit.number} groups have pods",
+        "The controller does not create the others, or kube-state-metrics is not scraped.",
+        after=_WAIT,
+    )
+
+
+def _size(plan: ServingPlan, unit: Unit) -> str:
+    """Write the pods of a unit: as planned, or those that exist if an autoscaler decides."""
+    if unit.size is not None:
+        return str(unit.size)
+    return f"count by (namespace, group) ({series_of(plan, unit, 'kube_pod_info')})"
+
+
+def _waiting(plan: ServingPlan, unit: Unit) -> dict[str, Any]:
+    waiting = series_of(plan, unit, "kube_pod_info", 'node="",')
+    return _alert(
+        "ServingGangWaiting",
+        f"count by (namespace, group) ({waiting})",
+        "{{ $value }} pods of {{ $labels.group }} have no node",
+        "The scheduler finds no room for them. `kthena-components status` shows why.",
+        after=_WAIT,
+    )
+
+
+def _failing(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
+    restarts = series_of(plan, unit, "kube_pod_container_status_restarts_total", over="increase")
+    yield _alert(
+        "ServingPodRestarts",
+        f"max by (namespace, group, pod) ({restarts}) >= {RESTARTS}",
+        "a container of {{ $labels.pod }} has restarted "
+        '{{ $value | printf "%.0f" }} times in an hour',
+        "Read the end of its last log: `kubectl logs --previous`.",
+    )
+    created = series_of(plan, unit, "kube_pod_created", over="last_over_time")
+    yield _alert(
+        "ServingPodsReplaced",
+        f"count by (namespace, group) ({created}) > {RESTARTS} * {_size(plan, unit)}",
+        "{{ $labels.group }} has had {{ $value }} pods in an hour, "
+        f"more than {RESTARTS} for each of its places",
+        "Its controller replaces failed pods instead of restarting them. Read its events.",
+    )
+
+
+def _alert(name: str, expr: str, summary: str, description: str, after: str = "") -> dict[str, Any]:
+    annotations = {"summary": summary, "description": description}
+    wait = {"for": after} if after else {}
+    return {"alert": name, "expr": expr, **wait, "annotations": annotations}
+
+
+def _named(plan: ServingPlan, unit: Unit, alert: dict[str, Any]) -> dict[str, Any]:
+    """Add the serving and its roles, by which a user finds the unit."""
+    labels = {"severity": "warning", "serving": plan.name, "roles": " ".join(unit.roles)}
+    notes = {**alert["annotations"], "summary": f"{plan.name}: {alert['annotations']['summary']}"}
+    return {**alert, "labels": labels, "annotations": notes}

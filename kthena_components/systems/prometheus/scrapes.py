@@ -1,0 +1,124 @@
+"""Which entry pods have metrics, and at which port, by their command lines.
+
+vLLM and SGLang serve them at `/metrics` of their HTTP port, which needs no API key. Source: vLLM
+0.6.0 to 0.33.0 vllm/entrypoints; SGLang 0.4.6 to 0.5.23 sglang/srt/entrypoints and
+sglang/srt/utils.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.plan.build import SGLANG_METRICS
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import Unknown
+
+_DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}
+"""vLLM vllm/entrypoints/openai/cli_args.py and SGLang sglang/srt/server_args.py."""
+TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
+_RULE = "monitoring-metrics"
+_DISABLED = "--disable-log-stats"
+_TLS = ("--ssl-keyfile", "--ssl-certfile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrape:
+    """The metrics of one role's entry pods."""
+
+    role: RolePlan
+    engine: str
+    """vllm or sglang."""
+    port: int
+
+
+def scrapes(plan: ServingPlan) -> tuple[Scrape, ...]:
+    """Return the roles with metrics, of a plan that `refuse_metrics` accepts."""
+    return tuple(
+        Scrape(role=role, engine=pod.command.engine, port=port)
+        for role, pod in _pods(plan)
+        if pod.command and pod.command.engine in TITLES and isinstance(port := _port(pod), int)
+    )
+
+
+def refuse_metrics(plan: ServingPlan) -> Iterator[Finding]:
+    """Report engines whose metrics Prometheus would not get, and roles without any."""
+    known = [(role, pod) for role, pod in _pods(plan) if _engine(pod)]
+    for role, pod in known:
+        yield from _refuse_flags(pod)
+        yield from _refuse_port(role, pod)
+    for role, pod in _pods(plan):
+        if not _engine(pod):
+            yield _without_metrics(role, pod, alone=not known)
+
+
+def _pods(plan: ServingPlan) -> Iterator[tuple[RolePlan, PodFacts]]:
+    for role, engine in zip(plan.roles, facts_from_plan(plan).engines, strict=True):
+        yield role, engine.entry
+
+
+def _engine(pod: PodFacts) -> str:
+    """Return the title of an engine with metrics; empty if the pod starts none."""
+    return TITLES.get(str(pod.command.engine), "") if pod.command else ""
+
+
+def _port(pod: PodFacts) -> object:
+    command = pod.command
+    stated = command.options.get("--port") if command else None
+    return _DEFAULT_PORTS.get(str(command.engine)) if command and stated is None else stated
+
+
+def _refuse_flags(pod: PodFacts) -> Iterator[Finding]:
+    options = pod.command.options if pod.command else {}
+    if _engine(pod) == "SGLang" and SGLANG_METRICS not in options:
+        seen = f"starts SGLang without {SGLANG_METRICS}, so it has no metrics"
+        yield _refusal(pod.command_path, seen, f"add {SGLANG_METRICS}")
+    if _engine(pod) == "vLLM" and options.get(_DISABLED) is True:
+        seen = f"starts vLLM with {_DISABLED}, so its metrics stay empty"
+        yield _refusal(pod.flags_path or pod.command_path, seen, f"remove {_DISABLED}")
+    stated = next((flag for flag in _TLS if flag in options), None)
+    if stated:
+        seen = f"has {stated}, but the PodMonitor reads the metrics over plain HTTP"
+        remedy = f"remove {stated}, or write a PodMonitor of your own"
+        yield _refusal(pod.flags_path or pod.command_path, seen, remedy)
+
+
+def _refuse_port(role: RolePlan, pod: PodFacts) -> Iterator[Finding]:
+    port = _port(pod)
+    if not isinstance(port, int):
+        why = port.because if isinstance(port, Unknown) else f"it is {display(port)}"
+        seen = f"has a --port that is not known: {why}, so nothing says where the metrics are"
+        yield _refusal(pod.command_path, seen, "write the number")
+    elif port not in _declared(role):
+        seen = f"listens on {port}, which no container declares, so Prometheus does not find it"
+        path = join_path(role.path, "overlay" if role.engine else "entry_template")
+        yield _refusal(path, seen, f"add ports: [{{containerPort: {port}}}] to the container")
+
+
+def _declared(role: RolePlan) -> set[object]:
+    """Return the ports of all containers: Prometheus finds a pod by any of them."""
+    spec = mapping(role.entry.get("spec"))
+    containers = (*sequence(spec.get("containers")), *sequence(spec.get("initContainers")))
+    return {
+        mapping(port).get("containerPort")
+        for container in containers
+        for port in sequence(mapping(container).get("ports"))
+    }
+
+
+def _without_metrics(role: RolePlan, pod: PodFacts, *, alone: bool) -> Finding:
+    why = f" that can be read: {pod.gap.because}" if pod.gap else ""
+    return Finding(
+        path=role.path,
+        seen=f"role '{role.name}' starts neither vLLM nor SGLang{why}, so its pods are not scraped",
+        remedy="remove monitoring" if alone else "",
+        rule=_RULE,
+        level=Level.MANDATORY if alone else Level.ADVISORY,
+    )
+
+
+def _refusal(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=f"{remedy}, or remove monitoring", rule=_RULE)

@@ -1,0 +1,29 @@
+"""The objects of the Prometheus Operator that are written, and checked against their CRDs."""
+
+from kthena_components.core.objects.object import Object
+from kthena_components.core.plan.rights import Resource
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.kubernetes.resources import CONFIG_MAPS
+from kthena_components.systems.prometheus.emit import API_VERSION, GROUP, KINDS
+
+
+def _as_it_is(found: Object) -> Object:
+    return found
+
+
+SYSTEM = System(
+    name="prometheus",
+    title="Prometheus Operator",
+    kinds=tuple(
+        Kind(group=GROUP, name=name, view=_as_it_is, only_fields=True, kept=None) for name in KINDS
+    ),
+    extras={
+        "monitoring": (
+            *(
+                Resource(api_version=API_VERSION, kind=kind, plural=f"{kind.lower()}s")
+                for kind in KINDS
+            ),
+            CONFIG_MAPS,
+        )
+    },
+)
