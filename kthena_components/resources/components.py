@@ -58,6 +58,11 @@ class ModelServing(pulumi.ComponentResource):
     """URL of the front Service inside the cluster; null without `expose`. Resources that use it are
     created when the engines are ready.
     """
+    addresses: pulumi.Output[Sequence[str]]
+    """The value of ENTRY_ADDRESS in each engine, with backend native or a LeaderWorkerSet: host
+    names without a port, group by group, in each group role by role. Empty where the controller
+    chooses names or ordinals: with the other backends, several roles in LWS, or `autoscaled`.
+    """
     pod_count: pulumi.Output[int]
     """Pods of all groups."""
     gpu_count: pulumi.Output[int]

@@ -48,6 +48,12 @@ class _Engine:
         return naming.instance_name(self.plan.name, self.group, self.role.name, self.instance)
 
     @property
+    def address(self) -> str:
+        """Host name of the entry pod."""
+        plan, role = self.plan, self.role.name
+        return naming.entry_address(plan.name, self.group, role, self.instance, plan.namespace)
+
+    @property
     def key(self) -> str:
         """Key of the entry StatefulSet."""
         return f"StatefulSet/{self.name}"
@@ -192,12 +198,9 @@ def _template(
         hashes[naming.REVISION] = plan.revision
     labels = {**(metadata.get("labels") or {}), **engine.labels, **own, **hashes}
     annotations = {**(metadata.get("annotations") or {}), **_gang(engine)}
-    address = naming.entry_address(
-        plan.name, engine.group, role.name, engine.instance, plan.namespace
-    )
     env = [
         {"name": naming.GROUP_SIZE, "value": str(role.pods)},
-        {"name": naming.ENTRY_ADDRESS, "value": address},
+        {"name": naming.ENTRY_ADDRESS, "value": engine.address},
         index,
     ]
     spec = with_env(with_lws_names(template, env), env)["spec"]
@@ -223,6 +226,10 @@ def _planned(plan: ServingPlan) -> list[ServingFacts]:
     return [facts_from_plan(plan, SIZES)] * (plan.groups if plan.pods_per_group else 0)
 
 
+def _addresses(plan: ServingPlan) -> list[str]:
+    return [engine.address for g in plan.group_numbers() for engine in _engines(plan, g)]
+
+
 EMITTER = Emitter(
     emit=emit,
     refuse=refuse,
@@ -237,6 +244,7 @@ EMITTER = Emitter(
     read_back=read_group,
     sizes=SIZES,
     planned=_planned,
+    addresses=_addresses,
     written=WRITTEN,
     proven=PROVEN,
 )
