@@ -16,6 +16,7 @@ from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply
 from kthena_components.resources._claims import claim
 from kthena_components.resources._log import report
 from kthena_components.resources._model import read_hf_configs
+from kthena_components.resources._objects import without_objects
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
@@ -200,6 +201,7 @@ def _describe(
             return error.findings
 
     try:
+        args = without_objects(args)
         described, late = made(args)
     except SpecError as error:
         told = shown_of_args(error.findings, judge, args)

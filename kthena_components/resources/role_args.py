@@ -13,14 +13,19 @@ import pulumi
 from kthena_components.core.spec.words import EngineKind, KvConnector, KvRole, Launcher
 
 if TYPE_CHECKING:
+    from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs, PodTemplateSpecPatchArgs
+
     Budget = int | str
     EngineWord = EngineKind | Literal["vllm", "sglang"]
     LauncherWord = Launcher | Literal["ray", "native"]
     TransferRoleWord = KvRole | Literal["prefill", "decode", "both"]
     ConnectorWord = KvConnector | Literal["nixl", "mooncake", "lmcache"]
     HfConfig = Mapping[str, Any] | str
+    PodTemplate = Mapping[str, Any] | PodTemplateSpecArgs
+    Overlay = PodTemplate | PodTemplateSpecPatchArgs
 else:
     Budget, EngineWord, LauncherWord, HfConfig = Any, EngineKind, Launcher, Any
+    PodTemplate = Overlay = Mapping[str, Any]
     TransferRoleWord, ConnectorWord = KvRole, KvConnector
 
 
@@ -67,11 +72,11 @@ class EngineArgs(TypedDict):
     """Image of the entry and the workers. Pin it by version or digest; otherwise two pods of one
     engine may run different code. If the tag of vllm/vllm-openai or lmsysorg/sglang states a
     release, the commands are written for that release, and unsupported fields are errors; for any
-    other image they are written for the newest. With the ray launcher it must contain Ray: vLLM's
-    own does up to v0.17.1."""
+    other image, and for an Output, they are written for the newest. With the ray launcher it must
+    contain Ray: vLLM's own does up to v0.17.1."""
     model: pulumi.Input[str]
-    """Model name or path, as the engine accepts it. If it is an Output, the checks of the model's
-    shape report that they could not check.
+    """Model name or path, as the engine accepts it. If it is an Output, the model's shape is not
+    checked; the policies report that.
     """
     launcher: NotRequired[LauncherWord]
     """How the pods of one engine connect: native by the engine's own flags, ray by a Ray cluster
@@ -143,11 +148,13 @@ class RoleArgs(TypedDict):
     """Engines of this role in each ServingGroup. Default 1."""
     worker_replicas: NotRequired[int]
     """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
-    entry_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
-    worker_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the workers. Required if worker_replicas is above 0. Source:
-    Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
+    entry_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the entry, passed through: a PodTemplateSpecArgs of
+    pulumi_kubernetes, or a map in Kubernetes' own field names.
+    """
+    worker_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the workers, as entry_template. Required if worker_replicas is
+    above 0. Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
     """
     engine: NotRequired[EngineArgs]
     """Engine whose pods the package writes, instead of templates."""
@@ -156,9 +163,11 @@ class RoleArgs(TypedDict):
     hugging_face_token: NotRequired[SecretKeyArgs]
     """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
     with an engine."""
-    overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template that is merged into the engine's pods. Default: none. It may change
-    everything except GPUs, commands and parallel sizes. Only with an engine.
+    overlay: NotRequired[Overlay]
+    """Part of a pod template that is merged into the engine's pods, whose container is named
+    engine: a map, or a PodTemplateSpecPatchArgs of pulumi_kubernetes. Lists of named items merge by
+    name (docs/pods.md). Default: none. It may change everything except GPUs, commands and parallel
+    sizes. Only with an engine.
     """
     max_unavailable: NotRequired[Budget]
     """Engines of this role that may be unavailable in a rolling update: a count, or text such as
@@ -202,10 +211,14 @@ class StandaloneRoleArgs(TypedDict):
     """Engines of the role. Default 1."""
     worker_replicas: NotRequired[int]
     """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
-    entry_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
-    worker_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the workers. Required if worker_replicas is above 0."""
+    entry_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the entry, passed through: a PodTemplateSpecArgs of
+    pulumi_kubernetes, or a map in Kubernetes' own field names.
+    """
+    worker_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the workers, as entry_template. Required if worker_replicas is
+    above 0.
+    """
     engine: NotRequired[EngineArgs]
     """Engine whose pods the package writes, instead of templates."""
     resources: NotRequired[ResourcesArgs]
@@ -213,9 +226,11 @@ class StandaloneRoleArgs(TypedDict):
     hugging_face_token: NotRequired[SecretKeyArgs]
     """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
     with an engine."""
-    overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template that is merged into the engine's pods. Default: none. It may change
-    everything except GPUs, commands and parallel sizes. Only with an engine.
+    overlay: NotRequired[Overlay]
+    """Part of a pod template that is merged into the engine's pods, whose container is named
+    engine: a map, or a PodTemplateSpecPatchArgs of pulumi_kubernetes. Lists of named items merge by
+    name (docs/pods.md). Default: none. It may change everything except GPUs, commands and parallel
+    sizes. Only with an engine.
     """
     max_unavailable: NotRequired[Budget]
     """A count, or text such as 25%. An error here, because StatefulSets replace whole engines; it
