@@ -11,7 +11,8 @@ from kthena_components.core.values.display import display
 _NOTHING = object()
 _OURS = frozenset({"pulumi.com"})
 _WRITTEN = frozenset(
-    {f"metadata.annotations.pulumi.com/{name}" for name in ("waitFor", "patchForce")}
+    f"metadata.annotations.{key}"
+    for key in ("pulumi.com/waitFor", "pulumi.com/patchForce", naming.STACK)
 )
 """What the package writes for Pulumi, whatever stood there before."""
 
