@@ -37,7 +37,8 @@ def annotations(args: Args, *, config: str = "", provider: str = "") -> Any:
 
 def test_what_is_deployed_says_what_the_provider_waits_for() -> None:
     assert list(annotations(ONE_OBJECT)) == ["pulumi.com/waitFor", naming.STACK]
-    assert list(annotations(ONE_OBJECT, provider="cluster")) == ["pulumi.com/waitFor"]
+    deployed = annotations(ONE_OBJECT, provider="cluster")
+    assert list(deployed) == ["pulumi.com/waitFor", naming.STACK]
 
 
 def test_what_is_rendered_has_no_such_annotation() -> None:

@@ -187,9 +187,13 @@ def _run(program: Callable[[], object], preview: bool) -> Recorded:
     set_root_resource(None)  # type: ignore[arg-type] # Pulumi's own reset does the same
     configure(
         Settings(
-            organization="organization", project="project", stack="stack", monitor=monitor,
-            engine=engine, dry_run=preview,
-        )  # fmt: skip
+            organization="organization",
+            project="project",
+            stack="stack",
+            monitor=monitor,
+            engine=engine,
+            dry_run=preview,
+        )
     )
 
     def run() -> None:
