@@ -82,18 +82,24 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
     engines = _engines(plan, group)
     before = tuple(e.key for earlier in plan.batch_before(group) for e in _engines(plan, earlier))
-    gate = before
+    named = [
+        manifest
+        for engine in engines
+        for manifest in services.emit_instance(
+            plan, group, engine.role.name, engine.instance, before
+        )
+    ]
+    yield from named
+    made = [manifest.key for manifest in named]
     if plan.gang and plan.pod_group is None:
-        pod_group = volcano.emit_pod_group(plan, group, before)
-        gate = (pod_group.key,)
+        # After the Services: another stack's update then fails at those, which are never forced.
+        pod_group = volcano.emit_pod_group(plan, group, tuple(made) or before)
         yield pod_group
-    made: list[str] = []
+        made.append(pod_group.key)
+    gate = tuple(made)
     for engine in engines:
-        named = services.emit_instance(plan, group, engine.role.name, engine.instance, gate)
-        yield from named
-        made += [manifest.key for manifest in named]
         if engine.role.worker_replicas:
-            workers = _workers(engine, tuple(manifest.key for manifest in named))
+            workers = _workers(engine, gate)
             yield workers
             made.append(workers.key)
     side_by_side = _side_by_side(plan, len(engines))
