@@ -76,7 +76,7 @@ ALLOWED = (
     Allowed(
         where=_at("PodGroup", r"metadata\.annotations\.pulumi\.com/patchForce"),
         how=NATIVE,
-        why="for Pulumi: Volcano's scheduler writes into the spec of a PodGroup",
+        why="for Pulumi: Volcano's scheduler writes the sub groups of a role's tier by name",
     ),
     Allowed(
         where=_at("Pod", r"spec\.nodeName"), how=VALUE, why="the scheduler's choice"

@@ -13,6 +13,7 @@ from conformance.faults_cluster import (
     field_taken_over,
     quota_reached,
     rights_missing,
+    stack_of_another,
     webhook_stopped,
 )
 from conformance.faults_world import World
@@ -24,6 +25,7 @@ FAULTS: tuple[Fault, ...] = (
     webhook_stopped,
     quota_reached,
     field_taken_over,
+    stack_of_another,
     controllers_stopped,
     definition_missing,
     rights_missing,

@@ -8,6 +8,7 @@ from typing import Any
 from conformance.faults_world import KINDS, NAMESPACE, Tried, World, named
 from conformance.waiting import wait
 from kthena_components.cluster.client import ClusterError
+from kthena_components.core import naming
 from sandbox import commands
 from sandbox.layout import Layout
 from sandbox.pki import kubeconfig
@@ -70,6 +71,22 @@ def field_taken_over(world: World, _scale: float) -> None:
         tried.settled()
         found = world.api.get(body)["spec"]["replicas"]
         tried.check("force gives the field back to the stack", holds=found == 1, seen=found)
+
+
+def stack_of_another(world: World, _scale: float) -> None:
+    """Another stack describes the same servings, and is destroyed."""
+    with world.stack("another stack") as tried:
+        tried.stack.up().require()
+        before = world.objects()
+        rival = world.make("rival", tried.title)
+        tried.says(rival.up(), "Apply failed with", f".annotations.{naming.STACK}")
+        rival.destroy().require()
+        same = world.objects() == before
+        tried.check("its objects are left alone", holds=same, seen=world.objects())
+        run = tried.stack.up("--refresh")
+        holds = run.code == 0 and set(run.changes) == {"same"}
+        tried.check("no field has changed", holds=holds, seen=run.text)
+        tried.settled()
 
 
 def controllers_stopped(world: World, _scale: float) -> None:

@@ -43,19 +43,7 @@ class World:
     @contextmanager
     def stack(self, title: str, backends: tuple[str, ...] = tuple(PODS)) -> Iterator["Tried"]:
         """Create a stack, and destroy it afterwards."""
-        folder = self.folder / title.replace(" ", "-")
-        folder.mkdir()
-        variables = {
-            "KUBECONFIG": str(self.sandbox.layout.kubeconfig),
-            # As in `make up`: an incomplete side file would make the state unreadable.
-            "PULUMI_BACKEND_URL": f"{(folder / 'state').as_uri()}?metadata=skip",
-            # Otherwise a killed engine would leave no state.
-            "PULUMI_SKIP_CHECKPOINTS": "false",
-        }
-        stack = Stack.make(ROOT, "faults", folder, variables)
-        stack.seconds = PATIENCE
-        config = {"output": "cluster", "servings": [serving(backend) for backend in backends]}
-        stack.change(lambda c: c.update({f"kthena-components:{k}": v for k, v in config.items()}))
+        stack = self.make("faults", title, backends)
         tried = Tried(self, stack, title, sum(PODS[backend] for backend in backends))
         self.part.count("faults")
         began = time.monotonic()
@@ -64,6 +52,23 @@ class World:
         finally:
             tried.clear()
             self.part.say(f"{title}: {time.monotonic() - began:.1f} s")
+
+    def make(self, name: str, title: str, backends: tuple[str, ...] = tuple(PODS)) -> Stack:
+        """Create a stack with one serving for each backend."""
+        folder = self.folder / f"{title} {name}".replace(" ", "-")
+        folder.mkdir()
+        variables = {
+            "KUBECONFIG": str(self.sandbox.layout.kubeconfig),
+            # As in `make up`: an incomplete side file would make the state unreadable.
+            "PULUMI_BACKEND_URL": f"{(folder / 'state').as_uri()}?metadata=skip",
+            # Otherwise a killed engine would leave no state.
+            "PULUMI_SKIP_CHECKPOINTS": "false",
+        }
+        stack = Stack.make(ROOT, name, folder, variables)
+        stack.seconds = PATIENCE
+        config = {"output": "cluster", "servings": [serving(backend) for backend in backends]}
+        stack.change(lambda c: c.update({f"kthena-components:{k}": v for k, v in config.items()}))
+        return stack
 
     def answers(self) -> bool:
         """Return whether the API server is ready."""

@@ -18,6 +18,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Size, create
 
@@ -193,6 +194,9 @@ def _compared(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str
             template = role.worker if index and role.worker else role.entry
             for what, wanted_here, seen in _differences(pod, template, role, services, index):
                 yield what, wanted_here == seen, (pod["metadata"]["name"], wanted_here, seen)
+    told = EMITTER.addresses(plan)
+    leaders = sorted({address for pod in found if (address := _leader(pod))})
+    yield "the addresses are those of the leaders", not told or sorted(told) == leaders, leaders
     if plan.gang:
         yield from _gangs(api, space, plan)
     if plan.expose:
@@ -204,12 +208,12 @@ def _differences(
 ) -> Iterator[tuple[str, object, object]]:
     """Return what a pod should have, and what it has."""
     (made, *_), (planned, *_) = pod["spec"]["containers"], template["spec"]["containers"]
-    env = {each["name"]: each.get("value") for each in made.get("env", [])}
+    env = _env(pod)
     pods = str(role.pods)
     yield "LWS_GROUP_SIZE is the pods of the engine", pods, env.get("LWS_GROUP_SIZE")
     yield "LWS_WORKER_INDEX is the rank", str(index), env.get("LWS_WORKER_INDEX")
-    address = str(env.get("LWS_LEADER_ADDRESS")).split(".")
-    yield "the leader's address is in a headless Service", True, address[1] in services
+    service = _leader(pod).partition(".")[2].partition(".")[0]
+    yield "the leader's address is in a headless Service", True, service in services
     names = [each["name"] for each in made.get("env", [])]
     for theirs, ours in naming.LWS_ENV.items():
         stated = any(each.get("name") == ours for each in planned.get("env") or [])
@@ -222,6 +226,15 @@ def _differences(
         yield field, _amounts(planned, field), _amounts(made, field)
     entry = pod["metadata"]["labels"].get(naming.ENTRY)
     yield "only the leader is an entry", None if index else "true", entry
+
+
+def _env(pod: witness.Pod) -> dict[str, Any]:
+    container = pod["spec"]["containers"][0]
+    return {each["name"]: each.get("value") for each in container.get("env", [])}
+
+
+def _leader(pod: witness.Pod) -> str:
+    return str(_env(pod).get("LWS_LEADER_ADDRESS") or "")
 
 
 def _amounts(container: Mapping[str, Any], field: str) -> dict[str, object]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core.findings import count_of
-from sandbox.cluster import Size, down, require_free, up
+from sandbox.cluster import Size, deployed, down, require_free, up
+from sandbox.layout import FOLDER, make
 from sandbox.processes import SandboxError
 from toolchain.programs import ToolchainError
 
@@ -21,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command == "down":
-            _say(f"stopped {', '.join(down(options.folder)) or 'nothing: no program was running'}")
+            _down(options.folder)
         else:
             _up(options)
     except (SandboxError, ToolchainError, ClusterError) as error:
@@ -32,6 +33,17 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _down(folder: Path) -> None:
+    stacks = deployed(folder)
+    _say(f"stopped {', '.join(down(folder)) or 'nothing: no program was running'}")
+    for stack, objects in sorted(stacks.items()):
+        _say(
+            f"{stack} was still deployed, with {count_of(objects, 'object')}. Its state still has "
+            "them, so on another cluster `pulumi up` would change nothing: run it with --refresh "
+            f"there (`make up STACK={stack.rpartition('/')[2]} ARGS=--refresh`)"
+        )
+
+
 def _up(options: argparse.Namespace) -> None:
     size = Size(racks=options.racks, nodes=options.nodes, gpus=options.gpus)
     require_free(options.folder)
@@ -39,8 +51,9 @@ def _up(options: argparse.Namespace) -> None:
     began = time.monotonic()
     sandbox = up(options.folder, size, _say)
     taken, held = time.monotonic() - began, sandbox.processes.memory() // MIB
+    end = make("sandbox-down", options.folder)
     count = count_of(len(sandbox.processes.running()), "program")
-    _say(f"ready after {taken:.0f} s: {count}, {held} MiB. Stop it with `make sandbox-down`")
+    _say(f"ready after {taken:.0f} s: {count}, {held} MiB. Stop it with {end}")
     print(f"export KUBECONFIG={sandbox.layout.kubeconfig}")  # noqa: T201 - for the shell
 
 
@@ -50,9 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     starting = commands.add_parser("up", help="start a cluster, and print the KUBECONFIG line")
     ending = commands.add_parser("down", help="stop the cluster, and remove its folder")
     for command in (starting, ending):
-        command.add_argument(
-            "--folder", type=Path, default=Path(".sandbox"), help="default: .sandbox"
-        )
+        command.add_argument("--folder", type=Path, default=FOLDER, help=f"default: {FOLDER}")
     for name, default in (("racks", 4), ("nodes", 4), ("gpus", 8)):
         of = {"racks": "racks", "nodes": "nodes per rack", "gpus": "GPUs per node"}[name]
         starting.add_argument(

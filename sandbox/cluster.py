@@ -13,9 +13,10 @@ import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.cluster.objects import takes_pods
+from kthena_components.cluster.owners import stacks_in
 from kthena_components.core.findings import count_of
 from sandbox import commands
-from sandbox.layout import HOST, PORTS_FILE, Layout
+from sandbox.layout import HOST, PORTS_FILE, Layout, make
 from sandbox.nodes import hyper_nodes, nodes
 from sandbox.pki import write_pki
 from sandbox.processes import Processes, SandboxError
@@ -184,23 +185,24 @@ def require_free(folder: Path) -> None:
         raise SandboxError(f"{folder} contains other files. Choose another folder with FOLDER")
     layout = Layout.read(folder.absolute())
     running = Processes(layout).running()
-    end = f"stop it with `make sandbox-down FOLDER={folder}`"
+    end = make("sandbox-down", folder)
     if running:
         raise SandboxError(
             f"a sandbox with {count_of(len(running), 'program')} is running in {folder}: use it "
-            f"with `export KUBECONFIG={layout.kubeconfig}`, {end}, or choose another folder with "
-            "FOLDER"
+            f"with `export KUBECONFIG={layout.kubeconfig}`, stop it with {end}, or choose another "
+            "folder with FOLDER"
         )
     raise SandboxError(
         f"{folder} contains a stopped sandbox; its logs are in {folder / 'log'}. Remove it "
-        f"with `make sandbox-down FOLDER={folder}`, or choose another folder with FOLDER"
+        f"with {end}, or choose another folder with FOLDER"
     )
 
 
 def opened(folder: Path) -> Sandbox:
     """Return the sandbox that runs in a folder."""
     if not (folder / PORTS_FILE).exists():
-        raise SandboxError(f"there is no sandbox in {folder}. Start one with `make sandbox`")
+        start = make("sandbox", folder)
+        raise SandboxError(f"there is no sandbox in {folder}. Start one with {start}")
     return Sandbox(Layout.read(folder.absolute()), ensure_sandbox(os.environ, lambda _line: None))
 
 
@@ -211,6 +213,19 @@ def down(folder: Path) -> list[str]:
     sandbox.processes.stop_all()
     shutil.rmtree(folder)
     return ended
+
+
+def deployed(folder: Path) -> dict[str, int]:
+    """Return the Pulumi stacks that have objects in a sandbox, each with their number.
+
+    Empty if its API server does not answer.
+    """
+    sandbox = opened(folder)
+    try:
+        running = "kube-apiserver" in sandbox.processes.running()
+        return dict(stacks_in(sandbox.api)) if running else {}
+    except ClusterError:
+        return {}
 
 
 def create(api: Cluster, bodies: Iterable[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Self
 
 HOST = "127.0.0.1"
+FOLDER = Path(".sandbox")
+"""The default folder."""
 PORTS_FILE = "ports.json"
 PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "lws", "kwok")
 """The programs that listen. The scheduler and the other controllers do not."""
@@ -78,6 +81,12 @@ class Layout:
     def log(self, program: str) -> Path:
         """Return the path of a program's log."""
         return self.folder / "log" / f"{program}.log"
+
+
+def make(target: str, folder: Path) -> str:
+    """Write the command that does something with the sandbox in a folder, for messages."""
+    own = "" if folder == FOLDER else f" FOLDER={shlex.quote(str(folder))}"
+    return f"`make {target}{own}`"
 
 
 def _candidates() -> Iterator[int]:

@@ -290,6 +290,13 @@ CASES = {
         overlay(resources={"limits": {"nvidia.com/gpu": 2}}),
         f"{OVERLAID}.resources.limits: {COUNTED.format('Use resources.gpus_per_pod')}",
     ),
+    "overlay-of-a-container-that-is-not-there": BadInput(
+        NATIVE_8B,
+        {"roles[0].overlay.spec.containers": [{"name": "vllm", "tty": True}]},
+        "roles[0].overlay.spec.containers[vllm]: is added to the pods, which have a container "
+        "'engine', but it has no image. Write name: engine, or give it an image. "
+        "[overlay-container]",
+    ),
     "command-in-an-overlay": BadInput(
         NATIVE_8B,
         overlay(command=["vllm"]),

@@ -14,11 +14,12 @@ QUOTES = [
     quote for row in ROWS for quote in re.findall(r"`([^`]+)`", row[0]) if row[0] != "| it prints"
 ]
 OF_OTHERS = {
+    ".metadata.annotations.kthena-components/stack",
     "an unhandled error occurred: Program exited with non-zero exit code: 1",
     "Server-Side Apply field conflict detected",
     "no stack named 'staging' found",
 }
-"""What Pulumi prints."""
+"""What Pulumi and the API server print."""
 
 
 @cache

@@ -6,6 +6,7 @@ the base, too.
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,6 +18,7 @@ from kthena_components.cli.levels import read_policies
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
 from kthena_components.cli.stack_config import StackValues, read_stack_values
+from kthena_components.cli.terminal import Progress
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import is_kubeconfig_text
@@ -202,7 +204,8 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
             continue
         log = options.work / f"{number}.jsonl"
         try:
-            note = previewer.preview(stack, options.tree / file, log)
+            with Progress(sys.stderr, f"previewing stack {stack}"):
+                note = previewer.preview(stack, options.tree / file, log)
         except NoPulumiError as error:
             made.failed.append(str(error))
             return

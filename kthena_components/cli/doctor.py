@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import WRONG, add_cluster, opened
+from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -72,7 +73,15 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from kthena_components.cluster.fetch import fetch  # noqa: PLC0415
         from kthena_components.cluster.snapshot import exit_status, render_lines  # noqa: PLC0415
 
-        lines = [*judge_stack_file(stack), *judge_cluster(fetch(cluster, version, need), need)]
-        sys.stdout.write(f"{visible_lines(render_lines(lines))}\n")
+        with Progress(sys.stderr, "reading the cluster"):
+            seen = fetch(cluster, version, need)
+        lines = [*judge_stack_file(stack), *judge_cluster(seen, need)]
+        sys.stdout.write(f"{_painted(visible_lines(render_lines(lines)))}\n")
         sys.stdout.flush()
         return exit_status(lines)
+
+
+def _painted(text: str) -> str:
+    """Return lines whose first word has its colour."""
+    split = (line.partition(" ") for line in text.split("\n"))
+    return "\n".join(f"{paint(word, sys.stdout)}{gap}{rest}" for word, gap, rest in split)

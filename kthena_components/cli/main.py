@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from kthena_components import __version__
@@ -24,6 +25,8 @@ from kthena_components.cli.results import Summary
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
+from kthena_components.cli.terminal import Progress, paint
+from kthena_components.core.findings import count_of
 from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import SettingError, parse_releases
@@ -35,7 +38,7 @@ INTERRUPTED = 128 + signal.SIGINT
 _DIGITS = 9
 _OBJECTS = 50_000
 FORMATS: dict[str, Callable[[Write], Report]] = {
-    "text": TextReport,
+    "text": lambda write: TextReport(write, lambda word: paint(word, sys.stdout)),
     "json": JsonReport,
     "sarif": SarifReport,
     "markdown": MarkdownReport,
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
     parser, checking = _parsers(alone=list(arguments[:1]) == ["check"])
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(parser)
     asked = parser.parse_args(arguments)
     try:
         return _check(asked, checking) if asked.command == "check" else asked.run(asked)
@@ -65,6 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that completes a command, and exit. Needs the extra `terminal`."""
+    with suppress(ModuleNotFoundError):
+        import argcomplete  # noqa: PLC0415
+
+        argcomplete.autocomplete(parser)
 
 
 def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
@@ -246,12 +259,14 @@ def _number(text: str) -> int:
 
 def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
     summary = Summary()
-    for result in check(paths, given, summary):
-        if isinstance(result, Unreadable):
-            sys.stderr.write(f"{visible(str(result))}\n")
-            report.skip(result)
-        else:
-            report.add(result)
+    with Progress(sys.stderr, lambda: f"checked {count_of(summary.objects, 'object')}") as progress:
+        for result in check(paths, given, summary):
+            with progress.pause():
+                if isinstance(result, Unreadable):
+                    sys.stderr.write(f"{visible(str(result))}\n")
+                    report.skip(result)
+                else:
+                    report.add(result)
     report.close(summary)
     sys.stdout.flush()
     if summary.unreadable or summary.faults:

@@ -44,12 +44,14 @@ class TextReport:
     """One line per finding, in a form that editors can jump to, and a summary line."""
 
     write: Write
+    paint: Callable[[str], str] = str
+    """Returns the word of a level in its colour."""
 
     def add(self, result: Result) -> None:
         """Write one line."""
         level = WORDS[result.finding.level]
-        line = f"{result.file}:{result.line}: {level}: {result.subject}: {result.finding}"
-        self.write(f"{visible(line)}\n")
+        place, text = f"{result.file}:{result.line}: ", f": {result.subject}: {result.finding}"
+        self.write(f"{visible(place)}{self.paint(level)}{visible(text)}\n")
 
     def skip(self, unreadable: Unreadable) -> None:
         """Do nothing: it is on standard error."""

@@ -10,10 +10,8 @@ from kthena_components.core.values.display import display
 
 _NOTHING = object()
 _OURS = frozenset({"pulumi.com"})
-_WRITTEN = frozenset(
-    {f"metadata.annotations.pulumi.com/{name}" for name in ("waitFor", "patchForce")}
-)
-"""What the package writes for Pulumi, whatever stood there before."""
+_WRITTEN = frozenset({"pulumi.com/waitFor", "pulumi.com/patchForce", naming.STACK})
+"""Annotations that the package writes for Pulumi, whatever stood there before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +34,12 @@ def find_losses(source: object, result: object, path: str = "") -> Iterator[Loss
     Members of lists are found by their names, if they have any. Maps and lists without content are
     as good as missing.
     """
+    if path == "metadata.annotations" and isinstance(source, Mapping):
+        source = {key: text for key, text in source.items() if key not in _WRITTEN}
     if isinstance(source, Mapping) and isinstance(result, Mapping):
         for key, value in source.items():
             yield from find_losses(value, result.get(key, _NOTHING), _below(path, key))
-    elif _is_empty(source) or path in _WRITTEN:
+    elif _is_empty(source):
         return
     elif _is_empty(result):
         if not _is_written(source, path):

@@ -32,6 +32,9 @@ KTHENA_LABELS = frozenset({NAME, GROUP_NAME, ROLE, ROLE_ID, ENTRY, REVISION, ROL
 WORKER = "kthena-components/worker"
 """Our label: without one for the workers, two StatefulSets would select each other's pods."""
 
+STACK = "kthena-components/stack"
+"""Annotation with the Pulumi stack that an object belongs to."""
+
 POD_GROUP = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"

@@ -9,19 +9,18 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
-from typing import Any
-from weakref import WeakSet
 
 import pulumi
 from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.resources._metadata import completed
 from kthena_components.resources._outputs import Outputs
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
-_KUBERNETES, _OF_PROVIDER = "kubernetes:core/v1:Service", "pulumi.com/"
+_KUBERNETES = "kubernetes:core/v1:Service"
 MANY_OUTPUTS = 500
 """Pending Outputs above which the order matters in which Pulumi's SDK awaits them."""
 
@@ -72,12 +71,12 @@ def apply(
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each after those in its `after`; return the resources by key."""
     resources: dict[str, pulumi.CustomResource] = {}
-    before, written = _Before(), _as_written if renders(scope.root) else _as_it_is
+    before, provider = _Before(), scope.root.get_provider(_KUBERNETES)
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(
             manifest.type_token,
             scope.name_of(manifest.name),
-            outputs.restore(written(manifest.body)),
+            outputs.restore(completed(manifest.body, provider)),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
                 depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],
@@ -91,40 +90,6 @@ def apply(
         )
     _await_registrations_first()
     return resources
-
-
-def mark_rendering(provider: pulumi.ProviderResource) -> None:
-    """Remember that a provider writes files, and reaches no cluster."""
-    _rendering.add(provider)
-
-
-_rendering: WeakSet[pulumi.ProviderResource] = WeakSet()
-
-
-def renders(component: pulumi.ComponentResource) -> bool:
-    """Return whether the objects of a component are only written to files.
-
-    Of a provider that the user creates this is not known.
-    """
-    provider = component.get_provider(_KUBERNETES)
-    if provider is not None:
-        return provider in _rendering
-    return pulumi.Config("kubernetes").get("renderYamlToDirectory") is not None
-
-
-def _as_it_is(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    return body
-
-
-def _as_written(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Leave out the annotations that only Pulumi's provider reads, when it deploys."""
-    metadata = dict(body["metadata"])
-    kept = {
-        key: value
-        for key, value in (metadata.pop("annotations", None) or {}).items()
-        if not key.startswith(_OF_PROVIDER)
-    }
-    return {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
 
 
 class _StandIn(pulumi.CustomResource):

@@ -15,12 +15,13 @@ from kthena_components.compiler.compile import (
     compile_serving,
 )
 from kthena_components.core.findings import Finding
-from kthena_components.core.naming import entry_address, group_name
+from kthena_components.core.naming import group_name
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.judge.waivers import FIELD
 from kthena_components.resources._log import today
+from kthena_components.systems import find_emitter
 
 Args = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ def describe_serving(args: Args) -> Described:
     plan = compiled.plan
     expose = plan.expose
     url = f"http://{plan.name}.{plan.namespace}.svc:{expose.port}" if expose else None
-    return _described(compiled, name=plan.name, endpoint=url)
+    return _described(compiled, name=plan.name, endpoint=url, addresses=_addresses(compiled.plan))
 
 
 def describe_group(args: Args) -> Described:
@@ -134,8 +135,5 @@ def _described(compiled: Compiled, **more: Any) -> Described:
 
 
 def _addresses(plan: ServingPlan) -> list[str]:
-    role, group = plan.roles[0], plan.first_group
-    return [
-        entry_address(plan.name, group, role.name, instance, plan.namespace)
-        for instance in range(role.replicas)
-    ]
+    emitter = find_emitter(plan.backend)
+    return emitter.addresses(plan) if emitter else []

@@ -109,8 +109,8 @@ class _Hiding:
             return [self.visit(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, pulumi.Output) or isawaitable(value):
             return self._token(value, path)
-        words = "write its fields as a map, with the names that Kubernetes uses"
-        self.refuse(path, value, "plain data: a map, a list, text or a number", words)
+        wanted = "plain data: a map, a list, text or a number"
+        self.refuse(path, value, wanted, "write its fields as a map")
         return None
 
     def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:

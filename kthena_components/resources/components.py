@@ -16,6 +16,7 @@ from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply
 from kthena_components.resources._claims import claim
 from kthena_components.resources._log import report
 from kthena_components.resources._model import read_hf_configs
+from kthena_components.resources._objects import without_objects
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
@@ -57,6 +58,11 @@ class ModelServing(pulumi.ComponentResource):
     endpoint: pulumi.Output[str | None]
     """URL of the front Service inside the cluster; null without `expose`. Resources that use it are
     created when the engines are ready.
+    """
+    addresses: pulumi.Output[Sequence[str]]
+    """The value of ENTRY_ADDRESS in each engine, with backend native or a LeaderWorkerSet: host
+    names without a port, group by group, in each group role by role. Empty where the controller
+    chooses names or ordinals: with the other backends, several roles in LWS, or `autoscaled`.
     """
     pod_count: pulumi.Output[int]
     """Pods of all groups."""
@@ -195,6 +201,7 @@ def _describe(
             return error.findings
 
     try:
+        args = without_objects(args)
         described, late = made(args)
     except SpecError as error:
         told = shown_of_args(error.findings, judge, args)

@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 import pulumi
 
 from kthena_components.core.spec.words import EngineKind, KvConnector, KvRole, Launcher
+from kthena_components.resources.pod_args import CacheArgs, NetworkArgs, ResourcesArgs
 
 if TYPE_CHECKING:
+    from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs, PodTemplateSpecPatchArgs
+
     Budget = int | str
     EngineWord = EngineKind | Literal["vllm", "sglang"]
     LauncherWord = Launcher | Literal["ray", "native"]
     TransferRoleWord = KvRole | Literal["prefill", "decode", "both"]
     ConnectorWord = KvConnector | Literal["nixl", "mooncake", "lmcache"]
     HfConfig = Mapping[str, Any] | str
+    PodTemplate = Mapping[str, Any] | PodTemplateSpecArgs
+    Overlay = PodTemplate | PodTemplateSpecPatchArgs
 else:
     Budget, EngineWord, LauncherWord, HfConfig = Any, EngineKind, Launcher, Any
+    PodTemplate = Overlay = Mapping[str, Any]
     TransferRoleWord, ConnectorWord = KvRole, KvConnector
 
 
@@ -67,11 +73,11 @@ class EngineArgs(TypedDict):
     """Image of the entry and the workers. Pin it by version or digest; otherwise two pods of one
     engine may run different code. If the tag of vllm/vllm-openai or lmsysorg/sglang states a
     release, the commands are written for that release, and unsupported fields are errors; for any
-    other image they are written for the newest. With the ray launcher it must contain Ray: vLLM's
-    own does up to v0.17.1."""
+    other image, and for an Output, they are written for the newest. With the ray launcher it must
+    contain Ray: vLLM's own does up to v0.17.1."""
     model: pulumi.Input[str]
-    """Model name or path, as the engine accepts it. If it is an Output, the checks of the model's
-    shape report that they could not check.
+    """Model name or path, as the engine accepts it. If it is an Output, the model's shape is not
+    checked; the policies report that.
     """
     launcher: NotRequired[LauncherWord]
     """How the pods of one engine connect: native by the engine's own flags, ray by a Ray cluster
@@ -100,72 +106,6 @@ class EngineArgs(TypedDict):
     """
 
 
-class ResourcesArgs(TypedDict):
-    """What each pod of an engine requests. Stated amounts are also its limits; defaults are not."""
-
-    gpus_per_pod: NotRequired[int]
-    """GPUs in one pod. Default 1. Multiplied by the pods of the engine it must equal the
-    parallelism.
-    """
-    gpu_resource: NotRequired[str]
-    """Extended resource that counts the GPUs. Default nvidia.com/gpu."""
-    cpu: NotRequired[str]
-    """Processors, as a Kubernetes quantity: 125 or 500m. Default: one for each process of the
-    engine, 2 and one per GPU. Source: vLLM's docs/configuration/optimization.md.
-    """
-    memory: NotRequired[str]
-    """Memory, as a Kubernetes quantity: 1124Gi. Default: 4Gi, 4Gi per GPU, and the pod's part of
-    the weights, if the model is known. /dev/shm counts into it.
-    """
-    ephemeral_storage: NotRequired[str]
-    """Local disk, as a Kubernetes quantity. Default: none stated."""
-    shm: NotRequired[str]
-    """Maximum size of /dev/shm, as a Kubernetes quantity. Default: 2Gi per GPU, at least 2Gi. NCCL
-    inside a pod needs a few gibibytes."""
-
-
-class CacheArgs(TypedDict):
-    """Where the pods keep the weights of the model: exactly one of claim, host_path and size.
-
-    It is mounted into the engine, and HF_HOME names it.
-    """
-
-    claim: NotRequired[pulumi.Input[str]]
-    """Name of a PersistentVolumeClaim in the serving's namespace. Several pods need one that is
-    ReadWriteMany or ReadOnlyMany. Default: none."""
-    host_path: NotRequired[str]
-    """Folder of each node, such as a local disk. It stays when the pods are deleted. The engine
-    then runs as root, because only root may write there. Default: none."""
-    size: NotRequired[str]
-    """Size of a volume of each pod, as a Kubernetes quantity. It is deleted with the pod. Default:
-    none."""
-    mount_path: NotRequired[str]
-    """Path in the engine's container. Default /var/cache/huggingface."""
-    download: NotRequired[bool]
-    """Whether an init container downloads the model before the engine starts. Its time does not
-    count into startup_seconds. Default false: the engine downloads it."""
-
-
-class RdmaArgs(TypedDict):
-    """RDMA devices of each pod. Its engine gets the capability IPC_LOCK, and runs as root."""
-
-    resource: str
-    """Extended resource of the device plugin, such as rdma/hca or vpc.amazonaws.com/efa."""
-    count: NotRequired[int]
-    """Devices of each pod. Default 1."""
-
-
-class NetworkArgs(TypedDict):
-    """The network between the pods of an engine."""
-
-    interface: NotRequired[str]
-    """Network interface: NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME. Default: NCCL's choice."""
-    rdma: NotRequired[RdmaArgs]
-    """RDMA devices. Default: none."""
-    hca: NotRequired[str]
-    """RDMA adapters that NCCL uses, NCCL_IB_HCA. Default: NCCL's choice."""
-
-
 class SecretKeyArgs(TypedDict):
     """A key of a Kubernetes Secret in the serving's namespace."""
 
@@ -189,11 +129,13 @@ class RoleArgs(TypedDict):
     """Engines of this role in each ServingGroup. Default 1."""
     worker_replicas: NotRequired[int]
     """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
-    entry_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
-    worker_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the workers. Required if worker_replicas is above 0. Source:
-    Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
+    entry_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the entry, passed through: a PodTemplateSpecArgs of
+    pulumi_kubernetes, or a map in Kubernetes' own field names.
+    """
+    worker_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the workers, as entry_template. Required if worker_replicas is
+    above 0. Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
     """
     engine: NotRequired[EngineArgs]
     """Engine whose pods the package writes, instead of templates."""
@@ -213,9 +155,11 @@ class RoleArgs(TypedDict):
     drain_seconds: NotRequired[int]
     """Seconds that requests may take to end when a pod is deleted. The grace period of the pods is
     30 seconds longer. Default 30; 0 aborts them. Only with an engine."""
-    overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template that is merged into the engine's pods. Default: none. It may change
-    everything except GPUs, commands and parallel sizes. Only with an engine.
+    overlay: NotRequired[Overlay]
+    """Part of a pod template that is merged into the engine's pods, whose container is named
+    engine: a map, or a PodTemplateSpecPatchArgs of pulumi_kubernetes. Lists of named items merge by
+    name (docs/pods.md). Default: none. It may change everything except GPUs, commands and parallel
+    sizes. Only with an engine.
     """
     max_unavailable: NotRequired[Budget]
     """Engines of this role that may be unavailable in a rolling update: a count, or text such as
@@ -261,10 +205,14 @@ class StandaloneRoleArgs(TypedDict):
     """Engines of the role. Default 1."""
     worker_replicas: NotRequired[int]
     """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
-    entry_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
-    worker_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the workers. Required if worker_replicas is above 0."""
+    entry_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the entry, passed through: a PodTemplateSpecArgs of
+    pulumi_kubernetes, or a map in Kubernetes' own field names.
+    """
+    worker_template: NotRequired[PodTemplate]
+    """Kubernetes pod template of the workers, as entry_template. Required if worker_replicas is
+    above 0.
+    """
     engine: NotRequired[EngineArgs]
     """Engine whose pods the package writes, instead of templates."""
     resources: NotRequired[ResourcesArgs]
@@ -283,9 +231,11 @@ class StandaloneRoleArgs(TypedDict):
     drain_seconds: NotRequired[int]
     """Seconds that requests may take to end when a pod is deleted. The grace period of the pods is
     30 seconds longer. Default 30; 0 aborts them. Only with an engine."""
-    overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template that is merged into the engine's pods. Default: none. It may change
-    everything except GPUs, commands and parallel sizes. Only with an engine.
+    overlay: NotRequired[Overlay]
+    """Part of a pod template that is merged into the engine's pods, whose container is named
+    engine: a map, or a PodTemplateSpecPatchArgs of pulumi_kubernetes. Lists of named items merge by
+    name (docs/pods.md). Default: none. It may change everything except GPUs, commands and parallel
+    sizes. Only with an engine.
     """
     max_unavailable: NotRequired[Budget]
     """A count, or text such as 25%. An error here, because StatefulSets replace whole engines; it

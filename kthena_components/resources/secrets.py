@@ -13,6 +13,7 @@ from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.naming import is_dns_name
 from kthena_components.core.plan.stack import OutputMode, SecretSpec, StackConfig, StackSpec
 from kthena_components.resources._apply import provider_version
+from kthena_components.resources._metadata import completed
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
@@ -23,12 +24,9 @@ class Secret(pulumi.CustomResource):
     def __init__(
         self, secret: SecretSpec, values: Mapping[str, pulumi.Output[str]], provider: Any
     ) -> None:
-        properties = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": secret.name, "namespace": secret.namespace},
-            "stringData": dict(values),
-        }
+        metadata = {"name": secret.name, "namespace": secret.namespace}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        properties = {**completed(body, provider), "stringData": dict(values)}
         options = pulumi.ResourceOptions(
             provider=provider,
             version=provider_version(),

@@ -279,6 +279,10 @@ class Emitter:
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
     written: Mapping[str, Written] = field(default_factory=dict)
     """What each argument becomes. tests/systems/test_written.py has a probe of each one."""
+    addresses: Callable[[ServingPlan], list[str]] = lambda _plan: []
+    """Host names of the entry pods: group by group, role by role, engine by engine. Empty if the
+    controller chooses names or ordinals, which is the default.
+    """
     proven: str = ""
     """What conformance proves of it with the real controller, as a sentence."""
 

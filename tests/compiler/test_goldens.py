@@ -54,7 +54,7 @@ def test_a_ray_engine_waits_for_its_pods_before_it_serves() -> None:
 
 def test_one_gpu_needs_one_pod() -> None:
     kinds = [body["kind"] for body in goldens.read("native/native-8b")]
-    assert kinds == ["PodGroup", "Service", "Service", "StatefulSet"]
+    assert kinds == ["Service", "Service", "PodGroup", "StatefulSet"]
 
 
 def test_sglang_learns_its_place_from_the_pod() -> None:

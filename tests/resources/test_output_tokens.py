@@ -11,9 +11,10 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 from kthena_components.core.values.visible import escaped
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
+from kthena_components.systems import EMITTERS
 from tests.resources.build import late, serving, unknown
 from tests.support.recorder import UNKNOWN, Recorded, attempt, record, secrets_in
-from tests.support.specs import ENGINE_RAY, changed
+from tests.support.specs import ENGINE_RAY, changed, example_for
 
 
 class Colour(StrEnum):
@@ -180,8 +181,7 @@ def test_args_objects_are_refused_with_the_remedy() -> None:
     found = findings({"roles": [{"entry_template": PodArgs()}], "x": {1, 2}})
     assert found[0] == (
         "roles[0].entry_template: is of the type PodArgs, but must be plain data: a map, a "
-        "list, text or a number. Write its fields as a map, with the names that Kubernetes "
-        "uses. [type]"
+        "list, text or a number. Write its fields as a map. [type]"
     )
     assert found[1].startswith("x: is of the type set, but must be plain data")
 
@@ -247,6 +247,26 @@ def test_image_model_and_secret_name_reach_the_pods() -> None:
     assert written["image"] == "registry/vllm:v0.10.1"
     assert "org/model" in " ".join(written["command"])
     assert written["env"][0]["valueFrom"]["secretKeyRef"]["name"] == "token"
+
+
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_every_backend_takes_an_image_and_a_model_that_are_known_late(backend: str) -> None:
+    args = ENGINE_RAY if backend == "native" else example_for(backend, "native-8b")
+    names = {"image": "registry/vllm:v1", "model": "org/private"}
+
+    def program() -> None:
+        (role, *_) = args["roles"]
+        engine = {**role["engine"], **{field: late(name) for field, name in names.items()}}
+        serving({**args, "roles": [{**role, "engine": engine}]})
+
+    seen = record(program)
+    texts = [str(each.props) for each in seen.resources]
+    assert all(any(name in text for text in texts) for name in names.values())
+    assert not [text for text in texts if OUTPUT_OPEN in text]
+    notes = [text for text in seen.infos() if "[image-pinned]" in text]
+    assert [text.partition("because ")[2] for text in notes] == [
+        "the image is known only after the deployment. [image-pinned]"
+    ]
 
 
 def test_a_secret_image_is_secret_in_every_request() -> None:

@@ -32,6 +32,7 @@ def test_a_serving_gives_its_endpoint_counts_and_shape() -> None:
         "endpoint": "http://chat.serving.svc:80",
         "pod_count": 4,
         "gpu_count": 32,
+        "addresses": ["chat-0-decode-0-0.serving", "chat-1-decode-0-0.serving"],
     }
     assert {key: row[key] for key in ("role", "engines", "pods", "world_size", "gpus")} == {
         "role": "decode", "engines": 2, "pods": 4, "world_size": 16, "gpus": 32,

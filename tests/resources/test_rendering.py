@@ -4,7 +4,8 @@ from typing import Any
 
 import pulumi
 
-from kthena_components.resources._apply import mark_rendering
+from kthena_components.core import naming
+from kthena_components.resources._metadata import mark_rendering
 from tests.resources.build import serving
 from tests.support.recorder import record
 from tests.support.specs import ENGINE_RAY, REMOVED, Args, changed
@@ -35,8 +36,9 @@ def annotations(args: Args, *, config: str = "", provider: str = "") -> Any:
 
 
 def test_what_is_deployed_says_what_the_provider_waits_for() -> None:
-    assert list(annotations(ONE_OBJECT)) == ["pulumi.com/waitFor"]
-    assert list(annotations(ONE_OBJECT, provider="cluster")) == ["pulumi.com/waitFor"]
+    assert list(annotations(ONE_OBJECT)) == ["pulumi.com/waitFor", naming.STACK]
+    deployed = annotations(ONE_OBJECT, provider="cluster")
+    assert list(deployed) == ["pulumi.com/waitFor", naming.STACK]
 
 
 def test_what_is_rendered_has_no_such_annotation() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi_kubernetes.core.v1 import PodSpecArgs, PodTemplateSpecArgs
 
 from kthena_components import RefusedError
 from kthena_components.core.values.display import SECRET
@@ -81,6 +82,13 @@ def test_what_holds_no_secret_is_said_in_full() -> None:
     assert "replicas: is 'no', but must be a whole number. Write a whole number. [type]" in refused(
         lambda: serving(wrong)
     )
+
+
+def test_a_secret_in_a_template_of_args_objects_is_not_shown() -> None:
+    wrong: Any = {"name": "app", "image": "", "Pearl_quartz": ""}
+    pod = PodTemplateSpecArgs(spec=PodSpecArgs(containers=[wrong]))
+    roles = [{"name": "app", "entry_template": pod, "replicas": "Pearl_quartz"}]
+    assert any(SECRET in line for line in refused(lambda: serving({"roles": roles})))
 
 
 def test_notes_show_no_secret() -> None:

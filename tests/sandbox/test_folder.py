@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.__main__ import main
-from sandbox.cluster import Size, require_free
-from sandbox.layout import Layout
+from sandbox.cluster import Size, deployed, require_free
+from sandbox.layout import Layout, make
 from sandbox.processes import Processes, SandboxError
 
 
@@ -47,6 +47,30 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SandboxError, match=r"is a file\. Choose another folder with FOLDER"):
         require_free(tmp_path / "file")
+
+
+def test_a_folder_of_ones_own_is_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert make("sandbox-down", Path(".sandbox")) == "`make sandbox-down`"
+    assert make("sandbox-down", Path("my box")) == "`make sandbox-down FOLDER='my box'`"
+    assert main(["down", "--folder", str(tmp_path / "none")]) == 1
+    said = capsys.readouterr().err
+    assert f"Start one with `make sandbox FOLDER={tmp_path / 'none'}`" in said
+
+
+def test_stacks_that_are_still_deployed_are_named(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sandbox.__main__.deployed", lambda _: {"acme/shop/dev": 2})
+    assert main(["down", "--folder", str(layout.folder)]) == 0
+    said = capsys.readouterr().err
+    assert "acme/shop/dev was still deployed, with 2 objects." in said
+    assert "`make up STACK=dev ARGS=--refresh`" in said
+
+
+def test_a_sandbox_whose_server_is_down_has_no_stacks(layout: Layout) -> None:
+    assert deployed(layout.folder) == {}
 
 
 def test_a_sandbox_that_runs_is_offered(sleeping: Processes, layout: Layout) -> None:

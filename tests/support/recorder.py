@@ -186,7 +186,14 @@ def _run(program: Callable[[], object], preview: bool) -> Recorded:
     asyncio.set_event_loop(loop)
     set_root_resource(None)  # type: ignore[arg-type] # Pulumi's own reset does the same
     configure(
-        Settings(project="project", stack="stack", monitor=monitor, engine=engine, dry_run=preview)
+        Settings(
+            organization="organization",
+            project="project",
+            stack="stack",
+            monitor=monitor,
+            engine=engine,
+            dry_run=preview,
+        )
     )
 
     def run() -> None:

@@ -130,6 +130,15 @@ def test_the_arguments_are_left_as_they_were(backend: str, data: st.DataObject) 
 
 @law
 @given(st.data())
+def test_an_address_is_that_of_each_engine_or_of_none(backend: str, data: st.DataObject) -> None:
+    compiled = compile_serving(data.draw(watched_servings(backend)))
+    plan, found = compiled.plan, emitter_of(compiled).addresses(compiled.plan)
+    engines = plan.groups * sum(role.replicas for role in plan.roles)
+    assert len(set(found)) == len(found) == (engines if found else 0)
+
+
+@law
+@given(st.data())
 def test_no_object_is_made_twice(backend: str, data: st.DataObject) -> None:
     manifests = compile_serving(data.draw(watched_servings(backend))).manifests
     made = Counter((m.body["apiVersion"], m.key) for m in manifests)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import pulumi
+from pulumi_kubernetes.core.v1 import ContainerArgs, PodSpecArgs, PodTemplateSpecArgs
 
 from kthena_components import (
     EngineKind,
@@ -68,6 +69,11 @@ def program() -> None:
     assert_type(group.namespace, pulumi.Output[str])
     role = Role("encode", {"serving": "spare", "entry_template": pod(), "pod_group": "spare-7"})
     assert_type(role.addresses, pulumi.Output[Sequence[str]])
+
+    typed = PodTemplateSpecArgs(
+        spec=PodSpecArgs(containers=[ContainerArgs(name="app", image="nginx:1.29")])
+    )
+    Role("typed", {"serving": "spare-typed", "entry_template": typed})
 
 
 def pod() -> dict[str, Any]:

@@ -194,6 +194,28 @@ def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
             yield from (_counted(f"{path}.{at}", use) for at, use in _counted_in(role, container))
 
 
+def overlay_container(role: RoleSpec) -> Iterator[Finding]:
+    """An overlay changes the container engine; a container of another name is added, with an image.
+
+    Pass: container engine with a limit of memory; container log with an image.
+    Fail: container vllm with a limit of memory alone.
+    Level: mandatory.
+    Source: kubernetes pkg/apis/core/validation/validation.go validateContainerCommon.
+    """
+    spec = (role.overlay or {}).get("spec") or {}
+    for field, own in (("containers", ENGINE_CONTAINER), ("initContainers", None)):
+        for container in spec.get(field) or []:
+            if container["name"] == own or container.get("image"):
+                continue
+            known = f"a container '{own}'" if own else "no such container"
+            yield Finding(
+                path=f"overlay.spec.{field}[{container['name']}]",
+                rule="overlay-container",
+                seen=f"is added to the pods, which have {known}, but it has no image",
+                remedy=f"{f'write name: {own}, or ' if own else ''}give it an image",
+            )
+
+
 def _counted_in(role: RoleSpec, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return what an overlay of the engine's container must not change, and what to use instead."""
     for field in ("command", "args"):
@@ -234,6 +256,7 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     counted_flag,
     hf_config_shape,
     overlay_counted,
+    overlay_container,
 )
 
 BLOCKING = frozenset(

@@ -206,6 +206,20 @@ def _named(found: ServingFacts, body: Mapping[str, Any]) -> ServingFacts:
     return replace(found, name=name, engines=engines)
 
 
+def _addresses(plan: ServingPlan) -> list[str]:
+    """Return the leaders' host names, unless there is no telling how many or with which revision.
+
+    Source: kubernetes-sigs/lws v0.9.0 pkg/utils/pod/pod_utils.go AddLWSVariables.
+    """
+    if len(plan.roles) > 1 or plan.autoscaled:
+        return []
+    (role,) = plan.roles
+    name = set_name(plan, role)
+    leaders = [f"{name}-{engine}" for engine in range(plan.groups * role.replicas)]
+    shared = options_of(plan).subdomain_policy is SubdomainPolicy.SHARED
+    return [f"{pod}.{name if shared else pod}.{plan.namespace}" for pod in leaders]
+
+
 EMITTER = Emitter(
     emit=emit,
     refuse=refuse,
@@ -226,6 +240,7 @@ EMITTER = Emitter(
         "Remove Kthena or the controller of LeaderWorkerSet, or use backend: kthena"
     },
     sizes=_SIZES,
+    addresses=_addresses,
     options=LwsOptions,
     # The objects of one role and of several are of different kinds.
     stays_from=2,

@@ -57,6 +57,12 @@ class _Engine:
         return naming.instance_name(self.plan.name, self.group, self.role.name, self.instance)
 
     @property
+    def address(self) -> str:
+        """Host name of the entry pod."""
+        plan, role = self.plan, self.role.name
+        return naming.entry_address(plan.name, self.group, role, self.instance, plan.namespace)
+
+    @property
     def key(self) -> str:
         """Key of the entry StatefulSet."""
         return f"StatefulSet/{self.name}"
@@ -86,18 +92,24 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
     engines = _engines(plan, group)
     before = tuple(e.key for earlier in plan.batch_before(group) for e in _engines(plan, earlier))
-    gate = before
+    named = [
+        manifest
+        for engine in engines
+        for manifest in services.emit_instance(
+            plan, group, engine.role.name, engine.instance, before
+        )
+    ]
+    yield from named
+    made = [manifest.key for manifest in named]
     if plan.gang and plan.pod_group is None:
-        pod_group = volcano.emit_pod_group(plan, group, before)
-        gate = (pod_group.key,)
+        # After the Services: another stack's update then fails at those, which are never forced.
+        pod_group = volcano.emit_pod_group(plan, group, tuple(made) or before)
         yield pod_group
-    made: list[str] = []
+        made.append(pod_group.key)
+    gate = tuple(made)
     for engine in engines:
-        named = services.emit_instance(plan, group, engine.role.name, engine.instance, gate)
-        yield from named
-        made += [manifest.key for manifest in named]
         if engine.role.worker_replicas:
-            workers = _workers(engine, tuple(manifest.key for manifest in named))
+            workers = _workers(engine, gate)
             yield workers
             made.append(workers.key)
     side_by_side = _side_by_side(plan, len(engines))
@@ -202,12 +214,9 @@ def _template(
         hashes[naming.REVISION] = plan.revision
     labels = {**(metadata.get("labels") or {}), **engine.labels, **own, **hashes}
     annotations = {**(metadata.get("annotations") or {}), **_gang(engine)}
-    address = naming.entry_address(
-        plan.name, engine.group, role.name, engine.instance, plan.namespace
-    )
     env = [
         {"name": naming.GROUP_SIZE, "value": str(role.pods)},
-        {"name": naming.ENTRY_ADDRESS, "value": address},
+        {"name": naming.ENTRY_ADDRESS, "value": engine.address},
         index,
     ]
     spec = with_env(with_lws_names(template, env), env)["spec"]
@@ -233,6 +242,10 @@ def _planned(plan: ServingPlan) -> list[ServingFacts]:
     return [facts_from_plan(plan, SIZES)] * (plan.groups if plan.pods_per_group else 0)
 
 
+def _addresses(plan: ServingPlan) -> list[str]:
+    return [engine.address for g in plan.group_numbers() for engine in _engines(plan, g)]
+
+
 EMITTER = Emitter(
     emit=emit,
     refuse=refuse,
@@ -251,6 +264,7 @@ EMITTER = Emitter(
     keeps_empty=False,
     describer=DESCRIBER,
     planned=_planned,
+    addresses=_addresses,
     written=WRITTEN,
     proven=PROVEN,
 )

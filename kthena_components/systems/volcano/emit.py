@@ -45,7 +45,7 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
         "name": name,
         "namespace": plan.namespace,
         "labels": {naming.NAME: plan.name, naming.GROUP_NAME: name},
-        "annotations": {naming.POD_GROUP: name, **PATCH_FORCE},
+        "annotations": {naming.POD_GROUP: name, **_force(plan)},
     }
     body = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": metadata, "spec": spec}
     return Manifest(
@@ -57,6 +57,15 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
         replace_on=("spec.networkTopology",),
         delete_first=True,
     )
+
+
+def _force(plan: ServingPlan) -> Mapping[str, str]:
+    """Overwrite the sub groups if Volcano's scheduler owns them.
+
+    They are one value. The scheduler writes it when it replaces the name of a tier by its number.
+    """
+    named = plan.role_topology is not None and plan.role_topology.highest_tier_name is not None
+    return PATCH_FORCE if named else {}
 
 
 def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:

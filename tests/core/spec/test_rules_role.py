@@ -178,7 +178,7 @@ ACCEPTED: dict[str, tuple[Args, Args]] = {
     "overlay-of-other-amounts": (RAY, engine(resources={"limits": {"rdma/ib": 1}})),
     "overlay-of-another-container": (
         RAY,
-        {"overlay": {"spec": {"containers": [{"name": "proxy", "command": ["x"]}]}}},
+        {"overlay": {"spec": {"containers": [{"name": "proxy", "image": "x", "args": ["x"]}]}}},
     ),
     "overlay-of-everything-else": (
         RAY,

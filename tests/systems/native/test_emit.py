@@ -208,7 +208,7 @@ def test_another_scheduler_makes_no_gang() -> None:
 def test_a_batch_of_groups_waits_for_the_batch_before_it() -> None:
     update = {"rollout_strategy.rolling_update_configuration.max_unavailable": 2}
     made = manifests(ENGINE_RAY, {"replicas": 4, **update})
-    assert [set(made[f"PodGroup/chat-{group}"].after) for group in range(4)] == [
+    assert [set(made[f"Service/chat-{group}-decode-0"].after) for group in range(4)] == [
         set(),
         set(),
         {"StatefulSet/chat-0-decode-0", "StatefulSet/chat-1-decode-0"},
