@@ -1,25 +1,47 @@
 """Writes the commands of any engine, and reports what cannot be written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from kthena_components.core.engines import sglang_launch, vllm_launch
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.placeholders import Scope
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.options import Dialect
+from kthena_components.core.engines.sglang_launch import unsupported_sglang, write_sglang
 from kthena_components.core.engines.table import release_for
+from kthena_components.core.engines.trtllm import DIALECT
+from kthena_components.core.engines.trtllm_launch import unsupported_trtllm, write_trtllm
+from kthena_components.core.engines.vllm_launch import unsupported_vllm, write_vllm
+
+
+class Writer(NamedTuple):
+    """What an engine's own module provides."""
+
+    unsupported: Callable[[Launch], list[Refusal]]
+    write: Callable[[Launch], Commands]
+    dialect: Callable[[], Dialect]
+    """The newest options that are known."""
+
+
+WRITERS: Mapping[str, Writer] = {
+    "vllm": Writer(unsupported_vllm, write_vllm, lambda: dialect_of(release_for("vllm", None))),
+    "sglang": Writer(
+        unsupported_sglang, write_sglang, lambda: dialect_of(release_for("sglang", None))
+    ),
+    "trtllm": Writer(unsupported_trtllm, write_trtllm, lambda: DIALECT),
+}
 
 
 def unsupported(launch: Launch) -> list[Refusal]:
     """Report what of a launch cannot be written. Empty: `write_commands` accepts it."""
-    if launch.kind == "vllm":
-        return vllm_launch.unsupported_vllm(launch)
-    if launch.kind == "sglang":
-        return sglang_launch.unsupported_sglang(launch)
+    if launch.kind in WRITERS:
+        return WRITERS[launch.kind].unsupported(launch)
     seen = f"is '{launch.kind}', for which no commands can be written"
-    return [Refusal("kind", seen, "write 'vllm' or 'sglang', or use a template", "engine-launch")]
+    *others, last = (f"'{kind}'" for kind in WRITERS)
+    remedy = f"write {', '.join(others)} or {last}, or use a template"
+    return [Refusal("kind", seen, remedy, "engine-launch")]
 
 
 def write_commands(launch: Launch) -> Commands:
@@ -31,11 +53,7 @@ def write_commands(launch: Launch) -> Commands:
     refusals = unsupported(launch)
     if refusals:
         raise ValueError("; ".join(f"{refusal.field} {refusal.seen}" for refusal in refusals))
-    return (
-        vllm_launch.write_vllm(launch)
-        if launch.kind == "vllm"
-        else sglang_launch.write_sglang(launch)
-    )
+    return WRITERS[launch.kind].write(launch)
 
 
 def counted_flags(extra_args: Sequence[str], kind: str, *, transfer: bool = False) -> list[str]:
@@ -49,9 +67,9 @@ def counted_flags(extra_args: Sequence[str], kind: str, *, transfer: bool = Fals
         kind: The engine.
         transfer: Whether the package also writes how the KV cache is transferred.
     """
-    if kind not in TITLES:
+    if kind not in WRITERS:
         return []
-    reading = Reading(dialect_of(release_for(kind, None)), Scope({})).read(extra_args)
+    reading = Reading(WRITERS[kind].dialect(), Scope({})).read(extra_args)
     counted = [flag for flag, option in reading.flags if option.counted]
-    shared = [name for name in reading.options if transfer and name in FLAGS[kind]]
+    shared = [name for name in reading.options if transfer and name in FLAGS.get(kind, ())]
     return list(dict.fromkeys([*counted, *shared]))
