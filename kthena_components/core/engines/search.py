@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
 from kthena_components.core.engines.bash.session import (
     BeyondError,
@@ -25,7 +24,6 @@ from kthena_components.core.engines.programs import (
     RAY_SCRIPT_NAME,
     SHELLS,
     Program,
-    Start,
     base_name,
     find_program,
     shell_operand,

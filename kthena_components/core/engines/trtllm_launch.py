@@ -1,9 +1,9 @@
 """Writes TensorRT-LLM's command lines. trtllm.py reads them.
 
-Over several pods, MPI starts one rank per GPU, and trtllm-llmapi-launch connects the ranks. Open MPI
-reaches other hosts through a program, the agent, which is usually ssh. Here the agent writes down
-the command that a host must run, and each worker fetches its own from the entry: no keys, no sshd,
-no rights in the cluster, and a worker needs no address.
+Over several pods, MPI starts one rank per GPU, and trtllm-llmapi-launch connects the ranks. Open
+MPI reaches other hosts through a program, the agent, which is usually ssh. Here the agent writes
+down the command that a host must run, and each worker fetches its own from the entry: no keys, no
+sshd, no rights in the cluster, and a worker needs no address.
 """
 
 from collections.abc import Iterator
@@ -62,10 +62,12 @@ def _mpirun(launch: Launch) -> tuple[str, ...]:
     """Write mpirun with literal numbers: readers of the manifest can compare them with the pods."""
     here = launch.copy // launch.pods
     hosts = ["localhost", *(f"worker-{index}" for index in range(1, launch.pods))]
-    # An attached session: otherwise the worker's command returns while its ranks run.
-    words = ("mpirun", "--allow-run-as-root", "--leave-session-attached", "--bind-to", "none")
-    words += ("-n", str(launch.copy), "--map-by", f"ppr:{here}:node")
-    return (*words, "-H", ",".join(f"{host}:{here}" for host in hosts))
+    return (
+        # An attached session: otherwise the worker's command returns while its ranks run.
+        *("mpirun", "--allow-run-as-root", "--leave-session-attached", "--bind-to", "none"),
+        *("-n", str(launch.copy), "--map-by", f"ppr:{here}:node"),
+        *("-H", ",".join(f"{host}:{here}" for host in hosts)),
+    )
 
 
 def unsupported_trtllm(launch: Launch) -> list[Refusal]:

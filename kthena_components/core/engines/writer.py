@@ -7,8 +7,8 @@ from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
-from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.options import Dialect
+from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.sglang_launch import unsupported_sglang, write_sglang
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.trtllm import DIALECT

@@ -1,4 +1,4 @@
-"""Checks the ranks that an MPI launcher starts for an engine, and the hosts that it starts them on."""
+"""Checks the ranks that an MPI launcher starts for an engine, and on which hosts."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ RULE = "mpi-ranks"
 
 
 def mpi_ranks(facts: ServingFacts) -> Iterator[Finding]:
-    """mpirun starts one rank per GPU of an engine: tensor × pipeline × context ranks, on its pods.
+    """An MPI launcher starts tensor × pipeline × context ranks, one per GPU, on the engine's pods.
 
     trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
     size. mpirun rejects more ranks than its hosts have slots, and rank and GPU of a pod have the
