@@ -10,6 +10,7 @@ from kthena_components.core.engines import (
     Refusal,
     Transfer,
     counted_flags,
+    read_command,
     unsupported,
     write_commands,
 )
@@ -146,6 +147,19 @@ def test_trtllm_over_pods_is_started_by_mpirun() -> None:
     assert '"$(ENTRY_ADDRESS)", 29400' in written.worker[2]
     assert '"/worker-$(WORKER_INDEX)"' in written.worker[2]
     assert written.ports == (("http", 8080), ("launch", 29400))
+
+
+@pytest.mark.parametrize(("pods", "expert"), [(1, False), (2, True), (5, False)])
+def test_what_is_written_for_trtllm_is_read_again(pods: int, expert: bool) -> None:
+    shape = launch(kind="trtllm", launcher="mpi", pipeline=pods, pods=pods, expert=expert)
+
+    facts = read_command(write_commands(shape).entry, {})
+
+    assert facts is not None
+    assert (facts.engine, facts.tensor, facts.pipeline, facts.data) == ("trtllm", 8, pods, 1)
+    assert (facts.model, facts.expert_size, facts.problems) == ("org/M", 8 if expert else 1, ())
+    spread = (8 * pods, 8, (8,) * pods, True) if pods > 1 else (None, None, None, False)
+    assert (facts.mpi_ranks, facts.mpi_per_host, facts.mpi_slots, facts.mpi_session) == spread
 
 
 def test_a_word_is_quoted_for_the_shell_but_a_reference_is_not() -> None:
