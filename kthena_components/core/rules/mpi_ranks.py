@@ -59,8 +59,8 @@ def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
     if isinstance(ranks, int) and ranks > sum(slots):
         yield _wrong(
             engine,
-            f"starts {count_of(ranks, 'rank')}, but {hosts} of -H have "
-            f"{count_of(sum(slots), 'slot')}",
+            f"starts {count_of(ranks, 'rank')}, but {hosts} of -H "
+            f"{'has' if len(slots) == 1 else 'have'} {count_of(sum(slots), 'slot')}",
             "write host:slots for each host, with as many slots as its pod has GPUs",
         )
     elif isinstance(pods, int) and pods != len(slots):
