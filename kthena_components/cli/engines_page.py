@@ -4,8 +4,10 @@ import re
 import sys
 from collections.abc import Iterator
 
+from kthena_components.core.engines import Launch, write_commands
 from kthena_components.core.engines.connectors import CONNECTORS, releases_with
 from kthena_components.core.engines.table import Table, load
+from kthena_components.core.engines.trtllm_launch import LAUNCH_PORT
 from kthena_components.core.rules.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 
@@ -38,6 +40,36 @@ in a separate process without credentials, and writes the tables and this page. 
 changes. Read the diff, run `make test`, and commit. `ARGS="--all vllm"` reads all releases of an
 engine again. TensorRT-LLM does not publish its source there, so its options are maintained by hand
 in `core/engines/trtllm.py`.
+"""
+_MPI = """## TensorRT-LLM over several pods
+
+```python
+engine: EngineArgs = {{
+    "kind": "trtllm",
+    "image": "nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
+    "model": "meta-llama/Llama-3.1-405B-Instruct-FP8",
+    "parallelism": {{"tensor": 8, "pipeline": 2}},
+}}
+```
+
+With `worker_replicas: 1` and 8 GPUs per pod, the entry runs:
+
+```
+{mpirun}
+```
+
+The image must contain Open MPI 4.1 or 5, `trtllm-llmapi-launch` and Python, as NVIDIA's does. It
+needs no ssh: each worker fetches the command of its Open MPI daemon from port {port} of the entry
+([decision 27](decisions/0027-mpi-without-ssh.md)).
+
+- A NetworkPolicy must allow all ports between the pods of an engine, and should allow no others in:
+  workers run what answers at the address of the entry.
+- `expert: true` writes `--ep_size` with the tensor size. `data` is 1: use replicas of the role.
+- `extra_args` have no spaces, because `trtllm-llmapi-launch` splits words there. Further settings
+  are in the file of `--config`, which overrides the command line.
+
+The rule [mpi-ranks](policies.md#mpi-ranks) compares ranks and hosts of `mpirun` and `srun` in any
+manifest with the sizes of the engine and its pods.
 """
 _BY_HAND = """## Engines without tables
 
@@ -82,7 +114,7 @@ _VERSION = re.compile(r"\bv?0\.[0-9]+")
 def render() -> str:
     """Write the page."""
     engines = "\n".join(_engine(name) for name in _TITLES)
-    return f"{_HEAD}\n{engines}\n{_pairs()}\n{_rules()}\n{_BY_HAND}\n{_TAIL}"
+    return f"{_HEAD}\n{engines}\n{_pairs()}\n{_rules()}\n{_BY_HAND}\n{_mpi()}\n{_TAIL}"
 
 
 def _engine(name: str) -> str:
@@ -107,6 +139,25 @@ def _changes(table: Table) -> Iterator[str]:
             shown = ", ".join(f"`{name}`" for name in gone)
             yield f"| {text} | {len(rows)} | {new or ''} | {shown} |"
         before = names
+
+
+def _mpi() -> str:
+    """Show the command that the writer writes."""
+    launch = Launch(
+        kind="trtllm",
+        launcher="mpi",
+        model="meta-llama/Llama-3.1-405B-Instruct-FP8",
+        tensor=8,
+        pipeline=2,
+        data=1,
+        expert=False,
+        pods=2,
+        gpus_per_pod=8,
+        port=8080,
+    )
+    line = write_commands(launch).entry[-1].splitlines()[-1].removeprefix("exec ")
+    words = line.replace(" trtllm-", " \\\n  trtllm-").replace(" -n ", " \\\n  -n ")
+    return _MPI.format(mpirun=words, port=LAUNCH_PORT)
 
 
 def _pairs() -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs, PodTemplateSpecPatchArgs
 
     Budget = int | str
-    EngineWord = EngineKind | Literal["vllm", "sglang"]
-    LauncherWord = Launcher | Literal["ray", "native"]
+    EngineWord = EngineKind | Literal["vllm", "sglang", "trtllm"]
+    LauncherWord = Launcher | Literal["ray", "native", "mpi"]
     TransferRoleWord = KvRole | Literal["prefill", "decode", "both"]
     ConnectorWord = KvConnector | Literal["nixl", "mooncake", "lmcache"]
     HfConfig = Mapping[str, Any] | str
@@ -68,7 +68,7 @@ class EngineArgs(TypedDict):
     """An engine whose pods the package writes: command lines, probes, ports and /dev/shm."""
 
     kind: EngineWord
-    """Engine whose command lines are written: vllm or sglang."""
+    """Engine whose command lines are written: vllm, sglang or trtllm (TensorRT-LLM)."""
     image: pulumi.Input[str]
     """Image of the entry and the workers. Pin it by version or digest; otherwise two pods of one
     engine may run different code. If the tag of vllm/vllm-openai or lmsysorg/sglang states a
@@ -81,9 +81,9 @@ class EngineArgs(TypedDict):
     """
     launcher: NotRequired[LauncherWord]
     """How the pods of one engine connect: native by the engine's own flags, ray by a Ray cluster
-    that is started first, vLLM only. Default native, but ray if the image states a vLLM below
-    0.11.1, which cannot connect its pods by itself unless data is above 1. No effect on an engine
-    of one pod.
+    that is started first, vLLM only; mpi by Open MPI, TensorRT-LLM only. Default native, but mpi
+    for TensorRT-LLM, and ray if the image states a vLLM below 0.11.1, which cannot connect its pods
+    by itself unless data is above 1. No effect on an engine of one pod.
     """
     parallelism: NotRequired[ParallelismArgs]
     """How the engine is split over GPUs. Default: not at all, one GPU."""

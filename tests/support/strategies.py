@@ -81,7 +81,8 @@ def watched_servings(draw: st.DrawFn, backend: str) -> Args:
 @st.composite
 def _roles(draw: st.DrawFn, name: str, version: str) -> Args:
     pods = draw(st.integers(1, 3))
-    pods_of = draw(st.sampled_from([_plain, _ray_script, _vllm, _ray, _data_parallel, _sglang]))
+    engines = [_vllm, _ray, _data_parallel, _sglang, _trtllm]
+    pods_of = draw(st.sampled_from([_plain, _ray_script, *engines]))
     role = {
         "name": name,
         "replicas": draw(st.integers(0, 3)),
@@ -158,6 +159,12 @@ def _data_parallel(draw: st.DrawFn, pods: int) -> Args:
 def _sglang(draw: st.DrawFn, pods: int) -> Args:
     gpus = draw(st.sampled_from([1, 2, 8]))
     return _engine("sglang", gpus, {"tensor": gpus * pods, "expert": draw(st.booleans())})
+
+
+def _trtllm(draw: st.DrawFn, pods: int) -> Args:
+    gpus = draw(st.sampled_from([1, 2, 8]))
+    sizes = {"tensor": gpus, "pipeline": pods, "expert": draw(st.booleans())}
+    return _engine("trtllm", gpus, sizes)
 
 
 def _engine(kind: str, gpus: int, parallelism: Mapping[str, Any]) -> Args:

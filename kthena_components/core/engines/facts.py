@@ -141,6 +141,12 @@ class CommandFacts:
     """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
     mpi_ranks: MaybeInt | None = None
     """Processes that mpirun or srun starts, one per GPU. None: no MPI launcher."""
+    mpi_session: MaybeBool = False
+    """Whether trtllm-llmapi-launch makes one session of these processes."""
+    mpi_per_host: MaybeInt | None = None
+    """Processes on each host (`--map-by ppr:8:node`, `-N 8`). None: not stated as a number."""
+    mpi_slots: tuple[int, ...] | Unknown | None = None
+    """Slots of each host of mpirun's `-H`. None: not stated in full, or hosts may have more."""
     ray_role: str | None = None
     """head or worker when the command starts Ray; head when one script can start either."""
     ray_cluster_size: MaybeInt | None = None

@@ -32,9 +32,10 @@ class Launch:
     """One engine to start: its model, its parallelism and its pods."""
 
     kind: str
-    """vllm or sglang."""
+    """vllm, sglang or trtllm."""
     launcher: str
-    """What connects the pods. vllm: ray or native. sglang: native. No effect with one pod."""
+    """What connects the pods. vllm: ray or native. sglang: native. trtllm: mpi. No effect with
+    one pod."""
     model: str
     """Name or path. May contain an output that only the deployment knows."""
     tensor: int

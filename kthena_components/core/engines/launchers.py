@@ -15,13 +15,15 @@ def stated_release(kind: str, image: str) -> Version | None:
 
 
 def default_launcher(kind: str, release: Version | None, data: int) -> str:
-    """Choose a launcher: native if the engine can connect its pods by itself, else ray.
+    """Choose a launcher: native if the engine can connect its pods by itself, else ray or mpi.
 
     Args:
-        kind: vllm or sglang.
+        kind: vllm, sglang or trtllm.
         release: The engine's release; None means the newest.
         data: Copies of the model in the engine. vLLM connects copies that fit into pods without
             --nnodes, and could do so before it had --nnodes.
     """
+    if kind == "trtllm":
+        return "mpi"
     old = release is not None and release < NNODES_SINCE
     return "ray" if kind == "vllm" and data == 1 and old else "native"

@@ -13,6 +13,8 @@ from kthena_components.core.values.images import read_image
 
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
+RANK_LAUNCHER = "trtllm-llmapi-launch"
+"""Connects the ranks of a TensorRT-LLM engine that an MPI launcher starts."""
 RAY_SCRIPT_NAME = "multi-node-serving.sh"
 OMNI = "--omni"
 """Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;

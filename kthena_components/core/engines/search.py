@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 
 from kthena_components.core.engines.bash.session import (
     BeyondError,
@@ -18,19 +17,18 @@ from kthena_components.core.engines.bash.session import (
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.lmdeploy import read_lmdeploy
+from kthena_components.core.engines.mpi import with_ranks
 from kthena_components.core.engines.placeholders import Scope, Variables
 from kthena_components.core.engines.programs import (
-    MPI,
     OMNI,
     RAY_SCRIPT_NAME,
     SHELLS,
     Program,
-    Start,
     base_name,
     find_program,
     shell_operand,
 )
-from kthena_components.core.engines.ray import flag_value, read_ray, read_ray_script, read_size
+from kthena_components.core.engines.ray import read_ray, read_ray_script
 from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
@@ -107,7 +105,7 @@ class Search:
             self.unread = _STAGES
         else:
             facts = _READERS[start.program](arguments, self.scope)
-            self.session.note(Started(engine=self.with_ranks(facts, words, start)))
+            self.session.note(Started(engine=with_ranks(facts, words[: start.at], self.scope)))
         return False
 
     def nested(self, run: Run) -> bool:
@@ -176,17 +174,6 @@ class Search:
         from kthena_components.core.engines.bash.shells import run_script  # noqa: PLC0415
 
         return run_script(self.session, script, run)
-
-    def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
-        """Add the number of processes that an MPI launcher in front of an engine starts."""
-        launcher = words[: start.at]
-        found = flag_value(launcher, ("-n", "-np", "--np", "--ntasks"))
-        if not found or not any(base_name(word) in MPI for word in launcher):
-            return facts
-        ranks = read_size(found[0].partition(" ")[0], *found, self.scope)
-        where = MappingProxyType({**facts.where, "mpi_ranks": ranks.where})
-        problems = facts.problems + ranks.problems
-        return replace(facts, mpi_ranks=ranks.size, where=where, problems=problems)
 
 
 def _given(wrappers: Sequence[str], environment: Variables) -> Variables:

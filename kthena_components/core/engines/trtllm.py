@@ -1,4 +1,4 @@
-"""TensorRT-LLM: its flags, and the reader of its command lines. The package writes none.
+"""TensorRT-LLM: its flags, and the reader of its command lines. trtllm_launch.py writes them.
 
 Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, and underscores in nearly
 all of them. The project publishes no source on the Python Package Index, so there is no table by
@@ -16,8 +16,11 @@ from kthena_components.core.engines.options import Dialect, Option, Use, build_d
 from kthena_components.core.engines.placeholders import Scope
 
 
-def _size(name: str, field: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
-    return Option(name, type="int", use=Use(field, least=1)), (name, *others), ()
+def _size(
+    name: str, field: str, *others: str, counted: bool = False
+) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
+    use = Use(field, least=1, counted=counted)
+    return Option(name, type="int", use=use), (name, *others), ()
 
 
 def _text(name: str, field: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
@@ -35,21 +38,23 @@ _SWITCHES = """
 """
 _VALUED = """
     --agent_percentage --agent_types --backend --chat_template --cluster_size --custom_module_dirs
-    --custom_tokenizer --disagg_cluster_uri --generation-config --hf_revision --host
+    --custom_tokenizer --disagg_cluster_uri --generation-config --hf_revision
     --kv_cache_dtype --log_level --max_batch_size --max_beam_width --max_num_tokens
     --media_io_kwargs --metadata_server_config_file --middleware --moe_cluster_parallel_size
     --num_input_processor_workers --num_media_load_workers --num_postprocess_workers
-    --num_serve_frontends --otlp_traces_endpoint --port --post_processor_hook --reasoning_parser
+    --num_serve_frontends --otlp_traces_endpoint --post_processor_hook --reasoning_parser
     --report_addr --revision --served_model_name --server_role --set --tokenizer --tool_parser
     --video_pruning_rate --visual_gen_args
 """
 DIALECT = build_dialect(
     "TensorRT-LLM",
     [
-        _size("--tensor_parallel_size", "tensor", "--tp_size"),
-        _size("--pipeline_parallel_size", "pipeline", "--pp_size"),
+        _size("--tensor_parallel_size", "tensor", "--tp_size", counted=True),
+        _size("--pipeline_parallel_size", "pipeline", "--pp_size", counted=True),
         _size("--context_parallel_size", "prefill_context", "--cp_size"),
-        _size("--moe_expert_parallel_size", "expert", "--ep_size"),
+        _size("--moe_expert_parallel_size", "expert", "--ep_size", counted=True),
+        _size("--port", "port", counted=True),
+        (Option("--host", use=Use("host", counted=True)), ("--host",), ()),
         _size("--gpus_per_node", "gpus_per_node"),
         _size("--max_seq_len", "max_model_len"),
         _fraction("--free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"),

@@ -1,23 +1,52 @@
 """Writes the commands of any engine, and reports what cannot be written."""
 
-from kthena_components.core.engines import sglang_launch, vllm_launch
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
+from kthena_components.core.engines.options import Dialect
 from kthena_components.core.engines.placeholders import Scope
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.sglang_launch import unsupported_sglang, write_sglang
 from kthena_components.core.engines.table import release_for
+from kthena_components.core.engines.trtllm import DIALECT
+from kthena_components.core.engines.trtllm_launch import unsupported_trtllm, write_trtllm
+from kthena_components.core.engines.vllm_launch import (
+    DRAIN,
+    unsupported_vllm,
+    write_vllm,
+    writes_drain,
+)
+
+
+class Writer(NamedTuple):
+    """What an engine's own module provides."""
+
+    unsupported: Callable[[Launch], list[Refusal]]
+    write: Callable[[Launch], Commands]
+    dialect: Callable[[], Dialect]
+    """The newest options that are known."""
+
+
+WRITERS: Mapping[str, Writer] = {
+    "vllm": Writer(unsupported_vllm, write_vllm, lambda: dialect_of(release_for("vllm", None))),
+    "sglang": Writer(
+        unsupported_sglang, write_sglang, lambda: dialect_of(release_for("sglang", None))
+    ),
+    "trtllm": Writer(unsupported_trtllm, write_trtllm, lambda: DIALECT),
+}
 
 
 def unsupported(launch: Launch) -> list[Refusal]:
     """Report what of a launch cannot be written. Empty: `write_commands` accepts it."""
-    if launch.kind == "vllm":
-        return vllm_launch.unsupported_vllm(launch)
-    if launch.kind == "sglang":
-        return sglang_launch.unsupported_sglang(launch)
+    if launch.kind in WRITERS:
+        return WRITERS[launch.kind].unsupported(launch)
     seen = f"is '{launch.kind}', for which no commands can be written"
-    return [Refusal("kind", seen, "write 'vllm' or 'sglang', or use a template", "engine-launch")]
+    *others, last = (f"'{kind}'" for kind in WRITERS)
+    remedy = f"write {', '.join(others)} or {last}, or use a template"
+    return [Refusal("kind", seen, remedy, "engine-launch")]
 
 
 def write_commands(launch: Launch) -> Commands:
@@ -29,11 +58,7 @@ def write_commands(launch: Launch) -> Commands:
     refusals = unsupported(launch)
     if refusals:
         raise ValueError("; ".join(f"{refusal.field} {refusal.seen}" for refusal in refusals))
-    return (
-        vllm_launch.write_vllm(launch)
-        if launch.kind == "vllm"
-        else sglang_launch.write_sglang(launch)
-    )
+    return WRITERS[launch.kind].write(launch)
 
 
 def counted_flags(launch: Launch) -> list[str]:
@@ -43,11 +68,10 @@ def counted_flags(launch: Launch) -> list[str]:
     Sizes, ranks, executor, model and port are always set, and the flags of the transfer of the KV
     cache and of the drain if the launch has them.
     """
-    if launch.kind not in TITLES:
+    if launch.kind not in WRITERS:
         return []
-    dialect = dialect_of(release_for(launch.kind, None))
-    reading = Reading(dialect, Scope({})).read(launch.extra_args)
+    reading = Reading(WRITERS[launch.kind].dialect(), Scope({})).read(launch.extra_args)
     counted = [flag for flag, option in reading.flags if option.counted]
-    own = set(FLAGS[launch.kind]) if launch.transfer else set()
-    own |= {vllm_launch.DRAIN} if vllm_launch.writes_drain(launch) else set()
+    own = set(FLAGS.get(launch.kind, ())) if launch.transfer else set[str]()
+    own |= {DRAIN} if writes_drain(launch) else set()
     return list(dict.fromkeys([*counted, *(name for name in reading.options if name in own)]))

@@ -84,13 +84,16 @@ def engine_launch(role: RoleSpec) -> Iterator[Finding]:
     The release in the tag of the engine's own image must support the launch. For several pods of
     vLLM: launcher native uses --nnodes, since 0.11.1; launcher ray uses multi-node-serving.sh,
     since 0.8.0, and in 0.11.1 the workers of a copy that spans pods with Ray exit. An image that
-    states no release counts as the newest.
+    states no release counts as the newest. TensorRT-LLM holds one copy of the model, and over
+    several pods its words have no spaces, because trtllm-llmapi-launch splits there.
 
     Pass: vLLM with launcher ray or native; port 8080; 2 pods of vllm/vllm-openai:v0.33.0, native.
-    Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods; 2 pods of v0.11.0, native.
+    Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods; 2 pods of v0.11.0, native;
+    TensorRT-LLM with data 2.
     Level: mandatory.
     Source: vllm/config/parallel.py, vllm/engine/arg_utils.py and vllm/v1/worker/gpu_worker.py
-    init_device; sglang/srt/server_args.py; this package: core/engines.
+    init_device; sglang/srt/server_args.py; tensorrt_llm/llmapi/trtllm-llmapi-launch; this package:
+    core/engines.
     """
     yield from (found for found in _refused(role) if found.rule not in {_SGLANG_DATA, _KV_TRANSFER})
 

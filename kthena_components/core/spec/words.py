@@ -8,6 +8,7 @@ class EngineKind(StrEnum):
 
     VLLM = "vllm"
     SGLANG = "sglang"
+    TRTLLM = "trtllm"
 
 
 class Launcher(StrEnum):
@@ -15,6 +16,7 @@ class Launcher(StrEnum):
 
     RAY = "ray"
     NATIVE = "native"
+    MPI = "mpi"
 
 
 class KvRole(StrEnum):

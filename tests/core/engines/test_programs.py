@@ -155,6 +155,32 @@ def test_mpi_ranks_are_those_of_an_mpi_launcher(command: str, ranks: int | None)
 
 
 @pytest.mark.parametrize(
+    ("launcher", "per_host", "slots", "session"),
+    [
+        ("mpirun -n 4 -H a:2,b:2 trtllm-llmapi-launch", None, (2, 2), True),
+        ("mpirun -n 4 --host a,b,a", None, (2, 1), False),
+        ("mpirun -np 4 --map-by ppr:2:node:pe=4 -H a:2,b:2", 2, (2, 2), False),
+        ("mpirun -N 8 --hostfile /etc/mpi/hostfile", 8, None, False),
+        ("mpiexec -ppn 8 -n 16", 8, None, False),
+        ("srun -N 2 --ntasks 16 --ntasks-per-node=8", 8, None, False),
+        ("srun -N 2 --ntasks 16", None, None, False),
+        ("mpirun --oversubscribe -n 4 -H a", None, None, False),
+        ("mpirun --map-by slot:OVERSUBSCRIBE -n 4 -H a", None, None, False),
+        ("mpirun -n 4 -H a:$SLOTS,b", None, None, False),
+        ("mpirun -N many -n 4", None, None, False),
+        ("nice -n 5 trtllm-llmapi-launch", None, None, False),
+    ],
+)
+def test_the_hosts_of_an_mpi_launcher_are_read(
+    launcher: str, per_host: int | None, slots: tuple[int, ...] | None, session: bool
+) -> None:
+    facts = read_command(f"{launcher} trtllm-serve M".split(), {})
+
+    assert facts is not None
+    assert (facts.mpi_per_host, facts.mpi_slots, facts.mpi_session) == (per_host, slots, session)
+
+
+@pytest.mark.parametrize(
     "command",
     [
         "vllm serve M --omni -tp 2",

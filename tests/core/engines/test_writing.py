@@ -8,7 +8,9 @@ from kthena_components.core.engines import (
     Commands,
     Launch,
     Refusal,
+    Transfer,
     counted_flags,
+    read_command,
     unsupported,
     write_commands,
 )
@@ -36,6 +38,7 @@ JOINED = (
     f"{SGLANG} 16 --pp-size 1 --ep-size 16 --nnodes 2 --node-rank $(WORKER_INDEX)"
     " --dist-init-addr $(ENTRY_ADDRESS):20000"
 )
+TRTLLM = "trtllm-serve org/M --host 0.0.0.0 --port 8080 --tp_size"
 LEADER = f"bash {SCRIPT} leader --ray_cluster_size=2"
 RAY_SPLIT = (
     f"{VLLM} 8 --pipeline-parallel-size 2 --distributed-executor-backend ray --max-model-len 8k"
@@ -114,6 +117,12 @@ WRITTEN: dict[str, tuple[Launch, Commands]] = {
         launch(kind="sglang", tensor=16, pods=2, expert=True),
         Commands(words(JOINED), words(JOINED), (("http", 8080), ("dist-init", 20000))),
     ),
+    "trtllm in one pod": (
+        launch(kind="trtllm", launcher="mpi", expert=True, extra_args=("--log_level", "info")),
+        Commands(
+            words(f"{TRTLLM} 8 --pp_size 1 --ep_size 8 --log_level info"), None, (("http", 8080),)
+        ),
+    ),
 }
 
 
@@ -121,6 +130,36 @@ WRITTEN: dict[str, tuple[Launch, Commands]] = {
 def test_a_launch_is_written_word_by_word(shape: Launch, commands: Commands) -> None:
     assert unsupported(shape) == []
     assert write_commands(shape) == commands
+
+
+def test_trtllm_over_pods_is_started_by_mpirun() -> None:
+    """tests/engine/test_mpi_launch.py runs it."""
+    shape = launch(kind="trtllm", launcher="mpi", pipeline=3, pods=3)
+
+    written = write_commands(shape)
+
+    assert written.entry[2].splitlines()[-1] == (
+        "exec mpirun --allow-run-as-root --leave-session-attached --bind-to none -n 24 "
+        "--map-by ppr:8:node -H localhost:8,worker-1:8,worker-2:8 "
+        f"trtllm-llmapi-launch {TRTLLM} 8 --pp_size 3"
+    )
+    assert written.worker is not None
+    assert '"$(ENTRY_ADDRESS)", 29400' in written.worker[2]
+    assert '"/worker-$(WORKER_INDEX)"' in written.worker[2]
+    assert written.ports == (("http", 8080), ("launch", 29400))
+
+
+@pytest.mark.parametrize(("pods", "expert"), [(1, False), (2, True), (5, False)])
+def test_what_is_written_for_trtllm_is_read_again(pods: int, expert: bool) -> None:
+    shape = launch(kind="trtllm", launcher="mpi", pipeline=pods, pods=pods, expert=expert)
+
+    facts = read_command(write_commands(shape).entry, {})
+
+    assert facts is not None
+    assert (facts.engine, facts.tensor, facts.pipeline, facts.data) == ("trtllm", 8, pods, 1)
+    assert (facts.model, facts.expert_size, facts.problems) == ("org/M", 8 if expert else 1, ())
+    spread = (8 * pods, 8, (8,) * pods, True) if pods > 1 else (None, None, None, False)
+    assert (facts.mpi_ranks, facts.mpi_per_host, facts.mpi_slots, facts.mpi_session) == spread
 
 
 def test_a_word_is_quoted_for_the_shell_but_a_reference_is_not() -> None:
@@ -138,12 +177,12 @@ def test_an_output_stays_whole_in_a_script() -> None:
 
 REFUSED: dict[str, tuple[Launch, list[Refusal]]] = {
     "an engine that is not written": (
-        launch(kind="trtllm"),
+        launch(kind="tgi"),
         [
             Refusal(
                 "kind",
-                "is 'trtllm', for which no commands can be written",
-                "write 'vllm' or 'sglang', or use a template",
+                "is 'tgi', for which no commands can be written",
+                "write 'vllm', 'sglang' or 'trtllm', or use a template",
                 "engine-launch",
             )
         ],
@@ -205,6 +244,52 @@ REFUSED: dict[str, tuple[Launch, list[Refusal]]] = {
             ),
         ],
     ),
+    "trtllm with everything that it cannot do": (
+        launch(
+            kind="trtllm",
+            launcher="ray",
+            tensor=8,
+            data=2,
+            pods=3,
+            extra_args=("--log_level info", ""),
+            transfer=Transfer(role="prefill", connector="nixl", port=None),
+        ),
+        [
+            Refusal(
+                "launcher",
+                "is 'ray', and the pods of TensorRT-LLM are joined by MPI",
+                "write 'mpi', or remove it",
+                "engine-launch",
+            ),
+            Refusal(
+                "kv_transfer",
+                "is given, and TensorRT-LLM reads how its KV cache is transferred from a file",
+                "remove it, and set cache_transceiver_config in the file of --config",
+                "kv-transfer-supported",
+            ),
+            Refusal(
+                "parallelism.data",
+                "is 2, and an engine of TensorRT-LLM holds one copy of the model",
+                "set data to 1 and use more replicas of the role",
+                "engine-launch",
+            ),
+            Refusal(
+                "parallelism",
+                "has tensor 8 x pipeline 1 = 8 GPUs, which do not spread evenly over 3 pods",
+                "make tensor x pipeline a multiple of 3",
+                "engine-launch",
+            ),
+            *(
+                Refusal(
+                    "extra_args",
+                    f"has the word {word!r}, which trtllm-llmapi-launch would split at its spaces",
+                    "write it without spaces, or set it in the file of --config",
+                    "engine-launch",
+                )
+                for word in ("--log_level info", "")
+            ),
+        ],
+    ),
 }
 
 
@@ -220,6 +305,7 @@ def test_what_cannot_be_written_is_refused(shape: Launch, refusals: list[Refusal
         ({}, 29501, "--master-port"),
         ({"tensor": 4, "data": 4}, 13345, "data parallel RPC"),
         ({"kind": "sglang"}, 20000, "--dist-init-addr"),
+        ({"kind": "trtllm", "launcher": "mpi"}, 29400, "MPI launch"),
     ],
 )
 def test_http_keeps_off_the_port_where_pods_meet(
@@ -247,7 +333,9 @@ def test_writing_what_is_refused_is_the_callers_mistake() -> None:
         ("vllm", "-tp8 --tp 8 --data-parallel 2", ["-tp8", "--tp", "--data-parallel"]),
         ("sglang", "--tp 8 --dp-size 2 --host x", ["--tp", "--dp-size", "--host"]),
         ("sglang", "--context-length 8 --attn-dp-size 2", []),
-        ("trtllm", "--tp_size 8", []),
+        ("trtllm", "--tp_size 8 --host x --max_batch_size 8", ["--tp_size", "--host"]),
+        ("trtllm", "--config /etc/x.yaml --cp_size 2", []),
+        ("tgi", "--num-shard 8", []),
     ],
 )
 def test_flags_that_the_package_states_itself_are_told(

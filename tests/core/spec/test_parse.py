@@ -28,7 +28,7 @@ NOT_A_COUNT = "is {}, but must be a count or a percentage such as 25%. Change it
 BUDGET = "roles[0].max_unavailable"
 QUANTITY = "but must be a Kubernetes quantity such as 125, 500m or 15Gi. Change it."
 ROLE_FIELDS = ", ".join(sorted(RoleSpec.model_fields))
-ONE_OF = "but must be one of 'vllm', 'sglang'."
+ONE_OF = "but must be one of 'vllm', 'sglang', 'trtllm'."
 
 MESSAGES: dict[str, tuple[Args, str]] = {
     "near-field": (

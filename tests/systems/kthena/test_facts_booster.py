@@ -98,3 +98,19 @@ def test_what_is_not_known_is_said_once_a_rule() -> None:
 @pytest.mark.parametrize("api", ["v1", "apps/v1", "networking.serving.volcano.sh/v1alpha1"])
 def test_other_kinds_are_left_alone(api: str) -> None:
     assert read_manifest({**BODY, "apiVersion": api}) is None
+
+
+def test_only_a_plain_backend_has_shared_memory() -> None:
+    """Kthena v1.0.0 convert/model_serving.go: VOLUMES of each of the two builders."""
+    worker = {
+        **BODY["spec"]["backend"]["workers"][0],
+        "pods": 1,
+        "config": {"tensor-parallel-size": 8},
+    }
+    pair = [{**worker, "type": kind} for kind in ("prefill", "decode")]
+    split = {"spec.backend.type": "vLLMDisaggregated", "spec.backend.workers": pair}
+
+    told = [f.rule for f in judge("booster", split)]
+
+    assert told.count("shm-present") == 2
+    assert "shm-present" not in [f.rule for f in judge("booster", {f"{WORKER}.pods": 1})]

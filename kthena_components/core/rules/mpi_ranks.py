@@ -1,0 +1,90 @@
+"""Checks the ranks that an MPI launcher starts for an engine, and on which hosts."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.values.read import first_unknown
+
+RULE = "mpi-ranks"
+
+
+def mpi_ranks(facts: ServingFacts) -> Iterator[Finding]:
+    """An MPI launcher starts tensor × pipeline × context ranks, one per GPU, on the engine's pods.
+
+    trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
+    size. mpirun rejects more ranks than its hosts have slots, and rank and GPU of a pod have the
+    same number, so a pod cannot have more ranks than GPUs.
+
+    Pass: mpirun -n 16 -H a:8,b:8 trtllm-llmapi-launch trtllm-serve M --tp_size 8 --pp_size 2, on 2
+    pods of 8 GPUs.
+    Fail: mpirun -n 8 with tensor 16; -n 16 with -H a:8; -H a:8,b:8 on 4 pods; --map-by ppr:8:node
+    on pods of 4 GPUs.
+    Level: mandatory.
+    Source: tensorrt_llm/llmapi/mpi_session.py validate_session_world_size and
+    tensorrt_llm/mapping.py local_rank; mpirun(1) of Open MPI, -H and --map-by.
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine is None:
+            continue
+        if command.mpi_session is True and command.engine == "trtllm":
+            yield from _session(engine, command)
+        yield from _slots(engine, command)
+        yield from _per_host(engine, command)
+
+
+def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    ranks, world = command.mpi_ranks, command.per_rank_world
+    if ranks is None:
+        return
+    if unknown := first_unknown(ranks, world):
+        yield from unjudged(engine, unknown, RULE)
+    elif ranks != world:
+        yield _wrong(
+            engine,
+            f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
+            f"{command.pipeline} × context {command.prefill_context}), but mpirun starts {ranks}",
+            f"write -n {world}, or other sizes",
+        )
+
+
+def _slots(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    slots, ranks, pods = command.mpi_slots, command.mpi_ranks, engine.pods
+    if not isinstance(slots, tuple):
+        return
+    hosts = count_of(len(slots), "host")
+    if isinstance(ranks, int) and ranks > sum(slots):
+        yield _wrong(
+            engine,
+            f"starts {count_of(ranks, 'rank')}, but {hosts} of -H "
+            f"{'has' if len(slots) == 1 else 'have'} {count_of(sum(slots), 'slot')}",
+            "write host:slots for each host, with as many slots as its pod has GPUs",
+        )
+    elif isinstance(pods, int) and pods != len(slots):
+        yield _wrong(
+            engine,
+            f"has {count_of(pods, 'pod')}, but mpirun starts ranks on {hosts} of -H",
+            "name each pod of the engine once",
+        )
+
+
+def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
+    slots, stated = command.mpi_slots, command.mpi_per_host
+    slots = slots if isinstance(slots, tuple) else ()
+    most = stated if isinstance(stated, int) else max(slots, default=0)
+    gpus = engine.entry.gpus
+    if isinstance(gpus, int) and 0 < gpus < most:
+        yield _wrong(
+            engine,
+            f"starts up to {count_of(most, 'rank')} on a host, but a pod has "
+            f"{count_of(gpus, 'GPU')}",
+            f"start {gpus} ranks on each",
+        )
+
+
+def _wrong(engine: EngineFacts, seen: str, remedy: str) -> Finding:
+    path = engine.entry.command_path
+    return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=RULE)
