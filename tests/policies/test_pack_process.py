@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kthena_components.judge.levels import ENVIRONMENTS
-from policies.pack import POLICIES
+from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import native
 from tests.policies.objects import (
     DEPLOYMENT,
