@@ -45,7 +45,7 @@ def sealed(text: str) -> str:
     text = text.replace(MARK, "")[:MOST_CHARACTERS]
     shown = "".join(char for char in text if char.isprintable() or char == "\n")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
-    shown = LINKS.sub(rf"\g<0>{APART}", ACTION.sub(APART, shown.replace("\\@", "@")))
+    shown = LINKS.sub(rf"\g<0>{APART}", ACTION.sub(APART, re.sub(r"\\(?=[@/])", "", shown)))
     return f"{shown.rstrip()}\n\n{MARK}\n"
 
 

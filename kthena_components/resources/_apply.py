@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 from weakref import WeakSet
 
@@ -18,6 +16,7 @@ from pulumi.runtime import settings
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.resources._outputs import Outputs
+from kthena_components.resources._provider import provider_version, warn_of_untested
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
@@ -71,6 +70,7 @@ def apply(
     scope: Scope, manifests: Iterable[Manifest], outputs: Outputs
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each after those in its `after`; return the resources by key."""
+    warn_of_untested()
     resources: dict[str, pulumi.CustomResource] = {}
     before, written = _Before(), _as_written if renders(scope.root) else _as_it_is
     for manifest in manifests:
@@ -209,9 +209,3 @@ def _timeouts(
     merged = copy(stated)
     merged.create, merged.update = stated.create or ours, stated.update or ours
     return merged
-
-
-@cache
-def provider_version() -> str:
-    """Return the version of the Kubernetes provider: that of the installed package."""
-    return version("pulumi-kubernetes")
