@@ -52,7 +52,7 @@ def test_whatever_a_program_wrote_leads_nowhere(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["[a](https://x)", "[a][b]\n\n[b]: https://x", "<a href=x>", "![i](x)", "&#64;team",
-     "&commat;team", "\\@team", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->",
+     "&commat;team", "\\@team", "https:/\\/x", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->",
      "<details open><summary>", "/label ~bug", " /approve"],
 )  # fmt: skip
 def test_a_text_is_sealed(text: str) -> None:
