@@ -6,7 +6,6 @@ makes what they would leave behind. pip installs the built wheel from a file, wi
 
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import yaml
 
 from tests.engine.test_wheel_review import FILES, STACK
 from tests.support.engine import ROOT, STATE_VARIABLES, environment
-from tests.support.wheel import build
+from tests.support.wheel import build, libraries
 from tests.support.workflow import Runner
 from tests.test_ci_comment import Host, host
 
@@ -68,18 +67,9 @@ class Checkouts:
 
     def _variables(self) -> dict[str, str]:
         path = f"{Path(sys.executable).parent}:{environment()['PATH']}"
-        offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PYTHONPATH": str(self._libraries())}
+        shared = str(libraries(self.folder / "libraries"))
+        offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PYTHONPATH": shared}
         return {**environment(), **STATE_VARIABLES, **offline, "PATH": path}
-
-    def _libraries(self) -> Path:
-        """Link all installed packages but this one: pip would take it for the wheel's."""
-        folder = self.folder / "libraries"
-        if not folder.exists():
-            folder.mkdir()
-            for path in Path(sysconfig.get_path("purelib")).iterdir():
-                if "kthena" not in path.name:
-                    (folder / path.name).symlink_to(path)
-        return folder
 
     def _values(self) -> dict[str, str]:
         return {

@@ -40,16 +40,29 @@ def build(folder: Path) -> Path:
     return folder / f"kthena_components-{kthena_components.__version__}-py3-none-any.whl"
 
 
+def libraries(folder: Path) -> Path:
+    """Link all packages of this environment but the checkout, which pip would find installed.
+
+    As PYTHONPATH, this stands for what pip would download.
+    """
+    if not folder.exists():
+        folder.mkdir()
+        for path in Path(sysconfig.get_path("purelib")).iterdir():
+            if "kthena" not in path.name:
+                (folder / path.name).symlink_to(path)
+    return folder
+
+
 def install(wheel: Path, folder: Path) -> Venv:
     """Make an environment, and install the wheel."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     made = Venv(folder)
-    own, libraries = (
+    own, shared = (
         sysconfig.get_path("purelib", vars={"base": str(prefix), "platbase": str(prefix)})
         for prefix in (folder, sys.prefix)
     )
     # Python follows no .pth file behind this one, so this checkout is not importable.
-    Path(own, "libraries.pth").write_text(f"{libraries}\n")
+    Path(own, "libraries.pth").write_text(f"{shared}\n")
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
     subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
     return made
