@@ -13,10 +13,8 @@ from kthena_components.judge.levels import ENVIRONMENTS
 
 FOLDER, SETTINGS, LEVELS = "policies", "PulumiPolicy.yaml", "levels"
 WROTE, WRONG = 0, 2
-MISSING = (
-    "pulumi-policy is not installed beside this command; install kthena-components with its extra: "
-    "pip install 'kthena_components-….whl[policy]'"
-)
+MISSING = "pulumi-policy is not installed: pip install 'kthena-components[policy]'"
+"""pip takes the extra from the metadata of the installed wheel, and asks no index for the wheel."""
 _START = '''\
 """Starts the policy pack when Pulumi runs this folder. The policies are in the package."""
 

@@ -77,7 +77,8 @@ def test_what_is_missing_is_named(
     with pytest.raises(SystemExit) as left:
         main(["policy-pack", str(tmp_path / "pack")])
     assert left.value.code == 2
-    assert "pulumi-policy is not installed beside this command" in capsys.readouterr().err
+    said = "pulumi-policy is not installed: pip install 'kthena-components[policy]'\n"
+    assert capsys.readouterr().err.endswith(said)
     assert not (tmp_path / "pack").exists()
     with pytest.raises(PackError, match="pulumi-policy is not installed"):
         complete(tmp_path, runs=True)
