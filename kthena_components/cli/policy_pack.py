@@ -11,11 +11,11 @@ from kthena_components import __version__
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import ENVIRONMENTS
 
-FOLDER, SETTINGS, LEVELS = "policies", "PulumiPolicy.yaml", "levels"
+FOLDER, SETTINGS, START, LEVELS = "policies", "PulumiPolicy.yaml", "__main__.py", "levels"
 WROTE, WRONG = 0, 2
 MISSING = "pulumi-policy is not installed: pip install 'kthena-components[policy]'"
 """pip takes the extra from the metadata of the installed wheel, and asks no index for the wheel."""
-_START = '''\
+_PROGRAM = '''\
 """Starts the policy pack when Pulumi runs this folder. The policies are in the package."""
 
 import sys
@@ -58,11 +58,24 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if not can_run():
         parser.exit(WRONG, f"{parser.prog}: {MISSING}\n")
     try:
-        write_pack(asked.folder)
+        told = (
+            "" if _is_free(asked.folder) else f"{asked.folder} has another policy pack or program"
+        )
+        if not told:
+            write_pack(asked.folder)
     except OSError as error:
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+        told = str(error)
+    if told:
+        parser.exit(WRONG, f"{parser.prog}: {visible(told)}\n")
     sys.stdout.write(f"wrote {visible(str(asked.folder))}\n")
     return WROTE
+
+
+def _is_free(folder: Path) -> bool:
+    """Return whether a folder has no pack and no program, or those of an earlier run."""
+    if not (folder / START).exists():
+        return not (folder / SETTINGS).exists()
+    return "kthena_components" in (folder / START).read_text(errors="replace")
 
 
 def can_run() -> bool:
@@ -78,7 +91,7 @@ def write_pack(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SETTINGS).write_text(_settings(virtualenv_from(folder)))
-    (folder / "__main__.py").write_text(_START)
+    (folder / START).write_text(_PROGRAM)
     if not (folder / LEVELS).exists():
         (folder / LEVELS).mkdir()
         for environment in ENVIRONMENTS:

@@ -96,6 +96,20 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
     assert "File exists" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["__main__.py", "PulumiPolicy.yaml"])
+def test_another_pack_or_program_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main(["policy-pack", str(tmp_path / "pack")]) == 0
+    assert main(["policy-pack", str(tmp_path / "pack")]) == 0
+    (tmp_path / name).write_text("runtime: nodejs\n")
+    with pytest.raises(SystemExit) as left:
+        main(["policy-pack", str(tmp_path)])
+    assert left.value.code == 2
+    assert capsys.readouterr().err.endswith(f"{tmp_path} has another policy pack or program\n")
+    assert (tmp_path / name).read_text() == "runtime: nodejs\n"
+
+
 def test_a_pack_of_the_base_stays_and_gets_its_environment(in_tree: Path) -> None:
     (in_tree / ".venv").mkdir()
     judge = in_tree / "judge"
