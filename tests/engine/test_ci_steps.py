@@ -18,6 +18,7 @@ from tests.support.engine import ROOT, STATE_VARIABLES, environment
 from tests.support.wheel import build, libraries
 from tests.support.workflow import Runner
 from tests.test_ci_comment import Host, host
+from tests.test_ci_files import jobs, scripts_of
 
 __all__ = ["host"]
 pytestmark = pytest.mark.engine
@@ -126,6 +127,39 @@ def test_the_workflow_judges_previews_and_comments(checkouts: Checkouts, host: s
     method, path, body = Host.asked[-1]
     assert (method, path) == ("POST", "/repos/a/b/issues/5/comments")
     assert REFUSED in body["body"]
+
+
+def gitlab(checkouts: Checkouts, job: str, name: str, more: Mapping[str, str]) -> Path:
+    """Run the script of a job of GitLab in a clone of the branch, and give its folder."""
+    runner = checkouts.runner(name)
+    own = {
+        "CI_BUILDS_DIR": str(runner.folder),
+        "CI_JOB_ID": "1",
+        "CI_MERGE_REQUEST_IID": "5",
+        "CI_MERGE_REQUEST_LABELS": "",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_PROJECT_DIR": str(runner.folder / "branch"),
+        **more,
+    }
+    ran = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", "\n".join(scripts_of(jobs("gitlab-ci")[job]))],
+        cwd=runner.folder / "branch", env={**runner.variables, **own},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return runner.folder / "branch"
+
+
+def test_the_jobs_of_gitlab_judge_and_comment(checkouts: Checkouts, host: str) -> None:
+    """The job between them runs `pulumi install`, and else what the one of GitHub does."""
+    folder = gitlab(checkouts, "judge", "gitlab-judging", {})
+    (told,) = (folder / "judge.md").read_text().splitlines()[:1]
+    assert told
+    token = {"REVIEW_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3"}
+    own = {**token, "no_proxy": "127.0.0.1"}
+    gitlab(checkouts, "comment", "gitlab-commenting", own)
+    method, path, _ = Host.asked[-1]
+    assert (method, path) == ("POST", "/projects/3/merge_requests/5/notes")
 
 
 def action(checkouts: Checkouts, name: str, preview: str) -> tuple[Runner, list[int]]:
