@@ -16,7 +16,7 @@ GPUS ?= 8
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
-TYPED := $(wildcard __main__.py ci/comment.py kthena_components policies sandbox conformance toolchain tests bench)
+TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
 # Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 

@@ -1,4 +1,4 @@
-"""ci/comment.py edits our own note alone, and seals whatever text it is given."""
+"""The last job of a workflow edits our own note alone, and seals whatever text it is given."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ from hypothesis import given
 from kthena_components.cli.comment import MARK
 from tests.cli.test_shown import Page, nasty
 
-SCRIPT = Path(__file__).parent.parent / "ci" / "comment.py"
+SCRIPT = Path(__file__).parent.parent / "kthena_components" / "cli" / "post_comment.py"
 OURS = f"""\
 ## Servings in this change
 
@@ -52,7 +52,7 @@ def test_whatever_a_program_wrote_leads_nowhere(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["[a](https://x)", "[a][b]\n\n[b]: https://x", "<a href=x>", "![i](x)", "&#64;team",
-     "&commat;team", "\\@team", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->",
+     "&commat;team", "\\@team", "https:/\\/x", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->",
      "<details open><summary>", "/label ~bug", " /approve"],
 )  # fmt: skip
 def test_a_text_is_sealed(text: str) -> None:
@@ -180,4 +180,4 @@ def test_it_says_how_it_is_called() -> None:
         [sys.executable, SCRIPT, "github"], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 2
-    assert ran.stderr.startswith("usage: ci/comment.py github|gitlab NUMBER JUDGE COMMENT")
+    assert ran.stderr.startswith("usage: post_comment github|gitlab NUMBER JUDGE COMMENT")

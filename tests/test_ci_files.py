@@ -1,4 +1,7 @@
-"""The workflow files that users copy: both call one script, and every command in them exists."""
+"""The workflow files that users copy, and the action: every command in them exists.
+
+tests/engine/test_ci_steps.py runs them.
+"""
 
 import os
 import re
@@ -12,12 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
+from toolchain.programs import CLI, known_programs
+
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "ci" / "review"
 FILES = {name: ROOT / "docs" / "ci" / f"{name}.yml" for name in ("github-actions", "gitlab-ci")}
-OF_THE_RUNNER = {"apt-get", "openssl"}
+OF_THE_RUNNER = {"apt-get", "openssl", "pulumi"}
 """Programs that the runner's image has, and a contributor's machine may not."""
-OF_THE_SHELL = {"eval", "exit", "echo", "if", "then", "else", "fi", "case", "esac", "*", "{", "}"}
+OF_THE_WHEEL = {"kthena-components", "python"}
+"""Programs of the environment into which a job installs the wheel."""
+OF_THE_SHELL = {"unset", "exit", "echo", "if", "then", "else", "fi", "case", "esac", "*", "{", "}"}
 
 each_file = pytest.mark.parametrize("name", FILES)
 
@@ -70,10 +77,10 @@ def commands(script: str) -> Iterator[list[str]]:
 @each_file
 def test_a_workflow_calls_the_script(name: str) -> None:
     called = [words for script in scripts(name) for words in commands(script)]
-    reviews = [words for words in called if words[0].endswith("judge/ci/review")]
+    reviews = [words for words in called if words[0].endswith("judge/.venv/bin/kthena-components")]
     assert [("--no-preview" in words) for words in reviews] == [True, False]
+    assert all(words[1:3] == ["review", "--base"] for words in reviews)
     assert os.access(SCRIPT, os.X_OK)
-    assert os.access(SCRIPT.parent / "comment.py", os.X_OK)
 
 
 @each_file
@@ -83,6 +90,9 @@ def test_every_command_of_a_workflow_exists(name: str) -> None:
         if first in OF_THE_RUNNER | OF_THE_SHELL | {"["} or re.match(r"[A-Za-z_]+=", first):
             continue
         first = re.sub(r"^(\$judge|judge)/", "", first)
+        if first.startswith(".venv/bin/"):
+            assert first.rpartition("/")[2] in OF_THE_WHEEL, words
+            continue
         assert (ROOT / first).exists() if "/" in first else shutil.which(first), words
 
 
@@ -101,12 +111,10 @@ def test_every_target_of_make_exists(name: str) -> None:
     assert asked <= targets
 
 
-@each_file
-def test_the_files_that_a_workflow_names_exist(name: str) -> None:
-    text = FILES[name].read_text()
-    for path in ("requirements.lock", "toolchain/versions.json"):
-        assert path not in text or (ROOT / path).exists()
-    assert "requirements.lock" in text
+def test_pulumi_has_the_release_that_is_tested() -> None:
+    released = known_programs()[CLI].version
+    assert f"pulumi-version: {released}\n" in FILES["github-actions"].read_text()
+    assert f"image: pulumi/pulumi-python:{released}\n" in FILES["gitlab-ci"].read_text()
 
 
 def test_a_fork_gets_no_secret_and_the_token_may_do_little() -> None:
@@ -155,7 +163,9 @@ def test_actions_are_pinned_to_a_commit_and_say_its_version() -> None:
     used = re.findall(r"uses: (.*)", text)
     assert used
     for line in used:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+        assert re.fullmatch(
+            r"(actions/[a-z-]+|pulumi/actions)@[0-9a-f]{40} # v\d+\.\d+\.\d+", line
+        ), line
 
 
 def test_a_token_of_gitlab_is_in_one_job_by_its_environment() -> None:
@@ -170,7 +180,9 @@ def test_a_verdict_is_given_after_the_comment_is_kept() -> None:
     for name in FILES:
         for job in ("judge", "review"):
             texts = scripts_of(jobs(name)[job])
-            at = next(i for i, text in enumerate(texts) if "ci/review" in text)
+            at = next(
+                i for i, text in enumerate(texts) if "components" in text and " review " in text
+            )
             assert texts[-1].startswith("exit "), name
             assert "&& status=0 || status=$?" in texts[at]
         assert "always" in str(jobs(name)["comment"])

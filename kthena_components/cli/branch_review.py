@@ -15,6 +15,7 @@ from pathlib import Path
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
 from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.levels import read_policies
+from kthena_components.cli.policy_pack import FOLDER
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
 from kthena_components.cli.stack_config import StackValues, read_stack_values
@@ -30,7 +31,6 @@ from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import Project, ProjectError, read_project
 
 _LEVELS = re.compile(r"policies/levels/[^/]+\.json")
-_POLICIES = "policies"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def _tell_stacks(
 
 def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> Iterator[str]:
     """Yield new stack files without levels, if the base has levels."""
-    levels = options.judge / _POLICIES / "levels"
+    levels = options.judge / FOLDER / "levels"
     for file in branch.files if levels.is_dir() else ():
         is_new = not (options.judge / file).exists()
         if is_new and not (levels / f"{layout.stack_of(file)}.json").is_file():
@@ -192,10 +192,7 @@ def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Findin
 
 
 def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
-    policies = options.judge / _POLICIES
-    previewer = Previewer(
-        tree=options.tree, policies=policies if policies.is_dir() else None, work=options.work
-    )
+    previewer = Previewer(tree=options.tree, policies=options.judge / FOLDER, work=options.work)
     for number, stack in enumerate(branch.stacks):
         file = _layout(project).file_of(stack)
         problem = _problem(options, stack, file, project)

@@ -178,9 +178,16 @@ def _newest() -> str:
 
 
 def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    from kthena_components.cli import convert, doctor, review, rights, status  # noqa: PLC0415
+    from kthena_components.cli import (  # noqa: PLC0415
+        convert,
+        doctor,
+        policy_pack,
+        review,
+        rights,
+        status,
+    )
 
-    for command in (convert, review, doctor, status, rights):
+    for command in (convert, review, policy_pack, doctor, status, rights):
         command.add_parser(commands)
 
 

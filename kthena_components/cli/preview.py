@@ -31,6 +31,10 @@ _NO_REASON = "preview failed"
 """The engine adds this error if a policy or the program has reported the reason."""
 
 
+_EXITED = "an unhandled error occurred: "
+"""The engine's error after a program that exited by itself, such as after a refusal."""
+
+
 class Weight(StrEnum):
     """The level of a finding in a review."""
 
@@ -134,6 +138,8 @@ class Preview:
     """Errors of the program that are findings. The program registered nothing after them."""
     errors: int = 0
     """Errors that are not findings. They are in the log of the preview."""
+    exits: int = 0
+    """Errors that only say that the program ended."""
 
 
 def read_preview(stack: str, path: str) -> Preview:
@@ -165,6 +171,8 @@ def parse_preview(stack: str, text: str) -> Preview:
             _take_event(preview, item)
         else:
             _take_document(preview, item)
+    # Without a refusal, nothing else says why the program ended.
+    preview.errors += 0 if preview.refusals else preview.exits
     return preview
 
 
@@ -254,7 +262,10 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
     if severity == "error":
         preview.failed = True
         preview.refusals += found > 0
-        preview.errors += not found and message.removeprefix("error: ").strip() != _NO_REASON
+        text = message.removeprefix("error: ").strip()
+        exited = not found and text.startswith(_EXITED) and "\n" not in text
+        preview.exits += exited
+        preview.errors += not (found or exited) and text != _NO_REASON
 
 
 def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:

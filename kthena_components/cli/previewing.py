@@ -28,7 +28,7 @@ class Previewer:
 
     tree: Path
     """The folder of the project."""
-    policies: Path | None
+    policies: Path
     """The folder of the policy pack and its levels."""
     work: Path
     """An empty folder. Remove it afterwards: previews contain the configuration in plain text."""
@@ -66,11 +66,9 @@ class Previewer:
         return ALONE
 
     def _events(self, own: Mapping[str, str], stack: str, log: Path) -> None:
-        policies: list[str] = []
-        if self.policies is not None:
-            policies = ["--policy-pack", str(self.policies)]
-            levels = self.policies / "levels" / f"{stack}.json"
-            policies += ["--policy-pack-config", str(levels)] if levels.is_file() else []
+        policies = ["--policy-pack", str(self.policies)]
+        levels = self.policies / "levels" / f"{stack}.json"
+        policies += ["--policy-pack-config", str(levels)] if levels.is_file() else []
         # This variable enables --event-log. Pulumi's Automation API uses it, too.
         shows = {**own, "PULUMI_DEBUG_COMMANDS": "true"}
         flags = ("--non-interactive", "--color", "never", "--event-log", str(log))

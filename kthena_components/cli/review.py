@@ -13,6 +13,7 @@ from kthena_components.cli.comment import write_comment, write_judge
 from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.levels import read_settings
+from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.preview import Preview, PreviewError, Said, Weight, read_preview
 from kthena_components.cli.reviewed import Reviewed, reviewed
 from kthena_components.core.findings import Finding, Level
@@ -66,6 +67,7 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
     """Add the options for --base, which runs previews: see docs/security.md."""
     parser.add_argument(
         "--base",
+        "--branch",
         metavar="COMMIT",
         help="preview the stacks that the branch in --tree has changed since this commit; the "
         "policies, levels and waivers come from the commit",
@@ -123,11 +125,12 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     try:
         checkout = Checkout(asked.tree.resolve())
         base = checkout.commit(asked.base)
-        judge = asked.judge or checkout.export(base, work / "judge")
-    except GitError as error:
+        judge = (asked.judge or checkout.export(base, work / "judge")).resolve()
+        complete(judge, runs=not asked.no_preview)
+    except (GitError, PackError) as error:
         return _write(BranchReview(base="", failed=[str(error)], notes=asked.note), levels)
     going_by = ReviewOptions(
-        tree=checkout.root, base=base, judge=judge.resolve(), work=work, today=today,
+        tree=checkout.root, base=base, judge=judge, work=work, today=today,
         allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
     )  # fmt: skip
     found = review_branch(going_by)

@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
 
 import pulumi
 from pulumi.runtime import settings
@@ -17,6 +15,7 @@ from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.resources._metadata import completed
 from kthena_components.resources._outputs import Outputs
+from kthena_components.resources._provider import provider_version, warn_of_untested
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
@@ -70,6 +69,7 @@ def apply(
     scope: Scope, manifests: Iterable[Manifest], outputs: Outputs
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each after those in its `after`; return the resources by key."""
+    warn_of_untested()
     resources: dict[str, pulumi.CustomResource] = {}
     before, provider = _Before(), scope.root.get_provider(_KUBERNETES)
     for manifest in manifests:
@@ -174,9 +174,3 @@ def _timeouts(
     merged = copy(stated)
     merged.create, merged.update = stated.create or ours, stated.update or ours
     return merged
-
-
-@cache
-def provider_version() -> str:
-    """Return the version of the Kubernetes provider: that of the installed package."""
-    return version("pulumi-kubernetes")

@@ -30,11 +30,11 @@ from kthena_components.core.plan.stack import (
     within_budget,
 )
 from kthena_components.judge.secrecy import conceal
-from kthena_components.resources._apply import provider_version
 from kthena_components.resources._log import today
 from kthena_components.resources._metadata import mark_rendering
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens
+from kthena_components.resources._provider import provider_version
 from kthena_components.resources._sealed import hide_values
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue

@@ -134,9 +134,26 @@ def test_a_program_that_refuses_shows_what_is_deployed(review: Review) -> None:
     assert "Planned changes:" not in ran.out
 
 
+EXITED = "an unhandled error occurred: Program exited with non-zero exit code: 1"
+
+
+@pytest.mark.parametrize("last", [EXITED, EXITED.replace("Program exited", "The program ended")])
+def test_the_line_of_pulumi_after_a_refusal_of_a_program_is_no_error(
+    review: Review, last: str
+) -> None:
+    refusal = message(f"ModelServing 'chat' is refused: 1 problem\n  roles[0]: {SENTENCE}")
+    ran = review(prod=events(refusal, message(f"error: {last}"), result="failed"))
+    assert ran.status == 1
+    assert "### Stack prod: **fails**, 1 mandatory finding" in ran.lines
+    beside = [message("Traceback: of something"), message(last)]
+    ran = review(prod=events(refusal, *beside, result="failed"))
+    assert ran.status == 2
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        (events(message(EXITED), result="failed"), "failed with 1 error"),
         (events(message("Traceback: of something"), result="failed"), "failed with 1 error"),
         (events(message("preview failed"), result="failed"), "failed without a finding"),
         (events(result=None), "did not finish"),

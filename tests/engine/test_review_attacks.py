@@ -96,7 +96,9 @@ def test_levels_that_a_branch_switches_off_judge_it_all_the_same(repository: Rep
 
 
 def test_policies_and_a_package_that_find_nothing_do_not_judge(repository: Repository) -> None:
-    repository.edit("policies/pack.py", "POLICIES: list[Policy] = [", "POLICIES = []\n_ = [")
+    repository.edit(
+        "kthena_components/policies/pack.py", "POLICIES: list[Policy] = [", "POLICIES = []\n_ = ["
+    )
     checks = "kthena_components/core/rules/serving.py"
     text = (repository.root / checks).read_text()
     write(repository, checks, text + "\nCHECKS = ()\nrun_checks = lambda *_, **__: []\n")

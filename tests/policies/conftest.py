@@ -2,7 +2,7 @@
 
 import pytest
 
-from policies import pack
+from kthena_components.policies import pack
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import pytest
 from pulumi_policy import PolicyResource
 
-from policies.pack import POLICIES, TOGETHER
+from kthena_components.policies.pack import POLICIES, TOGETHER
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     DEPLOYMENT,

@@ -8,7 +8,7 @@ from pulumi_policy import ResourceValidationArgs
 
 from kthena_components.core.findings import Finding
 from kthena_components.judge.manifest import judge_manifest
-from policies import pack
+from kthena_components.policies import pack
 from tests.policies.objects import DEPLOYMENT, policy, resource, vllm, workload
 
 RIGHT, WRONG = workload(vllm("-tp", "8")), workload(vllm("-tp", "16"))

@@ -12,7 +12,7 @@ from pulumi_policy.proxy import unknown_checking_proxy
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.report import shape
-from policies import pack
+from kthena_components.policies import pack
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     COMPONENT,

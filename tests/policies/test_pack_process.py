@@ -10,7 +10,7 @@ import yaml
 
 from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.levels import ENVIRONMENTS
-from policies.pack import POLICIES
+from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import native
 from tests.policies.objects import (
     DEPLOYMENT,

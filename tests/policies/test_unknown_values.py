@@ -4,7 +4,7 @@ import pytest
 from pulumi_policy import proxy
 
 from kthena_components.core.rules.models import MODEL_RULES
-from policies import marks
+from kthena_components.policies import marks
 from tests.policies.objects import (
     DEPLOYMENT,
     GPU,

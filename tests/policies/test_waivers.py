@@ -8,8 +8,8 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import shape
 from kthena_components.judge.waivers import PREFIX
-from policies import pack
-from policies.marks import read_props
+from kthena_components.policies import pack
+from kthena_components.policies.marks import read_props
 from tests.policies.broken import native
 from tests.policies.objects import (
     COMPONENT,

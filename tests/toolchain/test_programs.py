@@ -1,10 +1,12 @@
 """Versions that must agree, and keys that must change."""
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kthena_components.resources._provider import REQUIREMENT, TESTED
 from toolchain.programs import CLI, HERE, PROVIDER, ROOT, Program, cache_root, known_programs
 
 
@@ -14,6 +16,14 @@ from toolchain.programs import CLI, HERE, PROVIDER, ROOT, Program, cache_root, k
 def test_a_program_and_its_python_package_have_one_version(program: str, package: str) -> None:
     pinned = (ROOT / "requirements.in").read_text().splitlines()
     assert f"{package}=={known_programs()[program].version}" in pinned
+
+
+def test_the_wheel_asks_for_the_provider_that_is_built_and_tested() -> None:
+    major, minor, _ = known_programs()[PROVIDER].version.split(".")
+    assert f"{major}.{minor}" == TESTED
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert f"pulumi-kubernetes>={TESTED},<{major}.{int(minor) + 1}" == REQUIREMENT
+    assert [line for line in declared if "kubernetes" in line] == [REQUIREMENT]
 
 
 @pytest.mark.parametrize(

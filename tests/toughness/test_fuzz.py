@@ -16,8 +16,8 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.policies import pack
 from kthena_components.systems.native.facts import read_group
-from policies import pack
 from tests.support.engine import ROOT
 from tests.support.specs import ENGINE_RAY, GUIDE, PREFILL_DECODE
 from tests.toughness.corpus import LATE, ODD, Place, bases, cut, damaged, goldens, places, put

@@ -114,7 +114,8 @@ class Scope:
             return self._expand_env(name, value)
         if value is None and name in self.late:
             kind = Varying if _NUMBER.search(name) else Unknown
-            return kind(f"{name} is set by {self.late[name]} when the pod is created")
+            # Which controller creates the pod is not known here: maybe none that sets it.
+            return kind(f"no env sets {name}; {self.late[name]} does in the pods that it creates")
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None

@@ -18,9 +18,13 @@ from kthena_components.core.values.read import mapping, sequence
 
 _COMMANDS = ("command", "args")
 _EXPANDED = {name: re.compile(rf"(?<!\$)\$\({name}\)") for name in naming.LWS_ENV}
-_IN_SHELL = {name: re.compile(rf"\$(?:{name}\b|\{{{name}\}})") for name in naming.LWS_ENV}
-_OWN = {name: re.compile(rf"\b{name}=|\b{same}\b") for name, same in naming.LWS_ENV.items()}
-"""What shows that a script sets the variable itself, or also knows the other one."""
+_USED = {name: re.compile(rf"(?<!\$\$\()\b{name}\b") for name in naming.LWS_ENV}
+"""Any mention but an escaped one: `$NAME`, `$((NAME - 1))`, `printenv NAME`, `environ["NAME"]`."""
+_OWN = {
+    name: re.compile(rf"(?:^|[\s;&|(]){name}=(?![\"']?\$\{{?{name}\b)|\b{same}\b", re.MULTILINE)
+    for name, same in naming.LWS_ENV.items()
+}
+"""What shows that a script sets the variable, and not to itself, or also knows the other one."""
 
 
 def with_lws_names(template: Template, env: list[dict[str, Any]]) -> Template:
@@ -43,6 +47,7 @@ def with_lws_names(template: Template, env: list[dict[str, Any]]) -> Template:
 def unset_lws_names(template: Template) -> Iterator[tuple[str, str]]:
     """Find references to LeaderWorkerSet's variables that nothing in the template sets.
 
+    A default, as in `${LWS_GROUP_SIZE:-1}`, sets nothing: it would hide that the group is larger.
     A container with envFrom is skipped, and a script that assigns the variable or also mentions
     Kthena's.
 
@@ -83,25 +88,22 @@ def _renamable(container: Mapping[str, Any]) -> list[str]:
     if container.get("envFrom"):
         return []
     own = {mapping(entry).get("name") for entry in sequence(container.get("env"))}
-    text = json.dumps(_commands(container), default=str)
+    text = " ".join(text for _, text in _commands(container))
     return [
         name
         for name in naming.LWS_ENV
-        if name not in own and name in text and not _OWN[name].search(text)
+        if name not in own and _USED[name].search(text) and not _OWN[name].search(text)
     ]
 
 
-def _commands(value: Any) -> list[Any]:
-    """Return the commands of a container, those of its probes and hooks included."""
-    if isinstance(value, list):
-        return [found for item in value for found in _commands(item)]
-    if not isinstance(value, Mapping):
-        return []
-    return [
-        found
-        for key, item in value.items()
-        for found in ([item] if key in _COMMANDS else _commands(item))
-    ]
+def _commands(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the commands of a container, those of its probes and hooks included, with paths."""
+    for key, item in mapping(value).items():
+        here = f"{path}.{key}" if path else str(key)
+        if key in _COMMANDS:
+            yield here, " ".join(map(str, sequence(item)))
+        else:
+            yield from _commands(item, here)
 
 
 def _renamed(value: Any, names: list[str], *, is_command: bool = False) -> Any:
@@ -117,17 +119,18 @@ def _renamed(value: Any, names: list[str], *, is_command: bool = False) -> Any:
 
 def _in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     entries = [mapping(entry) for entry in sequence(container.get("env"))]
-    unset = naming.LWS_ENV.keys() - {entry.get("name") for entry in entries}
-    texts = {field: " ".join(map(str, sequence(container.get(field)))) for field in _COMMANDS}
-    script = " ".join(texts.values())
-    for field, text in texts.items():
-        for name in sorted(unset):
-            in_shell = _IN_SHELL[name].search(text) and not _OWN[name].search(script)
-            if _EXPANDED[name].search(text) or in_shell:
-                yield field, name
+    unset = sorted(naming.LWS_ENV.keys() - {entry.get("name") for entry in entries})
+    texts = list(_commands(container))
+    script = " ".join(text for _, text in texts)
+    own = {name for name in unset if _OWN[name].search(script)}
+    for path, text in texts:
+        for name in unset:
+            # The kubelet expands `$(NAME)` before any script could set it.
+            if (_EXPANDED if name in own else _USED)[name].search(text):
+                yield path, name
                 break
     for index, entry in enumerate(entries):
-        for name in sorted(unset):
+        for name in unset:
             if _EXPANDED[name].search(str(entry.get("value") or "")):
                 yield f"env[{index}].value", name
                 break

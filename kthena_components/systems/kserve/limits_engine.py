@@ -108,22 +108,29 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
         return
     ray = "write launcher: ray, whose workers need no number, or "
     launched = role.engine is not None and role.engine.kind is EngineKind.VLLM
-    if role.worker_replicas > 1 and mentions(role.worker, *spellings(naming.WORKER_INDEX)):
+    index = _used(role.worker, naming.WORKER_INDEX)
+    if role.worker_replicas > 1 and index:
         yield _loss(
             join_path(role.path, "engine.launcher" if role.engine else "worker_template"),
-            f"uses {naming.WORKER_INDEX}, but KServe does not number the {role.worker_replicas} "
+            f"uses {index}, but KServe does not number the {role.worker_replicas} "
             "workers of an engine",
             f"{ray if launched else ''}{_ELSEWHERE}",
         )
     main = main_container(role.worker)
     beside = [one for one in containers(role.worker, "initContainers") if one is not main]
-    if mentions(beside, *spellings(naming.ENTRY_ADDRESS)):
+    address = _used(beside, naming.ENTRY_ADDRESS)
+    if address:
         yield _loss(
             join_path(place(role, "worker_template"), "spec.initContainers"),
-            f"uses {naming.ENTRY_ADDRESS}, but KServe sets the head's address only in the "
+            f"uses {address}, but KServe sets the head's address only in the "
             "container of the engine",
             "connect from that container, or " + _ELSEWHERE,
         )
+
+
+def _used(part: object, name: str) -> str | None:
+    """Return a variable as the user spells it: as Kthena's, or as LeaderWorkerSet's."""
+    return next((one for one in spellings(name) if mentions(part, one)), None)
 
 
 def _refuse_fields(role: RolePlan) -> Iterator[Finding]:

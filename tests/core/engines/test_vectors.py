@@ -51,7 +51,7 @@ VECTORS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "tensor": 16,
             "nnodes": 2,
             "node_rank": Varying(
-                "LWS_WORKER_INDEX is set by LeaderWorkerSet when the pod is created"
+                "no env sets LWS_WORKER_INDEX; LeaderWorkerSet does in the pods that it creates"
             ),
         },
     ),
@@ -130,7 +130,7 @@ def test_a_config_file_of_tensorrt_wins_so_that_nothing_is_known() -> None:
 def test_a_late_variable_is_unknown_with_the_controller_that_sets_it() -> None:
     script = "python -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE}"
 
-    because = "TENSOR_PARALLEL_SIZE is set by KServe when the pod is created"
+    because = "no env sets TENSOR_PARALLEL_SIZE; KServe does in the pods that it creates"
     assert read("bash", "-c", script).tensor == Unknown(because)
     assert read("bash", "-c", script, TENSOR_PARALLEL_SIZE="8").tensor == 8
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from functools import cache, partial
 from threading import local
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulumi_policy import (
     EnforcementLevel,
@@ -42,11 +42,7 @@ from kthena_components.judge.secrecy import judge_sealed
 from kthena_components.judge.stack import Bodies, judge_stack, owner_of
 from kthena_components.judge.unread import is_foreign
 from kthena_components.judge.waivers import FIELD, listed, waive
-
-if TYPE_CHECKING or __package__:
-    from policies.marks import NO_MARKS, has_marks, keep_marks, plain, read_props
-else:  # started by Pulumi, from a folder of any name
-    from marks import NO_MARKS, has_marks, keep_marks, plain, read_props
+from kthena_components.policies.marks import NO_MARKS, has_marks, keep_marks, plain, read_props
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))

@@ -1,13 +1,12 @@
-#!/usr/bin/env python3
 """Post the comment on a pull request: edit our earlier comment, or create the first one.
 
-  GITHUB_TOKEN=… ci/comment.py github NUMBER judge.md comment.md
-  GITLAB_TOKEN=… ci/comment.py gitlab NUMBER judge.md comment.md
+  GITHUB_TOKEN=… python -I -m kthena_components.cli.post_comment github NUMBER judge.md comment.md
+  GITLAB_TOKEN=… python -I -m kthena_components.cli.post_comment gitlab NUMBER judge.md comment.md
 
-This script has the token, so the text of comment.md is all that it uses from the pull request. A
+This program has the token, so the text of comment.md is all that it uses from the pull request. A
 program of the pull request may have written that text. Therefore judge.md comes first, because no
-such program ran where it was written. The script also removes everything that could ping somebody,
-act as a link, or hide text. It needs only Python.
+such program ran where it was written. It also removes everything that could ping somebody, act as a
+link, or hide text. It imports only the standard library.
 """
 
 import json
@@ -46,7 +45,7 @@ def sealed(text: str) -> str:
     text = text.replace(MARK, "")[:MOST_CHARACTERS]
     shown = "".join(char for char in text if char.isprintable() or char == "\n")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
-    shown = LINKS.sub(rf"\g<0>{APART}", ACTION.sub(APART, shown.replace("\\@", "@")))
+    shown = LINKS.sub(rf"\g<0>{APART}", ACTION.sub(APART, re.sub(r"\\(?=[@/])", "", shown)))
     return f"{shown.rstrip()}\n\n{MARK}\n"
 
 
@@ -146,7 +145,7 @@ def main(arguments: list[str]) -> int:
         kind, number, judge, comment = arguments
         host = {"github": github, "gitlab": gitlab}[kind](int(number))
     except (KeyError, ValueError) as error:
-        usage = "usage: ci/comment.py github|gitlab NUMBER JUDGE COMMENT"
+        usage = "usage: post_comment github|gitlab NUMBER JUDGE COMMENT"
         sys.stderr.write(f"{usage}, with the variables of the host's pipeline: {error!r}\n")
         return 2
     host.put(sealed(put_together(read(judge), read(comment))))

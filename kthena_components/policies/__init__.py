@@ -1,0 +1,1 @@
+"""The policy pack; needs the extra `policy`. cli/policy_pack.py writes the folder for Pulumi."""

@@ -1,0 +1,30 @@
+"""The release of the Kubernetes provider, which is that of the installed pulumi-kubernetes."""
+
+from functools import cache
+from importlib.metadata import version
+
+import pulumi
+
+TESTED = "4.25"
+"""The minor release with which the conformance tests ran. The waits, the field managers and the
+rendering are the provider's, and other releases may change them."""
+REQUIREMENT = f"pulumi-kubernetes>={TESTED},<4.26"
+
+
+@cache
+def provider_version() -> str:
+    """Return the version of the Kubernetes provider: that of the installed package."""
+    return version("pulumi-kubernetes")
+
+
+@cache
+def warn_of_untested() -> None:
+    """Warn once in a program if pulumi-kubernetes, and so the provider, is an untested release."""
+    installed = provider_version()
+    if installed.startswith(f"{TESTED}."):
+        return
+    pulumi.log.warn(
+        f"pulumi-kubernetes {installed} is installed, so Pulumi starts the provider {installed}, "
+        f"and this package is tested with {TESTED}. Install the tested release: "
+        f"pip install '{REQUIREMENT}'"
+    )

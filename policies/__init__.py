@@ -1,1 +1,0 @@
-"""The policy pack. Pulumi runs this folder, and tests import it."""
