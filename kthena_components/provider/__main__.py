@@ -1,0 +1,5 @@
+"""Serves the provider: `python -m kthena_components.provider ADDRESS`, as the engine starts it."""
+
+from kthena_components.provider.host import run
+
+run()

@@ -1,0 +1,70 @@
+"""Answers Pulumi's engine: the program `pulumi-resource-kthena`, which programs of all languages use.
+
+Nothing is decided here. The components are those of Python programs, with their checks, types and
+names of resources, so that a program may change its language and keep its state.
+"""
+
+import sys
+from functools import cache
+
+import pulumi
+from pulumi.provider import ConstructResult, Provider, main
+from pulumi.runtime import settings
+
+from kthena_components import __version__
+from kthena_components.core.findings import Finding
+from kthena_components.provider.names import Names, schema_text
+from kthena_components.resources import components
+from kthena_components.resources._claims import program
+from kthena_components.resources.components import RefusedError
+
+
+class KthenaProvider(Provider):
+    """The provider of the package `kthena`."""
+
+    def __init__(self) -> None:
+        super().__init__(__version__, schema_text())
+
+    def construct(
+        self,
+        name: str,
+        resource_type: str,
+        inputs: pulumi.Inputs,
+        options: pulumi.ResourceOptions | None = None,
+    ) -> ConstructResult:
+        """Register a component and its resources.
+
+        Raises:
+            pulumi.InputPropertiesError: With all reasons, by the paths that the user wrote, before
+                anything is registered.
+        """
+        kind, names = resource_type.rpartition(":")[2], Names.of(resource_type)
+        if misspelt := names.misspelt(inputs):
+            raise _refused(RefusedError(misspelt, f"{kind} '{name}'"), misspelt)
+        program.set(_deployment(settings.get_project(), settings.get_stack(), settings.is_dry_run()))
+        try:
+            made = getattr(components, kind)(name, names.to_args(inputs), options)
+        except RefusedError as error:
+            raise _refused(error, [names.shown(finding) for finding in error.findings]) from None
+        outputs = {theirs: getattr(made, ours) for theirs, ours in names.outputs.items()}
+        return ConstructResult(made.urn, outputs)
+
+
+class _Deployment:
+    """One preview or update of one stack, for which the engine constructs many components."""
+
+
+@cache
+def _deployment(*_: object) -> _Deployment:
+    return _Deployment()
+
+
+def _refused(error: RefusedError, findings: list[Finding]) -> pulumi.InputPropertiesError:
+    """Return what the engine prints as one error for each property."""
+    shown = RefusedError(findings, error.subject)
+    return pulumi.InputPropertiesError(shown.message, shown.errors)
+
+
+def run() -> None:
+    """Serve until the engine ends."""
+    main(KthenaProvider(), sys.argv[1:])

@@ -1,0 +1,164 @@
+"""Translates between the names of other languages and ours, by the schema. Without Pulumi.
+
+Fields are camelCase there and snake_case here. Keys of maps, such as labels, pod templates and
+backend options, belong to the user and stay as they are.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from kthena_components.core.findings import Finding, join_path
+
+Schema = Mapping[str, Any]
+_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_STEP = re.compile(r"(\[\d+\])|\.?([^.\[\]]+)")
+_INDEX = "#/types/"
+
+
+@cache
+def read_schema() -> dict[str, Any]:
+    """Return the schema that the package was released with."""
+    schema: dict[str, Any] = json.loads(schema_text())
+    return schema
+
+
+@cache
+def schema_text() -> str:
+    """Return the text of the schema."""
+    return files(__package__).joinpath("schema.json").read_text(encoding="utf-8")
+
+
+def snake_case(name: str) -> str:
+    """Return our name of a field: `workerReplicas` is `worker_replicas`."""
+    return _CAPITAL.sub("_", name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The fields of one component."""
+
+    resource: Schema
+
+    @classmethod
+    def of(cls, token: str) -> "Names":
+        """Find a component by its type token.
+
+        Raises:
+            KeyError: If the package has no such component.
+        """
+        return cls(read_schema()["resources"][token])
+
+    @property
+    def inputs(self) -> Schema:
+        """The fields of the args, by the names of other languages."""
+        fields: Schema = self.resource["inputProperties"]
+        return fields
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Our name of each output."""
+        return {name: snake_case(name) for name in self.resource["properties"]}
+
+    def to_args(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return inputs with our names. A field that does not exist stays as it is."""
+        return _fields(inputs, self.inputs)
+
+    def misspelt(self, inputs: Mapping[str, Any]) -> list[Finding]:
+        """Report fields that are written as in Python, which `to_args` would let through."""
+        return list(_misspelt(inputs, self.inputs, ""))
+
+    def shown(self, finding: Finding) -> Finding:
+        """Return a finding about our args with the names of other languages."""
+        return replace(
+            finding,
+            path=_path(finding.path, self.inputs),
+            seen=in_words(finding.seen),
+            remedy=in_words(finding.remedy),
+        )
+
+
+def in_words(text: str) -> str:
+    """Write the names of fields in a text as other languages do."""
+    known = _known()
+    return _WORD.sub(lambda found: known.get(found[0], found[0]), text)
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Return the names of other languages by ours, where they differ."""
+    schema = read_schema()
+    parts = (
+        *(made.get("properties", {}) for made in schema["types"].values()),
+        *(made["inputProperties"] for made in schema["resources"].values()),
+    )
+    return {snake: name for part in parts for name in part if (snake := snake_case(name)) != name}
+
+
+def _object(field: Schema) -> Schema | None:
+    """Return the fields of the object that a field has; None if it has none."""
+    token = str(field.get("$ref", "")).removeprefix(_INDEX)
+    found: Schema | None = read_schema()["types"].get(token, {}).get("properties")
+    return found
+
+
+def _fields(value: Any, known: Schema) -> dict[str, Any]:
+    return {
+        snake_case(key) if key in known else key: _value(item, known.get(key, {}))
+        for key, item in value.items()
+    }
+
+
+def _value(value: Any, field: Schema) -> Any:
+    inside = _object(field)
+    if inside is not None and isinstance(value, Mapping):
+        return _fields(value, inside)
+    if "items" in field and isinstance(value, list):
+        return [_value(item, field["items"]) for item in value]
+    return value
+
+
+def _misspelt(value: Any, known: Schema, path: str) -> Iterator[Finding]:
+    ours = {snake_case(name): name for name in known}
+    for key, item in value.items():
+        here = join_path(path, key)
+        if key not in known and key in ours:
+            yield Finding(
+                path=here,
+                seen=f"there is no field '{key}' here",
+                remedy=f"write '{ours[key]}'",
+                rule="unknown-field",
+            )
+        yield from _inside(item, known.get(key, {}), here)
+
+
+def _inside(value: Any, field: Schema, path: str) -> Iterator[Finding]:
+    inside = _object(field)
+    if inside is not None and isinstance(value, Mapping):
+        yield from _misspelt(value, inside, path)
+    if "items" in field and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _inside(item, field["items"], f"{path}[{index}]")
+
+
+def _path(path: str, known: Schema) -> str:
+    """Translate a path as far as it leads through fields."""
+    written, position = "", 0
+    field: Schema = {"$fields": known}
+    while step := _STEP.match(path, position):
+        index, name = step.groups()
+        inside = field.get("$fields", _object(field))
+        if index and "items" in field:
+            written, field = written + index, field["items"]
+        elif name and inside is not None:
+            theirs = {snake_case(key): key for key in inside}.get(name, name)
+            written, field = join_path(written, theirs), inside.get(theirs, {})
+        else:
+            break
+        position = step.end()
+    return written + path[position:]
