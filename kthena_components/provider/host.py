@@ -12,7 +12,6 @@ from pulumi.provider import ConstructResult, Provider, main
 from pulumi.runtime import settings
 
 from kthena_components import __version__
-from kthena_components.core.findings import Finding
 from kthena_components.provider.names import Names, schema_text
 from kthena_components.resources import components
 from kthena_components.resources._claims import program
@@ -39,13 +38,12 @@ class KthenaProvider(Provider):
                 anything is registered.
         """
         kind, names = resource_type.rpartition(":")[2], Names.of(resource_type)
-        if misspelt := names.misspelt(inputs):
-            raise _refused(RefusedError(misspelt, f"{kind} '{name}'"), misspelt)
         program.set(_deployment(settings.get_project(), settings.get_stack(), settings.is_dry_run()))
         try:
             made = getattr(components, kind)(name, names.to_args(inputs), options)
         except RefusedError as error:
-            raise _refused(error, [names.shown(finding) for finding in error.findings]) from None
+            shown = [names.shown(finding) for finding in error.findings]
+            raise _refused(RefusedError(shown, error.subject)) from None
         outputs = {theirs: getattr(made, ours) for theirs, ours in names.outputs.items()}
         return ConstructResult(made.urn, outputs)
 
@@ -59,10 +57,14 @@ def _deployment(*_: object) -> _Deployment:
     return _Deployment()
 
 
-def _refused(error: RefusedError, findings: list[Finding]) -> pulumi.InputPropertiesError:
-    """Return what the engine prints as one error for each property."""
-    shown = RefusedError(findings, error.subject)
-    return pulumi.InputPropertiesError(shown.message, shown.errors)
+def _refused(error: RefusedError) -> pulumi.InputPropertiesError:
+    """Return the error that the engine prints as it is, without a traceback.
+
+    It lists no properties: beside each one the engine would print its value, even one that is
+    secret, and that of a role or an engine as a map in Go's notation.
+    Source: pulumi 3.259 pkg/resource/deploy/source_eval.go errorToMessage.
+    """
+    return pulumi.InputPropertiesError(str(error), [])
 
 
 def run() -> None:

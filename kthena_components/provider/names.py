@@ -6,7 +6,7 @@ backend options, belong to the user and stay as they are.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -66,12 +66,11 @@ class Names:
         return {name: snake_case(name) for name in self.resource["properties"]}
 
     def to_args(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return inputs with our names. A field that does not exist stays as it is."""
-        return _fields(inputs, self.inputs)
+        """Return inputs with our names.
 
-    def misspelt(self, inputs: Mapping[str, Any]) -> list[Finding]:
-        """Report fields that are written as in Python, which `to_args` would let through."""
-        return list(_misspelt(inputs, self.inputs, ""))
+        A field that does not exist stays as it is: the specs refuse it.
+        """
+        return _fields(inputs, self.inputs)
 
     def shown(self, finding: Finding) -> Finding:
         """Return a finding about our args with the names of other languages."""
@@ -121,29 +120,6 @@ def _value(value: Any, field: Schema) -> Any:
     if "items" in field and isinstance(value, list):
         return [_value(item, field["items"]) for item in value]
     return value
-
-
-def _misspelt(value: Any, known: Schema, path: str) -> Iterator[Finding]:
-    ours = {snake_case(name): name for name in known}
-    for key, item in value.items():
-        here = join_path(path, key)
-        if key not in known and key in ours:
-            yield Finding(
-                path=here,
-                seen=f"there is no field '{key}' here",
-                remedy=f"write '{ours[key]}'",
-                rule="unknown-field",
-            )
-        yield from _inside(item, known.get(key, {}), here)
-
-
-def _inside(value: Any, field: Schema, path: str) -> Iterator[Finding]:
-    inside = _object(field)
-    if inside is not None and isinstance(value, Mapping):
-        yield from _misspelt(value, inside, path)
-    if "items" in field and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _inside(item, field["items"], f"{path}[{index}]")
 
 
 def _path(path: str, known: Schema) -> str:

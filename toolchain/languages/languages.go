@@ -77,7 +77,7 @@ func program(info *pulumirpc.ProgramInfo) string {
 }
 
 func buildGo(info *pulumirpc.ProgramInfo) ([]string, error) {
-	return []string{"go", "build", "-o", program(info), "."}, nil
+	return []string{"go", "build", "-trimpath", "-buildvcs=false", "-o", program(info), "."}, nil
 }
 
 // startGo runs the built program. The Go SDK reads everything else from the environment.
