@@ -45,7 +45,7 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 ##@ Check
 
 .PHONY: test
-test: venv toolchain rendering ## Run all tests, including those with the real Pulumi, helm and kustomize; needs no cluster
+test: venv toolchain rendering languages ## Run all tests, including those with the real Pulumi, helm and kustomize; needs no cluster
 	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-fast
@@ -125,6 +125,10 @@ toolchain: ## Find Pulumi and its Kubernetes provider, or build them (about 11 m
 .PHONY: rendering
 rendering: ## Find helm and kustomize, which tests use, or build them (3 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure-rendering
+
+.PHONY: languages
+languages: ## Find Pulumi's language hosts of YAML, TypeScript and Go, which tests use, or build them (3 minutes, once per machine)
+	@$(PYTHON) -m toolchain ensure-languages
 
 .PHONY: env
 env: venv toolchain ## Print the variables for your shell: eval "$(make -s env)"

@@ -1,4 +1,4 @@
-"""Answers Pulumi's engine: the program `pulumi-resource-kthena`, which programs of all languages use.
+"""Answers Pulumi's engine: the program `pulumi-resource-kthena`, for programs of all languages.
 
 Nothing is decided here. The components are those of Python programs, with their checks, types and
 names of resources, so that a program may change its language and keep its state.
@@ -38,7 +38,9 @@ class KthenaProvider(Provider):
                 anything is registered.
         """
         kind, names = resource_type.rpartition(":")[2], Names.of(resource_type)
-        program.set(_deployment(settings.get_project(), settings.get_stack(), settings.is_dry_run()))
+        program.set(
+            _deployment(settings.get_project(), settings.get_stack(), settings.is_dry_run())
+        )
         try:
             made = getattr(components, kind)(name, names.to_args(inputs), options)
         except RefusedError as error:

@@ -84,14 +84,21 @@ class Names:
 
 def in_words(text: str) -> str:
     """Write the names of fields in a text as other languages do."""
-    known = _known()
+    return write_names(text, _known())
+
+
+def write_names(text: str, known: Mapping[str, str]) -> str:
+    """Write the names of fields in a text as other languages do, by our names."""
     return _WORD.sub(lambda found: known.get(found[0], found[0]), text)
 
 
 @cache
 def _known() -> dict[str, str]:
+    return camel_names(read_schema())
+
+
+def camel_names(schema: Schema) -> dict[str, str]:
     """Return the names of other languages by ours, where they differ."""
-    schema = read_schema()
     parts = (
         *(made.get("properties", {}) for made in schema["types"].values()),
         *(made["inputProperties"] for made in schema["resources"].values()),

@@ -14,6 +14,8 @@ from pulumi.provider.experimental.analyzer import Analyzer
 from pulumi.provider.experimental.schema import generate_schema
 
 from kthena_components import __version__
+from kthena_components.core.spec import words
+from kthena_components.provider.names import camel_names, write_names
 from kthena_components.resources.components import (
     HyperNodeTopology,
     ModelServing,
@@ -53,11 +55,12 @@ def build() -> Schema:
     schema: Schema = _tidy(read)
     types = {_renamed(token): made for token, made in schema["types"].items()}
     schema["types"] = dict(sorted({**types, f"{PACKAGE}:index:Backend": _backends()}.items()))
-    for part in (*schema["types"].values(), *schema["resources"].values()):
-        for group in ("properties", "inputProperties"):
-            for name, field in part.get(group, {}).items():
-                _correct(name, field, is_input=part.get("isComponent") is None or group[0] == "i")
-    return {**schema, **_ABOUT}
+    for resource in schema["resources"].values():
+        _correct_all(resource["properties"], is_input=False)
+        _correct_all(resource["inputProperties"], is_input=True)
+    for made in schema["types"].values():
+        _correct_all(made.get("properties", {}), is_input=True)
+    return {**_in_words(schema, camel_names(schema)), **_ABOUT}
 
 
 _ABOUT: Schema = {
@@ -84,6 +87,18 @@ def _tidied(key: str, value: Any) -> Any:
     return _tidy(value)
 
 
+def _in_words(value: Any, known: Mapping[str, str]) -> Any:
+    """Write the names of fields in descriptions as other languages do."""
+    if isinstance(value, Mapping):
+        return {
+            key: write_names(item, known)
+            if key == "description" and isinstance(item, str)
+            else _in_words(item, known)
+            for key, item in value.items()
+        }
+    return [_in_words(item, known) for item in value] if isinstance(value, list) else value
+
+
 def _renamed(token: str) -> str:
     """Drop the suffix of args types: generators append their own."""
     package, _, name = token.rpartition(":")
@@ -95,10 +110,13 @@ def _backends() -> Schema:
     return {"type": "string", "description": "What runs the pods.", "enum": values}
 
 
+def _correct_all(fields: Schema, *, is_input: bool) -> None:
+    for name, field in fields.items():
+        _correct(name, field, is_input=is_input)
+
+
 def _correct(name: str, field: Schema, *, is_input: bool) -> None:
-    for inner in ("items", "additionalProperties"):
-        if inner in field:
-            field[inner].pop("description", None)  # repeats that of the field
+    _drop_repeated(field)
     if name == "backend":
         del field["type"]
         field["$ref"] = f"{_REFERENCE}Backend"
@@ -106,6 +124,14 @@ def _correct(name: str, field: Schema, *, is_input: bool) -> None:
         _amount(field.get("additionalProperties", field))
     if is_input:
         _open(field)
+
+
+def _drop_repeated(field: Schema) -> None:
+    """Drop the description of a field from its items."""
+    for inner in ("items", "additionalProperties"):
+        if inner in field:
+            field[inner].pop("description", None)
+            _drop_repeated(field[inner])
 
 
 def _amount(field: Schema) -> None:
@@ -127,16 +153,13 @@ def _open(field: Schema) -> bool:
     else:
         reference = field.get("$ref", "")
         is_open = not field.get("plain") or reference.startswith(_REFERENCE)
-        is_open = is_open and reference.removeprefix(_REFERENCE) not in _enums()
+        is_open = is_open and reference.removeprefix(_REFERENCE) not in _ENUMS
     if is_open:
         field.pop("plain", None)
     return is_open
 
 
-def _enums() -> frozenset[str]:
-    from kthena_components.core.spec import words  # noqa: PLC0415 - the module is the list
-
-    return frozenset(name for name in vars(words) if name[0].isupper()) | {"Backend"}
+_ENUMS = frozenset(name for name in vars(words) if name[0].isupper()) | {"Backend"}
 
 
 if __name__ == "__main__":
