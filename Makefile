@@ -84,6 +84,11 @@ policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backe
 	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
 	@$(RUN) -m kthena_components.cli.backends_page > docs/backends.md
 
+.PHONY: language-schema
+language-schema: venv ## Regenerate the schema of the components for other languages
+	@$(RUN) -m kthena_components.provider.schema > .schema.json
+	@mv .schema.json kthena_components/languages/schema.json
+
 .PHONY: engine-tables
 engine-tables: venv ## Add new engine releases to the tables of options, and regenerate docs/engines.md
 	@$(RUN) -m toolchain.engine_flags $(ARGS)

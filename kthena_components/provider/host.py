@@ -12,7 +12,7 @@ from pulumi.provider import ConstructResult, Provider, main
 from pulumi.runtime import settings
 
 from kthena_components import __version__
-from kthena_components.provider.names import Names, schema_text
+from kthena_components.languages.names import Names, schema_text
 from kthena_components.resources import components
 from kthena_components.resources._claims import program
 from kthena_components.resources.components import RefusedError

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.provider.names import schema_text
+from kthena_components.cli.converted import objects_of, write_typescript
+from kthena_components.compiler.changes import SAME, Changes
+from kthena_components.compiler.convert import convert
+from kthena_components.languages.names import schema_text
 from tests.engine.languages import (
     EXAMPLES,
     SECRET,
@@ -21,6 +24,7 @@ from tests.engine.languages import (
     serving,
     told,
 )
+from tests.support.convertible import leader_worker_set
 from tests.support.engine import ROOT, Stack
 
 pytestmark = pytest.mark.engine
@@ -215,6 +219,23 @@ def test_typescript_compiles_passes_a_provider_and_finds_slips(
     assert folders == {"elsewhere"}
     written = (stack.project / "elsewhere").glob("**/*.yaml")
     assert {path.name for path in written} == set(python)
+    run_converted(stack, check)
+
+
+def run_converted(stack: Stack, check: list[str]) -> None:
+    """Convert a LeaderWorkerSet with odd texts to a program, compile it and run it."""
+    source = leader_worker_set()
+    pod = source["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]
+    odd = {"name": "ODD", "value": 'a "b" \\n `${c}` \u2028 </script> // é'}
+    pod["containers"][0]["env"] = [odd]
+    pod["nodeSelector"] = {"a.b/c-d": "1", "constructor": "x"}
+    found = convert([source], Changes(target=SAME))
+    (stack.project / "index.ts").write_text(write_typescript(found.servings, "lws.yaml"))
+    subprocess.run(check, cwd=stack.project, env=stack.variables, check=True)
+    stack.up().require()
+    (expected,) = (body for part in found.parts for body in objects_of(part))
+    (made,) = (b for key, b in stack.rendered().items() if key.startswith("LeaderWorkerSet/"))
+    assert made == expected
 
 
 OPTIONS = "    expose: { port: 80 },\n});"

@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components import __version__
 from kthena_components.core.spec import words
-from kthena_components.provider.names import read_schema, schema_text, snake_case
+from kthena_components.languages.names import read_schema, schema_text, snake_case
 from kthena_components.provider.schema import COMPONENTS, render
 from kthena_components.systems import EMITTERS
 
@@ -21,9 +21,7 @@ def field(kind: str, name: str) -> dict[str, Any]:
 
 
 def test_it_is_what_the_args_say() -> None:
-    assert schema_text() == render(), (
-        "run `python -m kthena_components.provider.schema > kthena_components/provider/schema.json`"
-    )
+    assert schema_text() == render(), "run `make language-schema`"
 
 
 def test_it_has_the_version_of_the_package() -> None:

@@ -6,7 +6,7 @@ backend options, belong to the user and stay as they are.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -15,6 +15,8 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path
 
 Schema = Mapping[str, Any]
+Rename = Callable[[Schema], Mapping[str, str]]
+"""From the fields of an object by the names of other languages, to new names by old ones."""
 _WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _STEP = re.compile(r"(\[\d+\])|\.?([^.\[\]]+)")
@@ -70,7 +72,11 @@ class Names:
 
         A field that does not exist stays as it is: the specs refuse it.
         """
-        return _fields(inputs, self.inputs)
+        return _fields(inputs, self.inputs, _ours)
+
+    def to_inputs(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return args with the names of other languages: the opposite of `to_args`."""
+        return _fields(args, self.inputs, _theirs)
 
     def shown(self, finding: Finding) -> Finding:
         """Return a finding about our args with the names of other languages."""
@@ -113,19 +119,29 @@ def _object(field: Schema) -> Schema | None:
     return found
 
 
-def _fields(value: Any, known: Schema) -> dict[str, Any]:
-    return {
-        snake_case(key) if key in known else key: _value(item, known.get(key, {}))
-        for key, item in value.items()
-    }
+def _ours(known: Schema) -> dict[str, str]:
+    return {name: snake_case(name) for name in known}
 
 
-def _value(value: Any, field: Schema) -> Any:
+def _theirs(known: Schema) -> dict[str, str]:
+    return {snake_case(name): name for name in known}
+
+
+def _fields(value: Mapping[str, Any], known: Schema, rename: Rename) -> dict[str, Any]:
+    """Rename the known fields, and those of the objects in them."""
+    names, made = rename(known), {}
+    for key, item in value.items():
+        field = known.get(key) or known.get(names.get(key, key), {})
+        made[names.get(key, key)] = _value(item, field, rename) if key in names else item
+    return made
+
+
+def _value(value: Any, field: Schema, rename: Rename) -> Any:
     inside = _object(field)
     if inside is not None and isinstance(value, Mapping):
-        return _fields(value, inside)
-    if "items" in field and isinstance(value, list):
-        return [_value(item, field["items"]) for item in value]
+        return _fields(value, inside, rename)
+    if "items" in field and isinstance(value, list | tuple):
+        return [_value(item, field["items"], rename) for item in value]
     return value
 
 
