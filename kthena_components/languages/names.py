@@ -155,7 +155,7 @@ def _path(path: str, known: Schema) -> str:
         if index and "items" in field:
             written, field = written + index, field["items"]
         elif name and inside is not None:
-            theirs = {snake_case(key): key for key in inside}.get(name, name)
+            theirs = _theirs(inside).get(str(name), str(name))
             written, field = join_path(written, theirs), inside.get(theirs, {})
         else:
             break

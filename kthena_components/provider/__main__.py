@@ -2,4 +2,5 @@
 
 from kthena_components.provider.host import run
 
-run()
+if __name__ == "__main__":
+    run()
