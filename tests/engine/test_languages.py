@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,13 @@ def rendered_by_python(tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 
 
 @pytest.fixture(name="program")
-def yaml_program(tmp_path: Path, found: dict[str, str]) -> Iterator[Make]:
+def yaml_program(tmp_path: Path, found: dict[str, str]) -> Make:
     if why := missing("yaml"):
         pytest.skip(why)
     return lambda **resources: in_yaml(tmp_path, found, resources)
 
 
-@pytest.mark.parametrize("language", ["yaml", "typescript", "go"])
+@pytest.mark.parametrize("language", ["yaml", "go"])
 def test_a_language_renders_what_python_renders(
     language: str, tmp_path: Path, found: dict[str, str], python: dict[str, bytes]
 ) -> None:
@@ -191,54 +191,79 @@ def test_a_relative_path_starts_at_the_program(program: Make) -> None:
     assert "splits 6 attention heads over tensor 8" in stack.preview().text
 
 
-def test_typescript_compiles_passes_a_provider_and_finds_slips(
-    tmp_path: Path, found: dict[str, str], python: dict[str, bytes]
-) -> None:
+@pytest.fixture(scope="module", name="typescript")
+def installed_typescript(
+    tmp_path_factory: pytest.TempPathFactory, found: dict[str, str]
+) -> Callable[[str], Stack]:
+    """Install the packages of the example once, and run other programs in its place."""
     if why := missing("typescript"):
         pytest.skip(why)
-    stack = example("typescript", tmp_path, found)
-    program, compiler = (
-        stack.project / "index.ts",
-        ["node_modules/typescript/lib/tsc.js", "-p", "."],
-    )
-    text = program.read_text()
-    slips = text.replace("workerReplicas: 1", "worker_replicas: 1").replace('"vllm",', '"vlm",')
-    program.write_text(slips)
-    check = ["node", *compiler, "--noEmit"]
+    stack = example("typescript", tmp_path_factory.mktemp("typescript"), found)
+
+    def with_program(text: str) -> Stack:
+        (stack.project / "index.ts").write_text(text)
+        return stack
+
+    return with_program
+
+
+def compiled(stack: Stack) -> str:
+    """Return what TypeScript's compiler says about a program: nothing if it is right."""
+    command = ["node", "node_modules/typescript/lib/tsc.js", "-p", ".", "--noEmit"]
     done = subprocess.run(
-        check, cwd=stack.project, env=stack.variables, capture_output=True, text=True, check=False
+        command, cwd=stack.project, env=stack.variables, capture_output=True, text=True, check=False
     )
-    assert "'worker_replicas' does not exist in type" in done.stdout
-    assert "'\"vlm\"' is not assignable to type" in done.stdout
-    program.write_text(
-        text.replace("const chat", FILES).replace(OPTIONS, OPTIONS.replace("});", "}, own);"))
-    )
-    subprocess.run(check, cwd=stack.project, env=stack.variables, check=True)
+    return done.stdout + done.stderr
+
+
+def test_typescript_renders_what_python_renders(
+    typescript: Callable[[str], Stack], python: dict[str, bytes]
+) -> None:
+    stack = typescript(IN_TYPESCRIPT)
+    assert compiled(stack) == ""
     stack.up().require()
-    folders = {path.parent.parent.name for path in stack.project.glob("**/1-manifest/*.yaml")}
-    assert folders == {"elsewhere"}
-    written = (stack.project / "elsewhere").glob("**/*.yaml")
-    assert {path.name for path in written} == set(python)
-    run_converted(stack, check)
+    assert files_of(stack) == python
+    assert stack.preview("--expect-no-changes").code == 0
 
 
-def run_converted(stack: Stack, check: list[str]) -> None:
-    """Convert a LeaderWorkerSet with odd texts to a program, compile it and run it."""
+def test_typescript_finds_slips(typescript: Callable[[str], Stack]) -> None:
+    head, _, body = IN_TYPESCRIPT.partition("const chat = ")
+    misspelt = body.replace("workerReplicas: 1", "worker_replicas: 1").replace("chat.", "one.")
+    other = body.partition("export")[0].replace('"vllm"', '"vlm"')
+    told = compiled(typescript(f"{head}const one = {misspelt}const two = {other}"))
+    assert "'worker_replicas' does not exist in type" in told
+    assert "'\"vlm\"' is not assignable to type 'EngineKind'" in told
+
+
+def test_a_provider_is_passed_to_the_resources_of_a_component(
+    typescript: Callable[[str], Stack], python: dict[str, bytes]
+) -> None:
+    end = "    expose: { port: 80 },\n})"
+    text = IN_TYPESCRIPT.replace("const chat", FILES).replace(end, f"{end[:-1]}, own)")
+    stack = typescript(text)
+    stack.up().require()
+    written = {path.name for path in (stack.project / "elsewhere").glob("**/*.yaml")}
+    assert written == set(python)
+
+
+def test_a_converted_program_compiles_and_renders_the_same_object(
+    typescript: Callable[[str], Stack],
+) -> None:
     source = leader_worker_set()
     pod = source["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]
     odd = {"name": "ODD", "value": 'a "b" \\n `${c}` \u2028 </script> // é'}
     pod["containers"][0]["env"] = [odd]
     pod["nodeSelector"] = {"a.b/c-d": "1", "constructor": "x"}
     found = convert([source], Changes(target=SAME))
-    (stack.project / "index.ts").write_text(write_typescript(found.servings, "lws.yaml"))
-    subprocess.run(check, cwd=stack.project, env=stack.variables, check=True)
+    stack = typescript(write_typescript(found.servings, "lws.yaml"))
+    assert compiled(stack) == ""
     stack.up().require()
     (expected,) = (body for part in found.parts for body in objects_of(part))
     (made,) = (b for key, b in stack.rendered().items() if key.startswith("LeaderWorkerSet/"))
     assert made == expected
 
 
-OPTIONS = "    expose: { port: 80 },\n});"
+IN_TYPESCRIPT = (EXAMPLES / "typescript" / "index.ts").read_text()
 FILES = """import * as pulumi from "@pulumi/pulumi";
 class Files extends pulumi.ProviderResource {
     constructor() { super("kubernetes", "files", { renderYamlToDirectory: "elsewhere" }); }

@@ -13,7 +13,9 @@ from kthena_components.systems import EMITTERS
 SCHEMA = read_schema()
 TYPES: dict[str, Any] = SCHEMA["types"]
 RESOURCES: dict[str, Any] = SCHEMA["resources"]
-ARGS = {component: component.__init__.__annotations__["args"] for component in COMPONENTS}
+ARGS: dict[type, Any] = {
+    component: component.__init__.__annotations__["args"] for component in COMPONENTS
+}
 
 
 def field(kind: str, name: str) -> dict[str, Any]:
