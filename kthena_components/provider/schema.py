@@ -75,7 +75,7 @@ _ABOUT: Schema = {
 def _tidy(value: Any) -> Any:
     """Put each description into one line, and drop what is empty."""
     if isinstance(value, Mapping):
-        return {key: _tidied(key, item) for key, item in value.items() if item is not None}
+        return {key: _tidied(key, item) for key, item in value.items() if item not in (None, [])}
     return [_tidy(item) for item in value] if isinstance(value, list) else value
 
 
