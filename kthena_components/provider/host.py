@@ -15,6 +15,7 @@ from kthena_components import __version__
 from kthena_components.languages.names import Names, schema_text
 from kthena_components.resources import components
 from kthena_components.resources._claims import program
+from kthena_components.resources._log import worded
 from kthena_components.resources.components import RefusedError
 
 
@@ -38,6 +39,7 @@ class KthenaProvider(Provider):
                 anything is registered.
         """
         kind, names = resource_type.rpartition(":")[2], Names.of(resource_type)
+        worded.set(names.shown)
         program.set(
             _deployment(settings.get_project(), settings.get_stack(), settings.is_dry_run())
         )
