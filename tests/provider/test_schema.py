@@ -1,5 +1,6 @@
 """The committed schema: what programs in other languages see of the args."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from kthena_components.languages.names import read_schema, schema_text, snake_ca
 from kthena_components.provider.schema import COMPONENTS, render
 from kthena_components.systems import EMITTERS
 
+ROOT = Path(__file__).parents[2]
 SCHEMA = read_schema()
 TYPES: dict[str, Any] = SCHEMA["types"]
 RESOURCES: dict[str, Any] = SCHEMA["resources"]
@@ -88,3 +90,10 @@ def test_amounts_are_numbers_or_texts() -> None:
         queue["deserved"]["additionalProperties"],
     ]
     assert [each["oneOf"] for each in amounts] == [both, both, both]
+
+
+def test_examples_and_their_page_name_the_version_of_the_package() -> None:
+    page = (ROOT / "docs" / "languages.md").read_text()
+    assert f"pulumi plugin install resource kthena {__version__} --file" in page
+    for path in (ROOT / "examples" / "languages").glob("*/Pulumi.yaml"):
+        assert f"  kthena: kthena@{__version__}\n" in path.read_text(), path
