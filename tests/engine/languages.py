@@ -26,7 +26,8 @@ def missing(language: str) -> str:
     path = variables()["PATH"]
     wanted = [f"pulumi-language-{HOSTS[language]}", *PROGRAMS[language]]
     lacking = [name for name in wanted if shutil.which(name, path=path) is None]
-    return f"{', '.join(lacking)} not found: run `make languages`" if lacking else ""
+    hint = ": run `make languages`" if any("language" in name for name in lacking) else ""
+    return f"not found: {', '.join(lacking)}{hint}" if lacking else ""
 
 
 def variables() -> dict[str, str]:
