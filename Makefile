@@ -45,7 +45,7 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 ##@ Check
 
 .PHONY: test
-test: venv toolchain rendering ## Run all tests, including those with the real Pulumi, helm, kustomize and promtool; needs no cluster
+test: venv toolchain rendering languages ## Run all tests, including those with the real Pulumi, helm, kustomize and promtool; needs no cluster
 	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-fast
@@ -83,6 +83,11 @@ policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backe
 	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
 	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
 	@$(RUN) -m kthena_components.cli.backends_page > docs/backends.md
+
+.PHONY: language-schema
+language-schema: venv ## Regenerate the schema of the components for other languages
+	@$(RUN) -m kthena_components.provider.schema > .schema.json
+	@mv .schema.json kthena_components/languages/schema.json
 
 .PHONY: engine-tables
 engine-tables: venv ## Add new engine releases to the tables of options and metrics, and regenerate docs/engines.md
@@ -126,6 +131,10 @@ toolchain: ## Find Pulumi and its Kubernetes provider, or build them (about 11 m
 .PHONY: rendering
 rendering: ## Find helm, kustomize and promtool, which tests use, or build them (6 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure-rendering
+
+.PHONY: languages
+languages: ## Find Pulumi's language hosts of YAML, TypeScript and Go, which tests use, or build them (3 minutes, once per machine)
+	@$(PYTHON) -m toolchain ensure-languages
 
 .PHONY: env
 env: venv toolchain ## Print the variables for your shell: eval "$(make -s env)"

@@ -35,6 +35,13 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     made = {path.relative_to(unpacked) for path in unpacked.rglob("kthena_components/**/*.py")}
     assert made == {p.relative_to(ROOT) for p in ROOT.glob("kthena_components/**/*.py")}
     assert (unpacked / "kthena_components" / "judge" / "levels.json").exists()
+    assert (unpacked / "kthena_components" / "languages" / "schema.json").exists()
+
+
+def test_the_wheel_brings_its_programs(unpacked: Path) -> None:
+    (stated,) = unpacked.glob("*.dist-info/entry_points.txt")
+    programs = {line.partition(" = ")[0] for line in stated.read_text().splitlines() if "=" in line}
+    assert programs == {"kthena-components", "pulumi-resource-kthena"}
 
 
 def test_every_module_of_the_wheel_imports_without_the_checkout(

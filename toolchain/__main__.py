@@ -7,7 +7,13 @@ import signal
 import sys
 
 from toolchain import local_stack
-from toolchain.locate import ensure, ensure_rendering, ensure_sandbox, exports
+from toolchain.locate import (
+    ensure,
+    ensure_languages,
+    ensure_rendering,
+    ensure_sandbox,
+    exports,
+)
 from toolchain.programs import ROOT, ToolchainError
 
 
@@ -25,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
             case "ensure-rendering":
                 for purpose in ("rendering", "alerts"):
                     ensure_rendering(os.environ, _say, purpose)
+            case "ensure-languages":
+                ensure_languages(os.environ, _say)
             case "env":
                 _print_exports(stacks=options.stacks)
             case action:
@@ -46,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         "parts", nargs="*", help="parts of conformance, for the programs that only they need"
     )
     commands.add_parser("ensure-rendering", help="find helm, kustomize and promtool, or build them")
+    commands.add_parser("ensure-languages", help="find Pulumi's language hosts, or build them")
     env = commands.add_parser("env", help="print the shell variables that put them on PATH")
     env.add_argument(
         "--stacks", action="store_true", help="and those with which pulumi finds the local stacks"

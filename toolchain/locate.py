@@ -92,6 +92,19 @@ def rendering_program(program: Program, environ: Mapping[str, str]) -> Path | No
     return Path(installed) if installed else built if built.exists() else None
 
 
+def ensure_languages(environ: Mapping[str, str], report: Report) -> None:
+    """Build the language hosts of YAML, TypeScript and Go, which an installed Pulumi has."""
+    if installed_pulumi(environ, report) is None:
+        for program in known_programs("languages").values():
+            ensure_built(program, cache_root(environ), report)
+
+
+def language_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return the folders of the language hosts that are built."""
+    found = (one.binary(cache_root(environ)) for one in known_programs("languages").values())
+    return [binary.parent for binary in found if binary.exists()]
+
+
 def needed(environ: Mapping[str, str], report: Report) -> list[Program]:
     """Return the programs that must come from the cache."""
     programs = known_programs()

@@ -23,6 +23,7 @@ from kthena_components.cli.converted import (
     titled,
     write_program,
     write_stack,
+    write_typescript,
     write_yaml,
 )
 from kthena_components.cli.imports import COMMAND, IMPORTS, write_imports
@@ -39,11 +40,10 @@ from kthena_components.systems import EMITTERS
 
 DONE, REFUSED, WRONG = 0, 1, 2
 PYTHON, STACK = "python", "stack"
-_TARGETS = (*EMITTERS, PYTHON, STACK)
-_NOT_YET = {
-    "typescript": "the package has no components for TypeScript, so a program would have nothing "
-    f"to import; write --to {PYTHON}, {STACK} or a backend"
-}
+TYPESCRIPT = "typescript"
+_PROGRAMS = {PYTHON: ("__main__.py", write_program), TYPESCRIPT: ("index.ts", write_typescript)}
+_TARGETS = (*EMITTERS, *_PROGRAMS, STACK)
+_IN_PULUMI = f"{PYTHON}, {TYPESCRIPT} or {STACK}"
 _EXITS = """exit status:
   0  everything was converted
   1  nothing was written: the backend cannot express a field, or a loss was not accepted
@@ -69,7 +69,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--backend",
         choices=EMITTERS,
-        help=f"with --to {PYTHON} or {STACK}: the backend of the servings; default: the one that "
+        help=f"with --to {_IN_PULUMI}: the backend of the servings; default: the one that "
         "the objects are for",
     )
     parser.add_argument(
@@ -163,16 +163,14 @@ def _changes(asked: argparse.Namespace) -> Changes:
         raise UsageError("name files, or write --from-cluster")
     if asked.namespace and not asked.from_cluster:
         raise UsageError("--namespace is only for --from-cluster")
-    if asked.to in _NOT_YET:
-        raise UsageError(f"--to {asked.to}: {_NOT_YET[asked.to]}")
     if asked.to not in _TARGETS:
         close = nearest(asked.to, _TARGETS)
         hint = f"write {close}" if close else f"known: {', '.join(_TARGETS)}"
         raise UsageError(f"--to {asked.to}: there is no such target; {hint}")
     if asked.to in EMITTERS and asked.backend is not None:
-        raise UsageError(f"--backend is only for --to {PYTHON} or {STACK}")
-    if asked.to == PYTHON and asked.from_cluster and not asked.to_folder:
-        raise UsageError(f"--from-cluster --to {PYTHON} writes two files; write -o FOLDER")
+        raise UsageError(f"--backend is only for --to {_IN_PULUMI}")
+    if asked.to in _PROGRAMS and asked.from_cluster and not asked.to_folder:
+        raise UsageError(f"--from-cluster --to {asked.to} writes two files; write -o FOLDER")
     target = asked.to if asked.to in EMITTERS else asked.backend or SAME
     return Changes(
         target=target,
@@ -242,8 +240,9 @@ def _written(files: Sequence[Source], target: str, changes: Changes) -> Mapping[
     """Return the texts to write, by file name."""
     servings = all_servings(files)
     origin = ", ".join(Path(file.name).name for file in files)
-    if target == PYTHON:
-        program = {"__main__.py": write_program(servings, origin, changes.today)}
+    if target in _PROGRAMS:
+        name, write = _PROGRAMS[target]
+        program = {name: write(servings, origin, changes.today)}
         return program | {name: text for file in files for name, text in _imports(file)}
     if target == STACK:
         return {"Pulumi.converted.yaml": write_stack(servings, origin, changes.today)}

@@ -14,14 +14,20 @@ import yaml
 
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.conversion import Converted, Kept
+from kthena_components.core.findings import SpecError
+from kthena_components.core.naming import MODEL_SERVING
 from kthena_components.core.plan.stack import parse_stack
 from kthena_components.core.values.read import mapping
+from kthena_components.languages import typescript
+from kthena_components.languages.names import Names
 from kthena_components.reading.documents import read_documents
 from kthena_components.systems.contract import Body
 
 _PULUMI = "pulumi.com/"
 _KEY = "kthena-components:"
 _WIDTH = 96
+_IMPORT = 'import * as kthena from "@pulumi/kthena";\n'
+_NEW = "new kthena.ModelServing("
 _FAR = 10**6
 """Columns: no text is folded."""
 
@@ -104,6 +110,27 @@ def write_program(servings: Sequence[Converted], origin: str, today: date | None
     return text
 
 
+def write_typescript(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
+    """Write the `index.ts` of a Pulumi project."""
+    names = Names.of(MODEL_SERVING)
+    calls = [
+        f"{_NEW}{typescript.write(name)}, {typescript.write(names.to_inputs(serving.args))});\n"
+        for name, serving in titled(servings)
+    ]
+    text = f"// Servings converted from {_one_line(origin)}.\n{_IMPORT}\n" + "\n".join(calls)
+    _, *written = text.split(f"\n{_NEW}")  # no text that is quoted has a line break
+    try:
+        found = [typescript.read(f"[{call.rstrip().removesuffix(');')}]")[1] for call in written]
+    except ValueError:
+        raise ProofError("the program cannot be read again") from None
+    _prove([names.to_args(args) for args in found], servings, today)
+    return text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def titled(servings: Sequence[Converted]) -> list[tuple[str, Converted]]:
     """Give each serving a name of its own for Pulumi."""
     plans = [serving.compiled.plan for serving in servings]
@@ -140,7 +167,10 @@ def _prove(written: Sequence[Any], servings: Sequence[Converted], today: date | 
     if len(written) != len(servings):
         raise ProofError(f"{len(written)} of {len(servings)} servings were written")
     for args, serving in zip(written, servings, strict=True):
-        again = compile_serving(args, today=today)
+        try:
+            again = compile_serving(args, today=today)
+        except SpecError as error:
+            raise ProofError(f"what was written is refused: {error.findings[0]}") from None
         if _bodies(again) != _bodies(serving.compiled):
             raise ProofError(f"serving '{serving.compiled.plan.name}' reads differently")
 

@@ -5,6 +5,7 @@ would overwrite each other's at every update.
 """
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -15,8 +16,11 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.unknown import is_unresolved
 
 _KUBERNETES = "kubernetes:core/v1:Service"
-_programs: WeakKeyDictionary[object, dict[tuple[int, str], str]] = WeakKeyDictionary()
+_Claims = dict[tuple[pulumi.ProviderResource | None, str], str]
+_programs: WeakKeyDictionary[object, _Claims] = WeakKeyDictionary()
 """The component of each object, by its provider and title, for each program."""
+program: ContextVar[object] = ContextVar("program", default=None)
+"""Stands for the program where every component has a monitor of its own. Default: the monitor."""
 
 
 def claim(
@@ -29,8 +33,8 @@ def claim(
         manifests: Its objects.
         opts: Its options, which choose the provider. Two providers may be two clusters.
     """
-    owners = _programs.setdefault(settings.get_monitor(), {})
-    provider = id(_provider(opts))
+    owners = _programs.setdefault(program.get() or settings.get_monitor(), {})
+    provider = _provider(opts)
     for manifest in manifests:
         if is_unresolved(manifest.title):
             continue  # in another namespace, for all that is known

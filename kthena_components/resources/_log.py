@@ -1,12 +1,16 @@
 """Messages of components, and the day on which waivers are checked."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from datetime import UTC, date, datetime
 
 import pulumi
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.resources._outputs import without_tokens
+
+worded: ContextVar[Callable[[Finding], Finding]] = ContextVar("worded", default=lambda found: found)
+"""Writes a finding in the names of the program's language. Default: as it is, for Python."""
 
 
 def today() -> date:
@@ -16,6 +20,7 @@ def today() -> date:
 
 def report(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:
     """Log non-blocking findings, duplicates once; waived mandatory findings as warnings."""
-    for line, level in {str(finding): finding.level for finding in findings}.items():
+    word = worded.get()
+    for line, level in {str(word(finding)): finding.level for finding in findings}.items():
         log = pulumi.log.warn if level is Level.WAIVED else pulumi.log.info
         log(without_tokens(line), resource=component)

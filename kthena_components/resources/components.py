@@ -42,7 +42,7 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
 
     def __init__(self, findings: Sequence[Finding], subject: str) -> None:
         """Keep the findings; the text lists one per line, below a line that counts them."""
-        self.findings = tuple(findings)
+        self.findings, self.subject = tuple(findings), subject
         message = without_tokens(render_findings(findings, f"{subject} is refused"))
         reasons = [(finding.path, without_tokens(str(finding))) for finding in findings]
         super().__init__(message, [{"property_path": p, "reason": r} for p, r in reasons])

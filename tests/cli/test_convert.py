@@ -214,7 +214,7 @@ def test_a_stack_file_describes_the_same_serving(command: Command, file: Any) ->
     assert serving["metadata"]["namespace"] == same["metadata"]["namespace"] == "serving"
 
 
-@pytest.mark.parametrize("target", ["kthena", "python", "stack"])
+@pytest.mark.parametrize("target", ["kthena", "python", "typescript", "stack"])
 def test_waivers_are_kept(command: Command, file: Any, target: str) -> None:
     body = model_serving()
     body["spec"]["template"]["roles"][0]["workerReplicas"] = 2

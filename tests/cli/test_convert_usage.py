@@ -1,5 +1,7 @@
 """What `convert` says about wrong usage, and about files with nothing to convert."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ from tests.support.convertible import model_serving
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["--to", "typescript"], "the package has no components for TypeScript"),
         (["--to", "kthina"], "there is no such target; write kthena"),
-        (["--to", "lws", "--backend", "lws"], "--backend is only for --to python or stack"),
+        (
+            ["--to", "lws", "--backend", "lws"],
+            "--backend is only for --to python, typescript or stack",
+        ),
         (["--to", "lws", "--set", "queue"], "--set queue: write FIELD=VALUE"),
         (["--to", "lws", "--set", "queue=[", "-"], "the value is not valid YAML"),
         (["--to", "lws", "--set", "roles[7].name=a"], "there is no [7] at its place"),
@@ -43,5 +47,37 @@ def test_a_file_that_cannot_be_converted_is_explained(
     path = tmp_path / "model.yaml"
     path.write_text(text)
     ran = command("convert", "--to", "kthena", str(path))
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_a_program_in_typescript_uses_the_names_of_its_sdk(command: Command, file: Any) -> None:
+    ran = command("convert", "--to", "typescript", file(model_serving()))
+    assert ran.status == 0, ran.err
+    head, _, call = ran.out.partition("\n\n")
+    assert head.endswith('import * as kthena from "@pulumi/kthena";')
+    assert call.startswith('new kthena.ModelServing("llama", {\n    name: "llama",\n')
+    assert "workerReplicas: 1," in call
+    assert "worker_replicas" not in call
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda key: json.dumps(key.replace("schedulerName", "queue")), "reads differently"),
+        (lambda key: json.dumps(f"x{key}"), "what was written is refused: "),
+        (lambda key: key, "the program cannot be read again"),
+    ],
+    ids=["other", "refused", "broken"],
+)
+def test_a_program_that_is_not_what_was_converted_is_not_written(
+    command: Command,
+    file: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: Callable[[str], str],
+    said: str,
+) -> None:
+    monkeypatch.setattr("kthena_components.languages.typescript._key", wrong)
+    ran = command("convert", "--to", "typescript", file(model_serving()))
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err

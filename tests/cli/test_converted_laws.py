@@ -8,10 +8,19 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kthena_components.cli.converted import objects_of, write_program, write_stack, write_yaml
+from kthena_components.cli.converted import (
+    objects_of,
+    write_program,
+    write_stack,
+    write_typescript,
+    write_yaml,
+)
 from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.compiler.convert import convert
+from kthena_components.core import naming
+from kthena_components.languages import typescript
+from kthena_components.languages.names import Names
 from tests.support.crds import schema_errors
 from tests.support.strategies import law, servings
 
@@ -52,6 +61,12 @@ def test_every_form_says_the_same(data: st.DataObject) -> None:
     calls = [node.value for node in program.body if isinstance(node, ast.Expr)][1:]
     in_program = [ast.literal_eval(call.args[1]) for call in calls if isinstance(call, ast.Call)]
     assert in_program == stack["kthena-components:servings"]
-    for serving, again in zip(found.servings, in_program, strict=True):
+    in_typescript = write_typescript(found.servings, "odd\n*/.yaml").split("\nnew kthena.")[1:]
+    names, again = Names.of(naming.MODEL_SERVING), []
+    for call in in_typescript:
+        given = call.removeprefix("ModelServing(").rstrip().removesuffix(");")
+        again.append(names.to_args(typescript.read(f"[{given}]")[1]))
+    assert again == in_program
+    for serving, read in zip(found.servings, in_program, strict=True):
         same = [manifest.body for manifest in serving.compiled.manifests]
-        assert [manifest.body for manifest in compile_serving(again).manifests] == same
+        assert [manifest.body for manifest in compile_serving(read).manifests] == same

@@ -38,6 +38,16 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def environ(cache: Path, tmp_path: Path) -> dict[str, str]:
+    """A machine without Pulumi."""
+    return {
+        "PATH": str(tmp_path / "empty"),
+        "KTHENA_COMPONENTS_CACHE": str(cache),
+        "PULUMI_HOME": str(tmp_path / "pulumi-home"),
+    }
+
+
+@pytest.fixture
 def pretend(tmp_path: Path) -> Callable[[str, str], Path]:
     """Write a shell script of the given name and return its folder, for use on PATH."""
 

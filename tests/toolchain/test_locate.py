@@ -21,16 +21,6 @@ NO_DOWNLOADS = {"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
 
 
 @pytest.fixture
-def environ(cache: Path, tmp_path: Path) -> dict[str, str]:
-    """A machine without Pulumi."""
-    return {
-        "PATH": str(tmp_path / "empty"),
-        "KTHENA_COMPONENTS_CACHE": str(cache),
-        "PULUMI_HOME": str(tmp_path / "pulumi-home"),
-    }
-
-
-@pytest.fixture
 def built(cache: Path) -> dict[str, Path]:
     """Programs in the cache, as if built."""
     binaries = {name: program.binary(cache) for name, program in known_programs().items()}
