@@ -254,9 +254,7 @@ class Emitter:
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""
     rivals: Mapping[GroupKind, str] = field(default_factory=dict)
-    """Kinds of other systems whose controllers take over what is written, each with how, as a
-    sentence.
-    """
+    """Kinds of other systems whose controllers take over what is written, each with how."""
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
     pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
@@ -280,9 +278,7 @@ class Emitter:
     written: Mapping[str, Written] = field(default_factory=dict)
     """What each argument becomes. tests/systems/test_written.py has a probe of each one."""
     addresses: Callable[[ServingPlan], list[str]] = lambda _plan: []
-    """Host names of the entry pods: group by group, role by role, engine by engine. Empty if the
-    controller chooses names or ordinals, which is the default.
-    """
+    """Host names of the entry pods, by group, role and engine. Empty if the controller chooses."""
     proven: str = ""
     """What conformance proves of it with the real controller, as a sentence."""
 

@@ -94,7 +94,7 @@ def test_rules_are_read_as_kubernetes_does(rule: dict[str, Any], granted: bool) 
 
 def test_a_stack_asks_only_for_what_it_applies() -> None:
     kinds = {kind[1] for _, kind in stack(backend="kthena").kinds}
-    assert kinds == {"ModelServing"}
+    assert kinds == {"ModelServing", "PodDisruptionBudget"}
     assert {right.resource for right in stack().rights} == {
-        "podgroups", "pods", "services", "statefulsets",
+        "poddisruptionbudgets", "podgroups", "pods", "services", "statefulsets",
     }  # fmt: skip

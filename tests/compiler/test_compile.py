@@ -123,9 +123,9 @@ def test_free_text_may_come_from_an_output(field: str) -> None:
 def test_a_group_by_itself_has_its_own_number() -> None:
     keys = [manifest.key for manifest in compile_group(GROUP).manifests]
     assert keys == [
-        "PodGroup/chat-3",
         "Service/chat-3-decode-0-0",
         "Service/chat-3-decode-0",
+        "PodGroup/chat-3",
         "StatefulSet/chat-3-decode-0-w",
         "StatefulSet/chat-3-decode-0",
     ]

@@ -11,6 +11,7 @@ import pytest
 import kthena_components
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.documentation import Example, RuleDoc, read_docstring
+from kthena_components.core.spec import rules_pods as pod_rules
 from kthena_components.core.spec import rules_role as role_rules
 from kthena_components.core.spec import rules_rollout as rollout_rules
 from kthena_components.core.spec import rules_serving as spec_rules
@@ -49,7 +50,7 @@ def test_the_names_of_rules_about_input_are_those_of_their_findings() -> None:
     """Some functions give findings of several names, or of another than their own."""
     stated = {
         name
-        for module in (spec_rules, rollout_rules, role_rules, template_rules)
+        for module in (spec_rules, rollout_rules, role_rules, pod_rules, template_rules)
         for name in re.findall(r'rule="([a-z-]+)"', Path(module.__file__ or "").read_text())
     }
     named = {rule.name for rule in all_rules() if rule.judges == INPUT} - set(INPUT_DOCS)

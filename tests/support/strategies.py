@@ -74,7 +74,8 @@ def watched_servings(draw: st.DrawFn, backend: str) -> Args:
     """
     args = draw(servings(backend))
     bare = json.dumps([role.get("entry_template") for role in args["roles"]])
-    has_metrics = any("engine" in role for role in args["roles"]) and "vllm" not in bare
+    kinds = {role["engine"]["kind"] for role in args["roles"] if "engine" in role}
+    has_metrics = bool(kinds & {"vllm", "sglang"}) and "vllm" not in bare
     return args | ({"monitoring": True} if has_metrics and draw(st.booleans()) else {})
 
 

@@ -77,6 +77,7 @@ def set_has_name(view):
     "emit": """
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.watch import watch_groups
 from kthena_components.systems.contract import Emitter
 
 def emit(plan):
@@ -100,6 +101,7 @@ EMITTER = Emitter(
         ),
     ),
     read_back=lambda bodies: [],
+    watch=watch_groups,
 )
 """,
     "system": """
@@ -215,7 +217,7 @@ def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend is emit.py with its EMITTER, and its name in the index."""
     monkeypatch.setattr(index, "EMITTERS", (*index.EMITTERS, "kruise"))
     index.find_emitter.cache_clear()
-    serving = changed(ENGINE_RAY, {"backend": "kruise"})
+    serving = changed(ENGINE_RAY, {"backend": "kruise", "pod_disruption_budget": False})
     (clones,) = compile_serving(serving).manifests
     assert has_rules(clones.body)
     assert [made.plural for made in index.resources_of(["kruise"])] == ["clonesets"]

@@ -28,7 +28,7 @@ def test_the_objects_are_those_of_the_page() -> None:
 
 
 def test_each_alert_is_on_the_page_with_its_delay() -> None:
-    delays = {"1800s": "`ready_timeout_seconds`", "15m": "15m", None: "at once"}
+    delays = {"3600s": "`ready_timeout_seconds`", "15m": "15m", None: "at once"}
     told = {name: after for name, _, after in ROW.findall(PAGE)}
     assert told == {rule["alert"]: delays[rule.get("for")] for rule in alerts(ONE)}
 
