@@ -16,6 +16,7 @@ from conformance.waiting import PATIENCE
 from kthena_components.core.plan.rights import READ, Resource
 from kthena_components.systems import extras, resources_of
 from kthena_components.systems.kthena.view_autoscaling import BINDING
+from kthena_components.systems.kubernetes.resources import BUDGETS
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 
@@ -150,9 +151,14 @@ def _each() -> Iterator[tuple[str, Resource]]:
 
 
 def _needed(backend: str) -> tuple[Resource, ...]:
-    """Return the rights of a backend for kinds that this Kthena serves: 1.0 has no bindings."""
-    needed = resources_of([backend], extras())
-    return tuple(right for right in needed if right.kind != BINDING[1])
+    """Return the rights of a backend for what the stack writes.
+
+    Kthena 1.0 has no bindings, an autoscaled serving has no budget of evictions, and the cluster
+    has no Prometheus.
+    """
+    left_out = {BINDING[1], *([BUDGETS.kind] if backend == "kthena" else [])}
+    needed = resources_of([backend], [each for each in extras() if each != "monitoring"])
+    return tuple(right for right in needed if right.kind not in left_out)
 
 
 def _rules(needed: Iterable[Resource], lacking: Resource | None = None) -> Rules:
@@ -174,6 +180,7 @@ def _stack(folder: Path, backend: str, kubeconfig: Path) -> Stack:
     def fill(config: dict[str, Any]) -> None:
         (serving,) = config[f"{OWN}servings"]
         serving |= {"backend": backend, "namespace": NAMESPACE, "queue": "rights"}
+        serving["pod_disruption_budget"] = backend != "kthena"
         if backend == "kthena":
             serving["backend_options"] = copy.deepcopy(_PRODUCTION)
         serving["roles"][0]["hugging_face_token"] = {"name": "hf-token", "key": "token"}

@@ -258,7 +258,7 @@ class Emitter:
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
     pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
-    """Labels of all pods of a serving."""
+    """Labels of all pods of a serving. Empty: their number is not that of the plan."""
     is_counted: bool = True
     """Whether Kubernetes learns the number of pods from their controllers: from a StatefulSet, but
     not from an object whose scale counts groups.

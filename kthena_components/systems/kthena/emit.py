@@ -190,6 +190,10 @@ def _watch(plan: ServingPlan) -> Watch:
     return replace(found, units=tuple(replace(u, size=size, number=number) for u in found.units))
 
 
+def _pods(plan: ServingPlan) -> Mapping[str, str]:
+    return {} if kept_replicas(plan) else {naming.NAME: plan.name}
+
+
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     found = map(read_object, bodies)
     return [facts(read_serving(one)) for one in found if one.group_kind == MODEL_SERVING]
@@ -211,6 +215,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=_read_back,
+    pods=_pods,
     is_counted=False,
     watch=_watch,
     install="Install Kthena 1.0 with its CRDs",

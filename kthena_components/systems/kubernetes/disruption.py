@@ -15,11 +15,12 @@ def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool)
 
     Args:
         plan: The serving.
-        pods: Labels of all its pods.
+        pods: Labels of all its pods; empty if their number is not that of the plan.
         is_counted: Whether Kubernetes learns the number of pods from their controllers. Otherwise
             the budget states a minimum, and there is none for a number that an autoscaler changes.
     """
-    if not plan.has_disruption_budget or not plan.pods or (plan.autoscaled and not is_counted):
+    moves = plan.autoscaled and not is_counted
+    if not plan.has_disruption_budget or not plan.pods or not pods or moves:
         return None
     limit = {"maxUnavailable": 1} if is_counted else {"minAvailable": plan.pods - 1}
     body: dict[str, Any] = {

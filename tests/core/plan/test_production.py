@@ -9,6 +9,14 @@ from tests.support.specs import ENGINE_NATIVE, NATIVE_8B, SGLANG, Args, changed
 
 SMALL = changed(NATIVE_8B, {"roles[0].resources": {"gpus_per_pod": 1}})
 FOUR = {"roles[0].resources.gpus_per_pod": 4, "roles[0].engine.parallelism.tensor": 4}
+SCALED = {
+    "autoscaling": {
+        "min_replicas": 1,
+        "max_replicas": 4,
+        "metrics": [{"name": "waiting", "target_value": "5"}],
+        "metric_sources": {"waiting": {"pod": {}}},
+    }
+}
 BACKENDS = ("native", "kthena", "lws", "matrixinfer")
 
 
@@ -196,6 +204,7 @@ def test_a_priority_reaches_every_pod(backend: str) -> None:
         ({"replicas": 1, "roles[0].replicas": 2}, {"maxUnavailable": 1}),
         ({"replicas": 2, "backend": "kthena"}, {"minAvailable": 3}),
         ({"replicas": 2, "backend": "kthena", "autoscaled": True}, None),
+        ({"replicas": 2, "backend": "kthena", "backend_options": SCALED}, None),
         ({"replicas": 2, "pod_disruption_budget": False}, None),
         ({"replicas": 0, "pod_disruption_budget": True}, None),
         ({"replicas": 1, "pod_disruption_budget": True}, {"maxUnavailable": 1}),
