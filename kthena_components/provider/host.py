@@ -4,8 +4,11 @@ Nothing is decided here. The components are those of Python programs, with their
 names of resources, so that a program may change its language and keep its state.
 """
 
+import os
 import sys
+import time
 from functools import cache
+from threading import Thread
 
 import pulumi
 from pulumi.provider import ConstructResult, Provider, main
@@ -17,6 +20,9 @@ from kthena_components.resources import components
 from kthena_components.resources._claims import program
 from kthena_components.resources._log import worded
 from kthena_components.resources.components import RefusedError
+
+_LOOKS = 1.0
+"""Seconds between two looks at the parent."""
 
 
 class KthenaProvider(Provider):
@@ -72,5 +78,13 @@ def _refused(error: RefusedError) -> pulumi.InputPropertiesError:
 
 
 def run() -> None:
-    """Serve until the engine ends."""
+    """Serve until the program that has started this one ends."""
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     main(KthenaProvider(), sys.argv[1:])
+
+
+def _end_with(parent: int) -> None:
+    """End when the parent has ended: not every command of Pulumi stops the plugins it starts."""
+    while os.getppid() == parent:
+        time.sleep(_LOOKS)
+    os._exit(0)
