@@ -106,7 +106,9 @@ class _Case:
     def run(self, create: Callable[[Cluster, Body], None]) -> None:
         api = self.sandbox.api
         namespace(api, self.space)
-        made = compile_serving({**self.args, "namespace": self.space})
+        # What somebody has put beside a serving, such as a budget, is not taken over.
+        args = {**self.args, "namespace": self.space, "pod_disruption_budget": False}
+        made = compile_serving(args)
         bodies = [plain(manifest.body) for manifest in made.manifests]
         for body in bodies:
             create(api, body)

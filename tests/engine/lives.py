@@ -113,18 +113,18 @@ def example(name: str, **counts: Any) -> Case:
 CASES = {
     "dev": Case(source=ROOT, stack="dev", resources=11, remade=2),
     "staging": Case(source=ROOT, stack="staging", resources=5, updated=1, prepare=render_to_files),
-    "prod": Case(source=ROOT, stack="prod", resources=25, remade=4, prepare=render_with_token),
+    "prod": Case(source=ROOT, stack="prod", resources=26, remade=4, prepare=render_with_token),
     "sandbox": Case(
-        source=ROOT, stack="sandbox", resources=21, remade=4, updated=1, prepare=render_to_files
+        source=ROOT, stack="sandbox", resources=23, remade=4, updated=1, prepare=render_to_files
     ),
     "ten-lines": example("ten-lines", resources=10, remade=2),
     "kthena-templates": example("kthena-templates", resources=3, updated=1),
     "kthena-production": example("kthena-production", resources=6, updated=1),
-    "leader-worker-set": example("leader-worker-set", resources=4, updated=1),
-    "model-infer": example("model-infer", resources=4, updated=1),
-    "kaito-preset": example("kaito-preset", resources=7, replaced=1),
+    "leader-worker-set": example("leader-worker-set", resources=5, updated=1),
+    "model-infer": example("model-infer", resources=5, updated=1),
+    "kaito-preset": example("kaito-preset", resources=8, replaced=1),
     "kserve": example("kserve", resources=5, updated=1),
-    "prefill-decode": example("prefill-decode", resources=23, remade=7),
+    "prefill-decode": example("prefill-decode", resources=24, remade=7),
     "hypernodes-and-queue": example("hypernodes-and-queue", resources=15, remade=2),
     "single-role": example("single-role", resources=12, remade=3),
     "secret-token": example("secret-token", resources=10, remade=1),

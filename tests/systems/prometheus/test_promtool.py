@@ -111,7 +111,7 @@ REPLACED, UPDATED = (
     for times in (4, 2)
 )
 """Series by minute."""
-MINUTES = {"15m": 15, "1800s": 30}
+MINUTES = {"15m": 15, "3600s": 60}
 SITUATIONS: dict[str, tuple[str, list[dict[str, str]], str]] = {
     "not ready": ("ServingGroupNotWhole", NOT_READY, "group split-0 6"),
     "starting": ("ServingGroupNotWhole", STARTING, ""),
