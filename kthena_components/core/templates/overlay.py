@@ -2,7 +2,8 @@
 
 The merge is Kubernetes' strategic merge for the lists of a pod: maps merge, named lists merge item
 by item, other lists are replaced, and null removes a field. Source of the merge keys: patchMergeKey
-tags in k8s.io/api/core/v1/types.go.
+tags in k8s.io/api/core/v1/types.go. Unlike it, another handler of a hook or a probe replaces the
+old one: the API server rejects two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,10 @@ MERGE_KEYS = {
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }
+HANDLED = frozenset({"preStop", "postStart", "startupProbe", "readinessProbe", "livenessProbe"})
+HANDLERS = frozenset({"exec", "httpGet", "tcpSocket", "grpc", "sleep"})
+"""Fields of those hooks and probes, of which each has one. Source: kubernetes
+pkg/apis/core/validation/validation.go validateHandler."""
 
 
 def lay_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,6 +40,8 @@ def lay_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 def _merge(field: str, old: Any, new: Any) -> Any:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
+        if field in HANDLED and HANDLERS.intersection(new):
+            old = {k: v for k, v in old.items() if k in new or k not in HANDLERS}
         return lay_over(old, new)
     key = MERGE_KEYS.get(field)
     if key and isinstance(old, Sequence) and isinstance(new, Sequence):

@@ -89,3 +89,36 @@ def test_neither_argument_is_touched(base: dict[str, Any], changes: dict[str, An
     before = copy.deepcopy((base, changes))
     lay_over(base, changes)
     assert (base, changes) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "change", "merged"),
+    [
+        ({"sleep": {"seconds": 15}}, {"exec": {"command": ["a"]}}, {"exec": {"command": ["a"]}}),
+        (
+            {"httpGet": {"path": "/health", "port": 80}, "periodSeconds": 10},
+            {"tcpSocket": {"port": 80}},
+            {"tcpSocket": {"port": 80}, "periodSeconds": 10},
+        ),
+        (
+            {"httpGet": {"path": "/health", "port": 80}},
+            {"httpGet": {"port": 81}},
+            {"httpGet": {"path": "/health", "port": 81}},
+        ),
+        (
+            {"httpGet": {"port": 80}},
+            {"periodSeconds": 5},
+            {"httpGet": {"port": 80}, "periodSeconds": 5},
+        ),
+        ({"sleep": {"seconds": 15}}, {"sleep": None}, {}),
+    ],
+    ids=["hook", "probe", "same", "none", "removed"],
+)
+def test_another_handler_replaces_the_old_one(old: Any, change: Any, merged: Any) -> None:
+    assert lay_over({"preStop": old}, {"preStop": change}) == {"preStop": merged}
+
+
+def test_a_label_is_no_handler() -> None:
+    assert lay_over({"labels": {"exec": "a"}}, {"labels": {"sleep": "b"}}) == {
+        "labels": {"exec": "a", "sleep": "b"}
+    }
