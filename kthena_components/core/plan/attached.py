@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core.plan.production import shared_memory
+from kthena_components.core.spec.launch import engine_image
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.spec.pods import CacheSpec
 
@@ -75,7 +76,7 @@ def download(role: RoleSpec, made: Attached, token: list[dict[str, Any]]) -> lis
     mounts = [mount for mount in made.mounts if mount["name"] == _CACHE]
     env = [each for each in made.env if each["name"] == "HF_HOME"]
     command = ["python3", "-c", _DOWNLOAD, role.engine.model]
-    image = role.engine.image
+    image = engine_image(role, role.engine)
     return [
         {
             "name": "download",

@@ -144,6 +144,13 @@ def test_a_cache_is_mounted_and_filled() -> None:
     assert download["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_the_download_runs_the_image_of_the_engine() -> None:
+    overlay = {"spec": {"containers": [{"name": "engine", "image": "mirror.example/vllm:1"}]}}
+    changes = {"roles[0].cache": {"size": "20Gi", "download": True}, "roles[0].overlay": overlay}
+    spec = pods(SMALL, changes)[0]
+    assert spec["initContainers"][0]["image"] == spec["containers"][0]["image"]
+
+
 def test_rdma_devices_are_requested_with_locked_memory() -> None:
     network = {"interface": "eth1", "hca": "mlx5", "rdma": {"resource": "rdma/ib", "count": 8}}
     container = engine(ENGINE_NATIVE, {"roles[0].network": network})
