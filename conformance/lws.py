@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance import drawn, witness
@@ -20,7 +21,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.volcano.emit import SCHEDULING
-from sandbox.cluster import Size, create
+from sandbox.cluster import Size
 
 SPECIFICATIONS = 40
 AT_ONCE = 4
@@ -64,8 +65,8 @@ def draw(rng: random.Random, number: int) -> list[drawn.Args]:
     found: dict[str, drawn.Args] = {}
     while len(found) < number:
         args = {**drawn.serving(rng), "backend": "lws"}
-        for field in ("network_topology", "gang_policy"):
-            args.pop(field, None)
+        for name in ("network_topology", "gang_policy"):
+            args.pop(name, None)
         # A partition would keep the first groups from the update that follows.
         args.get("rollout_strategy", {}).get("rolling_update_configuration", {}).pop(
             "partition", None
@@ -113,69 +114,92 @@ def _refuses(context: Context, api: Cluster) -> None:
 
 def _live(api: Cluster, number: int, args: drawn.Args) -> tuple[drawn.Args, Seen]:
     """Run one serving through its life."""
-    space, seen = f"lws-{number}", Seen()
-    namespace(api, space)
-    before = witness.left(api, space)
-    made = compile_serving({**args, "namespace": space})
-    create(api, [manifest.body for manifest in made.manifests])
-    if _has_pods(api, space, made, seen, "created"):
-        seen += _compared(api, space, made.plan)
-        missed = list(unwatched(made.plan, witness.pods(api, space)))
-        seen.append(("monitoring finds all pods", not missed, missed[:3]))
-        _changed(api, space, args, seen)
-    for manifest in made.manifests:
-        api.delete(manifest.body)
-    gone = wait(lambda: witness.left(api, space) == before, _PATIENCE)
-    seen.append(("nothing is left", gone, sorted(witness.left(api, space) ^ before)))
-    api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
-    return args, seen
+    life = _Life(api, f"lws-{number}", args)
+    namespace(api, life.space)
+    before = witness.left(api, life.space)
+    if life.becomes("created"):
+        life.seen += _compared(api, life.space, life.compiled().plan)
+        missed = list(unwatched(life.compiled().plan, witness.pods(api, life.space)))
+        life.seen.append(("monitoring finds all pods", not missed, missed[:3]))
+        _change(life)
+    for body in life.held.values():
+        api.delete(body)
+    gone = wait(lambda: witness.left(api, life.space) == before, _PATIENCE)
+    life.seen.append(("nothing is left", gone, sorted(witness.left(api, life.space) ^ before)))
+    api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.space}})
+    return args, life.seen
 
 
-def _has_pods(api: Cluster, space: str, made: Compiled, seen: Seen, what: str) -> bool:
-    """Wait until the planned pods run, or only exist if Volcano does not schedule them."""
-    wanted, image = made.plan.pods, _NEW if what == "updated" else ""
+@dataclass(slots=True)
+class _Life:
+    """One serving in its own namespace, its objects that exist, and what was seen of it."""
 
-    def there() -> list[witness.Pod]:
-        found = witness.pods(api, space)
-        if made.plan.gang:
-            found = [pod for pod in found if (pod.get("status") or {}).get("phase") == "Running"]
-        return [pod for pod in found if not image or image in _images(pod)]
+    api: Cluster
+    space: str
+    args: drawn.Args
+    held: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    seen: Seen = field(default_factory=list)
 
-    def right() -> bool:
-        return len(there()) == wanted == len(witness.pods(api, space))
+    def compiled(self) -> Compiled:
+        """Return what the arguments mean now."""
+        return compile_serving({**self.args, "namespace": self.space})
 
-    fine = wait(right, _PATIENCE)
-    seen.append((f"{what}: a serving has all its pods", fine, f"{len(there())} of {wanted}"))
-    return fine
+    def becomes(self, what: str) -> bool:
+        """Create, change and delete objects as the arguments say now, and wait for the pods.
+
+        The number of objects can change: a second group, say, adds a disruption budget.
+        """
+        bodies = [manifest.body for manifest in self.compiled().manifests]
+        wanted = {(body["kind"], body["metadata"]["name"]): body for body in bodies}
+        for key, body in wanted.items():
+            if key in self.held:
+                self.api.patch(body, {"spec": body["spec"]})
+            else:
+                self.api.create(body)
+        for key in self.held.keys() - wanted.keys():
+            self.api.delete(self.held[key])
+        self.held = wanted
+        return self._has_pods(what)
+
+    def _has_pods(self, what: str) -> bool:
+        """Wait until the planned pods run, or only exist if Volcano does not schedule them."""
+        plan, image = self.compiled().plan, _NEW if what == "updated" else ""
+
+        def there() -> list[witness.Pod]:
+            found = witness.pods(self.api, self.space)
+            if plan.gang:
+                found = [pod for pod in found if _phase(pod) == "Running"]
+            return [pod for pod in found if not image or image in _images(pod)]
+
+        def right() -> bool:
+            return len(there()) == plan.pods == len(witness.pods(self.api, self.space))
+
+        fine = wait(right, _PATIENCE)
+        seen = f"{len(there())} of {plan.pods}"
+        self.seen.append((f"{what}: a serving has all its pods", fine, seen))
+        return fine
 
 
-def _changed(api: Cluster, space: str, args: drawn.Args, seen: Seen) -> None:
+def _change(life: _Life) -> None:
     """Give every pod another image, then add and remove a group."""
+    args = life.args
     if not drawn.places(args):
         return  # without a scheduler no pod is ever ready, and a rollout waits for the first
     for role in args["roles"]:
-        for field in ("entry_template", "worker_template"):
-            if role.get(field):
-                role[field]["spec"]["containers"][0]["image"] = _NEW
+        for name in ("entry_template", "worker_template"):
+            if role.get(name):
+                role[name]["spec"]["containers"][0]["image"] = _NEW
         if "engine" in role:
             role["engine"]["image"] = _NEW
-    if not _applied(api, space, args, seen, "updated"):
+    if not life.becomes("updated") or len(args["roles"]) > 1:
         return
-    before = witness.identities(witness.pods(api, space))
-    if len(args["roles"]) == 1:
-        args["replicas"] += 1
-        if _applied(api, space, args, seen, "scaled up"):
-            found = witness.identities(witness.pods(api, space))
-            seen.append(("scaled up: no pod is recreated", before <= found, len(before - found)))
-        args["replicas"] -= 1
-        _applied(api, space, args, seen, "scaled down")
-
-
-def _applied(api: Cluster, space: str, args: drawn.Args, seen: Seen, what: str) -> bool:
-    made = compile_serving({**args, "namespace": space})
-    for manifest in made.manifests:
-        api.patch(manifest.body, {"spec": manifest.body["spec"]})
-    return _has_pods(api, space, made, seen, what)
+    before = witness.identities(witness.pods(life.api, life.space))
+    args["replicas"] += 1
+    if life.becomes("scaled up"):
+        found = witness.identities(witness.pods(life.api, life.space))
+        life.seen.append(("scaled up: no pod is recreated", before <= found, len(before - found)))
+    args["replicas"] -= 1
+    life.becomes("scaled down")
 
 
 def _compared(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str, bool, object]]:
@@ -220,10 +244,10 @@ def _differences(
         if not stated:
             yield f"{ours} refers to {theirs}", f"$({theirs})", env.get(ours)
         yield f"{theirs} stands in front of {ours}", True, names.index(theirs) < names.index(ours)
-    for field in ("image", "command", "args"):
-        yield field, planned.get(field), made.get(field)
-    for field in ("requests", "limits"):
-        yield field, _amounts(planned, field), _amounts(made, field)
+    for name in ("image", "command", "args"):
+        yield name, planned.get(name), made.get(name)
+    for name in ("requests", "limits"):
+        yield name, _amounts(planned, name), _amounts(made, name)
     entry = pod["metadata"]["labels"].get(naming.ENTRY)
     yield "only the leader is an entry", None if index else "true", entry
 
@@ -237,9 +261,9 @@ def _leader(pod: witness.Pod) -> str:
     return str(_env(pod).get("LWS_LEADER_ADDRESS") or "")
 
 
-def _amounts(container: Mapping[str, Any], field: str) -> dict[str, object]:
-    stated = (container.get("resources") or {}).get(field) or {}
-    return {name: parse_quantity(str(amount)) for name, amount in stated.items()}
+def _amounts(container: Mapping[str, Any], name: str) -> dict[str, object]:
+    stated = (container.get("resources") or {}).get(name) or {}
+    return {each: parse_quantity(str(amount)) for each, amount in stated.items()}
 
 
 def _gangs(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str, bool, object]]:
@@ -251,6 +275,10 @@ def _gangs(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str, b
     yield "each engine is a gang of all its pods", +found == +wanted, (dict(found), dict(wanted))
     queues = {gang.get("queue", "default") for gang in gangs}
     yield "the gangs are in the queue", queues <= {plan.queue or "default"}, sorted(queues)
+
+
+def _phase(pod: witness.Pod) -> object:
+    return (pod.get("status") or {}).get("phase")
 
 
 def _images(pod: witness.Pod) -> set[str]:
