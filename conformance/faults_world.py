@@ -21,6 +21,7 @@ from tests.support.engine import ROOT, Run, Stack
 
 NAMESPACE = "serving"
 KINDS = {
+    "PodDisruptionBudget": "policy/v1",
     "Service": "v1",
     "StatefulSet": "apps/v1",
     "PodGroup": "scheduling.volcano.sh/v1beta1",

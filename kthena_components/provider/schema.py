@@ -23,6 +23,7 @@ from kthena_components.resources.components import (
     Role,
     ServingGroup,
 )
+from kthena_components.resources.role_args import RoleArgs, RoleFields, StandaloneRoleArgs
 from kthena_components.systems import EMITTERS
 
 Schema = dict[str, Any]
@@ -43,7 +44,7 @@ def render() -> str:
 
 def build() -> Schema:
     """Read the args types of all components."""
-    found = Analyzer(PACKAGE).analyze(list(COMPONENTS))
+    found = ArgsAnalyzer(PACKAGE).analyze(list(COMPONENTS))
     read = generate_schema(
         PACKAGE,
         __version__,
@@ -61,6 +62,20 @@ def build() -> Schema:
     for made in schema["types"].values():
         _correct_all(made.get("properties", {}), is_input=True)
     return {**_in_words(schema, camel_names(schema)), **_ABOUT}
+
+
+class ArgsAnalyzer(Analyzer):
+    """Pulumi's analyzer, which also finds the docstrings of inherited fields.
+
+    Before Python 3.12 a TypedDict does not know its bases.
+    """
+
+    def get_docstring(self, typ: type, name: str) -> str | None:
+        """Return the docstring of a field, from the class that states it."""
+        own = super().get_docstring(typ, name)
+        if own is None and typ in {RoleArgs, StandaloneRoleArgs}:
+            return super().get_docstring(RoleFields, name)
+        return own
 
 
 _ABOUT: Schema = {

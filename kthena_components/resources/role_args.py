@@ -115,18 +115,11 @@ class SecretKeyArgs(TypedDict):
     """Key inside the Secret. Default HF_TOKEN."""
 
 
-class RoleArgs(TypedDict):
-    """One role: `replicas` engines of 1 + `worker_replicas` pods each, in every ServingGroup.
+class RoleFields(TypedDict):
+    """The fields of a role in a serving and of a standalone one."""
 
-    An engine or templates define the pods, never both.
-    """
-
-    name: str
-    """Name of the role, such as prefill. Part of every object's name, so a change replaces all its
-    objects.
-    """
     replicas: NotRequired[int]
-    """Engines of this role in each ServingGroup. Default 1."""
+    """Engines of this role, in each ServingGroup. Default 1."""
     worker_replicas: NotRequired[int]
     """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
     entry_template: NotRequired[PodTemplate]
@@ -163,11 +156,23 @@ class RoleArgs(TypedDict):
     """
     max_unavailable: NotRequired[Budget]
     """Engines of this role that may be unavailable in a rolling update: a count, or text such as
-    25%, rounded down. Only with RoleRollingUpdate. Default: all at once.
-    Source: Kthena v1.0.0 webhook/validator.go."""
+    25%, rounded down. Only with RoleRollingUpdate, so not in a standalone Role. Default: all at
+    once. Source: Kthena v1.0.0 webhook/validator.go."""
 
 
-class StandaloneRoleArgs(TypedDict):
+class RoleArgs(RoleFields):
+    """One role: `replicas` engines of 1 + `worker_replicas` pods each, in every ServingGroup.
+
+    An engine or templates define the pods, never both.
+    """
+
+    name: str
+    """Name of the role, such as prefill. Part of every object's name, so a change replaces all its
+    objects.
+    """
+
+
+class StandaloneRoleArgs(RoleFields):
     """A standalone Role: its pods and Services, without its own PodGroup.
 
     It has all fields of a role, and those that place it in a serving.
@@ -200,44 +205,4 @@ class StandaloneRoleArgs(TypedDict):
     waivers: NotRequired[Mapping[str, str]]
     """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
     as warnings, and the objects get the waivers as annotations. Default: none.
-    """
-    replicas: NotRequired[int]
-    """Engines of the role. Default 1."""
-    worker_replicas: NotRequired[int]
-    """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
-    entry_template: NotRequired[PodTemplate]
-    """Kubernetes pod template of the entry, passed through: a PodTemplateSpecArgs of
-    pulumi_kubernetes, or a map in Kubernetes' own field names.
-    """
-    worker_template: NotRequired[PodTemplate]
-    """Kubernetes pod template of the workers, as entry_template. Required if worker_replicas is
-    above 0.
-    """
-    engine: NotRequired[EngineArgs]
-    """Engine whose pods the package writes, instead of templates."""
-    resources: NotRequired[ResourcesArgs]
-    """What each pod of the engine requests. Default: one GPU. Only with an engine."""
-    hugging_face_token: NotRequired[SecretKeyArgs]
-    """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
-    with an engine."""
-    cache: NotRequired[CacheArgs]
-    """Where the pods keep the weights of the model. Default: in the container, so every pod
-    downloads them again. Only with an engine."""
-    network: NotRequired[NetworkArgs]
-    """The network between the pods. Default: that of the cluster. Only with an engine."""
-    startup_seconds: NotRequired[int]
-    """Seconds that the entry may take to start before it is restarted. Default:
-    ready_timeout_seconds, and at least 3600. Only with an engine."""
-    drain_seconds: NotRequired[int]
-    """Seconds that requests may take to end when a pod is deleted. The grace period of the pods is
-    30 seconds longer. Default 30; 0 aborts them. Only with an engine."""
-    overlay: NotRequired[Overlay]
-    """Part of a pod template that is merged into the engine's pods, whose container is named
-    engine: a map, or a PodTemplateSpecPatchArgs of pulumi_kubernetes. Lists of named items merge by
-    name (docs/pods.md). Default: none. It may change everything except GPUs, commands and parallel
-    sizes. Only with an engine.
-    """
-    max_unavailable: NotRequired[Budget]
-    """A count, or text such as 25%. An error here, because StatefulSets replace whole engines; it
-    is a field because a role has it.
     """

@@ -7,13 +7,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pulumi.provider.experimental.analyzer import Analyzer, AnalyzeResult
+from pulumi.provider.experimental.analyzer import AnalyzeResult
 from pydantic import BaseModel
 
 import kthena_components as public
 from kthena_components.core.spec import model as spec
 from kthena_components.core.spec import pods as pods_spec
 from kthena_components.core.topology import spec as topology_spec
+from kthena_components.provider.schema import ArgsAnalyzer
 from kthena_components.resources import args, cluster_args, role_args
 
 COMPONENTS = ("ModelServing", "ServingGroup", "Role", "HyperNodeTopology", "Queue")
@@ -53,7 +54,7 @@ pairs = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module", name="schema")
 def analyzed() -> AnalyzeResult:
-    return Analyzer("kthena").analyze([getattr(public, name) for name in COMPONENTS])
+    return ArgsAnalyzer("kthena").analyze([getattr(public, name) for name in COMPONENTS])
 
 
 def test_every_input_and_output_is_described(schema: AnalyzeResult) -> None:
@@ -107,7 +108,7 @@ def test_args_require_what_the_spec_requires(typed: Any, model: type[BaseModel])
 
 @pairs
 def test_args_say_the_defaults_of_the_spec(typed: Any, model: type[BaseModel]) -> None:
-    documented = Analyzer("kthena")
+    documented = ArgsAnalyzer("kthena")
     for name, field in model.model_fields.items():
         text = " ".join((documented.get_docstring(typed, name) or "").split())
         if isinstance(field.default, bool):
