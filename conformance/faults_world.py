@@ -176,7 +176,7 @@ class Tried:
         self.check("nothing is twice in the state", holds=len(set(urns)) == len(urns), seen=urns)
         wait(self._all_run)
         self.check("every pod runs once", holds=self._all_run(), seen=self.world.pods())
-        run = self.stack.up()
+        run = self.stack.up("--diff")
         unchanged = run.code == 0 and set(run.changes) == {"same"}
         self.check("the next update changes nothing", holds=unchanged, seen=run.text)
 
