@@ -177,7 +177,7 @@ def test_the_type_of_an_option_is_what_its_converter_takes(converter: Any, kind:
 class CacheConfig:
     """Like vLLM's: the parser has no choices, and this rejects words."""
 
-    cache_dtype: Literal["auto", "fp8", "not here"] | str = "auto"
+    cache_dtype: Literal["auto", "fp8", "not here"] | str = "auto"  # noqa: PYI051 - as in vLLM
 
     def __post_init__(self) -> None:
         if self.cache_dtype not in {"auto", "fp8"}:
@@ -188,7 +188,7 @@ class CacheConfig:
 class OpenConfig:
     """A plugin may accept any word."""
 
-    cache_dtype: Literal["auto", "fp8"] | str = "auto"
+    cache_dtype: Literal["auto", "fp8"] | str = "auto"  # noqa: PYI051 - as in vLLM
 
 
 @dataclass

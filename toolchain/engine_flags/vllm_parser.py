@@ -100,12 +100,13 @@ def choices_later(option: str) -> list[str]:
     Empty if it accepts any word, or cannot be built here.
     """
     name, field = _CHECKED_LATER.get(option, ("", ""))
-    config = getattr(importlib.import_module("vllm.config"), name, None) if name else None
+    module: Any = importlib.import_module("vllm.config") if name else None
+    config: Any = getattr(module, name, None)
     stated = getattr(config, "__dataclass_fields__", {}).get(field)
 
     def takes(word: str) -> bool | None:
         try:
-            config(**{field: word})  # type: ignore[misc] - None has no fields
+            config(**{field: word})
         except ValueError:
             return False
         except Exception:  # noqa: BLE001 - some releases ask for a GPU
