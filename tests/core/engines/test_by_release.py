@@ -159,7 +159,7 @@ def test_options_leave_the_model_where_it_is(
     assert bool(hard(facts)) is refused
 
 
-# The parser of 0.33.0 takes any word, and its configuration rejects it.
+# The parser takes any word, and the configuration rejects it.
 @pytest.mark.parametrize(
     ("version", "words", "refused"),
     [
@@ -168,6 +168,8 @@ def test_options_leave_the_model_where_it_is(
         ("0.33.0", "--kv-cache-dtype fp8", False),
         ("0.32.0", "--kv-cache-dtype octave_k3v4", True),
         ("0.33.0", "--kv-cache-dtype octave_k3v4", False),
+        ("0.11.0", "--data-parallel-backend mpi", False),
+        ("0.11.1", "--data-parallel-backend mpi", True),
         ("0.33.0", "--data-parallel-backend mpi", True),
         ("0.33.0", "-dpb ray", False),
     ],
