@@ -80,7 +80,8 @@ needs no ssh: each worker fetches the command of its Open MPI daemon from port {
   are in the file of `--config`, which overrides the command line.
 
 The rule [mpi-ranks](policies.md#mpi-ranks) compares ranks and hosts of `mpirun` and `srun` in any
-manifest with the sizes of the engine and its pods.
+manifest with the sizes of the engine and its pods, and [moe-ranks](policies.md#moe-ranks) the sizes
+of experts with the tensor size.
 """
 _BY_HAND = """## Engines without tables
 

@@ -39,6 +39,7 @@ def read(words: str, tag: str) -> CommandFacts:
         ("1.2.1", "--tp 8", True),
         ("1.2.1", "--tp-size 8", True),
         ("1.2.1", "--tensor_parallel 8", True),
+        ("0.18.2", "--help", False),
         # Candidates and other tags are checked against the newest, which is uncertain.
         ("1.3.0rc10", "--kv_cache_dtype fp8 --no-telemetry --tp_size 8", False),
         ("latest", "--no_such_option 1", False),
