@@ -18,8 +18,9 @@ OF_OTHERS = {
     "an unhandled error occurred: Program exited with non-zero exit code: 1",
     "Server-Side Apply field conflict detected",
     "no stack named 'staging' found",
+    "specified in 'config' not found in namespace",
 }
-"""What Pulumi and the API server print."""
+"""What Pulumi, the API server and webhooks print."""
 
 
 @cache

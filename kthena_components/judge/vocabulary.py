@@ -23,7 +23,7 @@ _PROGRAMS = """
     ray serve sglang sglang.launch_server sh start text-generation-launcher tini vllm
     vllm.entrypoints.openai.api_server vllm/vllm-openai |
 """
-_ENGINES = ("ray", "sglang", "vllm")
+_ENGINES = ("ray", "sglang", "trtllm", "vllm")
 
 
 @cache

@@ -73,10 +73,11 @@ def apply(
     resources: dict[str, pulumi.CustomResource] = {}
     before, provider = _Before(), scope.root.get_provider(_KUBERNETES)
     for manifest in manifests:
+        looked_up = [resources[key] for key in manifest.looked_up]
         resources[manifest.key] = pulumi.CustomResource(
             manifest.type_token,
             scope.name_of(manifest.name),
-            outputs.restore(completed(manifest.body, provider)),
+            outputs.restore(completed(manifest.body, provider, looked_up)),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
                 depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],

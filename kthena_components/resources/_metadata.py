@@ -1,6 +1,6 @@
 """Adds to an object what only its deployment knows: the stack that it belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -18,7 +18,9 @@ def mark_rendering(provider: pulumi.ProviderResource) -> None:
 
 
 def completed(
-    body: Mapping[str, Any], provider: pulumi.ProviderResource | None
+    body: Mapping[str, Any],
+    provider: pulumi.ProviderResource | None,
+    looked_up: Sequence[pulumi.CustomResource] = (),
 ) -> Mapping[str, Any]:
     """Return an object as it is registered: with its stack, or as a file for other programs.
 
@@ -30,14 +32,23 @@ def completed(
         body: The object.
         provider: Its Kubernetes provider; None: the default one of the program. Whether one that
             the user creates writes files is not known.
+        looked_up: Objects that must exist before a webhook accepts this one. The annotation is
+            unknown until then: in a preview, Pulumi's provider sends an object to the webhooks
+            only if all of it is known (pulumi-kubernetes provider/pkg/provider/provider.go).
     """
     metadata = dict(body["metadata"])
-    annotations: dict[str, str] = metadata.pop("annotations", None) or {}
+    annotations: dict[str, Any] = metadata.pop("annotations", None) or {}
     if _renders(provider):
         kept = {k: text for k, text in annotations.items() if not k.startswith(_OF_PROVIDER)}
     else:
-        kept = {**annotations, naming.STACK: _stack()}
+        kept = {**annotations, naming.STACK: _known_after(looked_up, _stack())}
     return {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
+
+
+def _known_after(resources: Sequence[pulumi.CustomResource], text: str) -> str | pulumi.Output[str]:
+    if not resources:
+        return text
+    return pulumi.Output.all(*(resource.id for resource in resources)).apply(lambda _: text)
 
 
 def _stack() -> str:

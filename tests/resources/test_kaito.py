@@ -1,7 +1,10 @@
 """What a ModelServing registers on the kaito backend."""
 
+import pytest
+
+from kthena_components.core.naming import STACK
 from tests.resources.build import serving
-from tests.support.recorder import record
+from tests.support.recorder import UNKNOWN, record
 from tests.support.specs import changed, example_for
 
 PRESET = example_for("kaito", "engine-native")
@@ -29,3 +32,17 @@ def test_what_kaito_does_not_apply_is_replaced() -> None:
     (made,) = (one for one in chat.resources if one.type.endswith(":Workspace"))
     assert made.request.deleteBeforeReplace
     assert "resource" in list(made.request.replaceOnChanges)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_preview_leaves_out_the_webhook_that_would_miss_the_config_map(replicas: int) -> None:
+    """Pulumi's provider asks webhooks in a preview only if everything is known."""
+    args = changed(PRESET, {"replicas": replicas})
+    for preview in (True, False):
+        chat = record(lambda: serving(args), preview=preview)
+        (made,) = (r for r in chat.resources if r.kind in {"Workspace", "InferenceSet"})
+        assert (made.props["metadata"]["annotations"][STACK] == UNKNOWN) is preview
+        spec = made.props["spec"]["template"] if "spec" in made.props else made.props
+        assert spec["inference"]["config"].startswith("chat-")
+        (config,) = chat.of_kind("ConfigMap")
+        assert config.props["metadata"]["annotations"][STACK] != UNKNOWN

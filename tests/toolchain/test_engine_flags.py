@@ -3,10 +3,12 @@
 import argparse
 import io
 import json
+import sys
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -169,6 +171,47 @@ def test_a_choice_of_none_counts_where_the_converter_gives_it(
 def test_the_type_of_an_option_is_what_its_converter_takes(converter: Any, kind: str) -> None:
     action = argparse.ArgumentParser().add_argument("--a", type=converter)
     assert vllm_parser.describe(action, ["--a"])["type"] == kind
+
+
+@dataclass
+class CacheConfig:
+    """Like vLLM's: the parser has no choices, and this rejects words."""
+
+    cache_dtype: Literal["auto", "fp8", "not here"] | str = "auto"  # noqa: PYI051 - as in vLLM
+
+    def __post_init__(self) -> None:
+        if self.cache_dtype not in {"auto", "fp8"}:
+            raise ValueError(self.cache_dtype)
+
+
+@dataclass
+class OpenConfig:
+    """A plugin may accept any word."""
+
+    cache_dtype: Literal["auto", "fp8"] | str = "auto"  # noqa: PYI051 - as in vLLM
+
+
+@dataclass
+class AsksForGpu(CacheConfig):
+    """Cannot be built here."""
+
+    def __post_init__(self) -> None:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("config", "choices"),
+    [(CacheConfig, ["auto", "fp8"]), (OpenConfig, None), (AsksForGpu, None), (None, None)],
+)
+def test_choices_that_the_configuration_checks_are_tried_there(
+    config: Any, choices: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
+    module = ModuleType("vllm.config")
+    vars(module).update({} if config is None else {"CacheConfig": config})
+    monkeypatch.setitem(sys.modules, "vllm.config", module)
+    action = argparse.ArgumentParser().add_argument("--kv-cache-dtype")
+    assert vllm_parser.describe(action, ["--kv-cache-dtype"])["choices"] == choices
 
 
 def test_verdicts_are_recorded_where_their_test_reads_them() -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from toolchain.engine_flags.msgspec_stub import MODULES
 from toolchain.engine_flags.stubs import install, is_stubbed
@@ -26,6 +26,11 @@ _PROBES = (
     ("bool", "true"),
 )
 """A word for each type, the wider types first: a converter that accepts 7.5 also accepts 7."""
+_CHECKED_LATER = {
+    "kv_cache_dtype": ("CacheConfig", "cache_dtype"),
+    "data_parallel_backend": ("ParallelConfig", "data_parallel_backend"),
+}
+"""Options without choices in some parsers, and the field of vllm.config that rejects words."""
 _NO_OBJECTS = ("3", "true", "[]")
 """JSON that a converter refuses if it takes objects only, for one of vLLM's configurations."""
 
@@ -71,7 +76,7 @@ def _whole_parser(root: Path) -> argparse.ArgumentParser:
 
 def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any]:
     """Return an option as plain data, with argparse's names."""
-    choices = list(action.choices or ())
+    choices = list(action.choices or choices_later(action.dest))
     known = bool(choices) and not any(map(is_stubbed, choices))
     off = [name for name in spellings if _stored(action, name) is False]
     switch = action.nargs == 0
@@ -87,6 +92,38 @@ def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any
         "default": action.default if type(action.default) in {str, int, float, bool} else None,
         "off": off if switch else [],
     }
+
+
+def choices_later(option: str) -> list[str]:
+    """Return the words that the release's configuration accepts for an option, tried one by one.
+
+    Empty if it accepts any word, or cannot be built here.
+    """
+    name, field = _CHECKED_LATER.get(option, ("", ""))
+    module: Any = importlib.import_module("vllm.config") if name else None
+    config: Any = getattr(module, name, None)
+    stated = getattr(config, "__dataclass_fields__", {}).get(field)
+
+    def takes(word: str) -> bool | None:
+        try:
+            config(**{field: word})
+        except ValueError:
+            return False
+        except Exception:  # noqa: BLE001 - some releases ask for a GPU
+            return None
+        return True
+
+    if stated is None or takes("no such word") is not False:
+        return []
+    return [word for word in _words(stated.type) if takes(word)]
+
+
+def _words(annotation: object) -> list[str]:
+    """Return the texts of a Literal, also inside a union."""
+    inner = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [word for word in inner if isinstance(word, str)]
+    return [word for one in inner for word in _words(one)]
 
 
 def _stored(action: argparse.Action, name: str) -> object:

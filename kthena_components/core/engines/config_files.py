@@ -7,6 +7,7 @@ from typing import Any
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.facts import capped
 from kthena_components.core.engines.files import read_yaml
+from kthena_components.core.engines.options import Dialect
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.values.unknown import Unknown
 
@@ -36,7 +37,12 @@ def config_of(
 
 
 def add_file(
-    reading: Reading, words: Sequence[str], name: str = "config", *, wins: bool = False
+    reading: Reading,
+    words: Sequence[str],
+    name: str = "config",
+    *,
+    wins: bool = False,
+    dialect: Dialect | None = None,
 ) -> None:
     """Add the options of a config file.
 
@@ -46,9 +52,10 @@ def add_file(
         name: The field of the flag that names the file.
         wins: Whether the file overrides the command line. Otherwise the command line overrides
             it.
+        dialect: The flags in `words`. None: those of the command line.
     """
     path = reading.scope.show(str(reading.values.get(name)))
-    file = Reading(reading.dialect, Scope({}, {}, in_shell=True)).read(words)
+    file = Reading(dialect or reading.dialect, Scope({}, {}, in_shell=True)).read(words)
     where = {key: f"{written} in {path}" for key, written in file.where.items()}
     first, last = (reading, file) if wins else (file, reading)
     reading.doubts = {**first.doubts, **last.doubts}

@@ -1,4 +1,4 @@
-"""The options that a release of vLLM or SGLang accepts, and what each of them sets."""
+"""The options that a release of an engine accepts, and what each of them sets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -85,7 +85,19 @@ SGLANG_USES: Mapping[str, Use] = {
     "--json-model-override-args": Use("architectures", key="architectures", item=list),
     "--config": Use("config"),
 }
-_USES = {"vllm": VLLM_USES, "sglang": SGLANG_USES}
+TRTLLM_USES: Mapping[str, Use] = {
+    "--tp_size": _size("tensor"),
+    "--pp_size": _size("pipeline"),
+    "--cp_size": _size("prefill_context", counted=False),
+    "--ep_size": _size("expert", -1),
+    "--host": _counted("host"),
+    "--port": _size("port"),
+    "--gpus_per_node": _size("gpus_per_node", counted=False),
+    "--max_seq_len": Use("max_model_len", least=1),
+    "--kv_cache_free_gpu_memory_fraction": Use("memory_fraction"),
+    "--extra_llm_api_options": Use("config"),
+}
+_USES = {"vllm": VLLM_USES, "sglang": SGLANG_USES, "trtllm": TRTLLM_USES}
 _REFUSED = {
     "vllm": {
         **dict.fromkeys(("--tp", "--tp-size"), "--tensor-parallel-size"),
@@ -107,6 +119,7 @@ _REFUSED = {
         "--max-model-len": "--context-length",
         "--gpu-memory-utilization": "--mem-fraction-static",
     },
+    "trtllm": {f"--{kind}": f"--{kind}_size" for kind in ("tp", "pp", "cp", "ep")},
 }
 """Frequent wrong spellings, including the other engine's, and the right option."""
 DOTTED_SINCE = (0, 9, 0)
@@ -181,6 +194,7 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
         (*more, *_entries(release)),
         refused=_REFUSED[engine],
         underscores=engine == "vllm",
+        abbreviates=engine != "trtllm",
         dotted=engine == "vllm" and version >= DOTTED_SINCE,
         complete=True,
         table=engine,

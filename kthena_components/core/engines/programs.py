@@ -154,7 +154,9 @@ def _python_at(words: Sequence[str], start: int) -> Start | None:
 
 def _module(module: str, words: Sequence[str], arguments: int, start: int) -> Start | None:
     if module in _MODULES:
-        return Start(_MODULES[module], arguments, start)
+        program = _MODULES[module]
+        named = program is Program.TRTLLM and words[arguments : arguments + 1] == ["serve"]
+        return Start(program, arguments + named, start)
     if module == "vllm.entrypoints.cli.main":
         serves = arguments < len(words) and words[arguments] == "serve"
         return Start(Program.VLLM, arguments + 1, start) if serves else None

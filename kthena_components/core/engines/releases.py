@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.values.images import Version, write_version
 
-TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
+TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +12,7 @@ class Release:
     """The release by whose options and rules a command line is checked."""
 
     engine: str
-    """vllm or sglang."""
+    """vllm, sglang or trtllm."""
     version: Version
     """The release that is assumed: the image's, or else the newest known."""
     text: str = ""

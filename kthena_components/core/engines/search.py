@@ -31,7 +31,7 @@ from kthena_components.core.engines.programs import (
 from kthena_components.core.engines.ray import read_ray, read_ray_script
 from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.tgi import read_tgi
-from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
+from kthena_components.core.engines.trtllm import read_dynamo, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -206,7 +206,7 @@ def _interpreter(text: str) -> list[str]:
 
 
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
-    Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
+    Program.DYNAMO_TRTLLM: read_dynamo,
     Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
     Program.LMDEPLOY: read_lmdeploy,
     Program.SGLANG: partial(read_sglang, positional=True),

@@ -1,10 +1,12 @@
 """The tables of options, and their rows for one release.
 
-`make engine-tables` writes tables/<engine>.json from what the engine's project has published. A
-table is loaded when a command line of its engine is read, not before.
+`make engine-tables` writes tables/<engine>.json from what the engine's project has published.
+trtllm.json is written by hand from TensorRT-LLM's documentation. A table is loaded when a command
+line of its engine is read, not before.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -13,6 +15,9 @@ from typing import Any
 
 from kthena_components.core.engines.releases import TITLES, Release
 from kthena_components.core.values.images import Image, Version, parse_version, write_version
+
+_CANDIDATE = re.compile(r"rc[0-9]+$")
+"""A release candidate is in a table if no release has its options yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,10 @@ class Table:
     reader: str
     """Source of the options, for messages."""
 
+    def is_release(self, version: Version) -> bool:
+        """Return whether a known version was read from the release, not from a candidate."""
+        return not _CANDIDATE.search(self.texts[self.place(version)])
+
     def place(self, version: Version) -> int:
         """Return the index of the newest known release up to the given one; 0 for older ones."""
         return max((at for at, known in enumerate(self.versions) if known <= version), default=0)
@@ -77,7 +86,7 @@ class Table:
 
 @cache
 def load(engine: str) -> Table:
-    """Read an engine's table: vllm, sglang or ray."""
+    """Read an engine's table: vllm, sglang, trtllm or ray."""
     path = resources.files(__package__).joinpath("tables", f"{engine}.json")
     table = json.loads(path.read_text(encoding="utf-8"))
     texts = tuple(release["version"] for release in table["releases"])
@@ -101,7 +110,7 @@ def _by_spelling(engine: str) -> Mapping[str, tuple[Row, ...]]:
 
 
 def _version(text: str) -> Version:
-    version = parse_version(text)
+    version = parse_version(_CANDIDATE.sub("", text))
     if version is None:
         raise ValueError(f"'{text}' is no release")
     return version
@@ -125,12 +134,12 @@ def release_for(engine: str, image: Image | None) -> Release:
     """Choose the release by which a command line is read: the image's, or else the newest known.
 
     Args:
-        engine: vllm or sglang.
+        engine: vllm, sglang or trtllm.
         image: The container's image. None: unknown.
     """
     table, title = load(engine), TITLES[engine]
     stated = image.release_of(engine) if image else None
-    if stated in table.versions:
+    if stated in table.versions and table.is_release(stated):
         return _release(table, stated)
     if image is None:
         because = "the image is not known"
@@ -138,6 +147,8 @@ def release_for(engine: str, image: Image | None) -> Release:
         because = f"the image is not {title}'s own, and may contain another release"
     elif stated is None:
         because = f"the image's tag states no release of {title}"
+    elif stated in table.versions:
+        because = f"only a candidate of {title} {write_version(stated)} is known"
     else:
         newer, older = stated > table.versions[-1], stated < table.versions[0]
         known = "newer than" if newer else "older than" if older else "none of"

@@ -1,70 +1,54 @@
-"""TensorRT-LLM: its flags, and the reader of its command lines. trtllm_launch.py writes them.
+"""TensorRT-LLM: the reader of its command lines. trtllm_launch.py writes them.
 
-Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, and underscores in nearly
-all of them. The project publishes no source on the Python Package Index, so there is no table by
-release: the names are those of tests/unittest/api_stability/references/trtllm_serve_cli.yaml of
-2026.
+Click parses them: no abbreviations, and underscores in nearly all options
+(tensorrt_llm/commands/serve.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.config_files import add_file, config_of
+from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import engine_options
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.placeholders import Scope
+from kthena_components.core.engines.table import release_for
 
 
 def _size(
-    name: str, field: str, *others: str, counted: bool = False
+    name: str, field: str, *others: str, least: int = 1
 ) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
-    use = Use(field, least=1, counted=counted)
-    return Option(name, type="int", use=use), (name, *others), ()
+    return Option(name, type="int", use=Use(field, least=least)), (name, *others), ()
 
 
 def _text(name: str, field: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
     return Option(name, use=Use(field)), (name, *others), ()
 
 
-def _fraction(name: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
-    return Option(name, type="float", use=Use("memory_fraction")), (name, *others), ()
+def _fraction(name: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
+    return Option(name, type="float", use=Use("memory_fraction")), (name,), ()
 
 
-_SWITCHES = """
-    --allow_request_chat_template --enable_attention_dp --enable_chunked_prefill
-    --enable_visual_gen --fail_fast_on_attention_window_too_large --grpc --no-telemetry
-    --telemetry --trust_remote_code
-"""
-_VALUED = """
-    --agent_percentage --agent_types --backend --chat_template --cluster_size --custom_module_dirs
-    --custom_tokenizer --disagg_cluster_uri --generation-config --hf_revision
-    --kv_cache_dtype --log_level --max_batch_size --max_beam_width --max_num_tokens
-    --media_io_kwargs --metadata_server_config_file --middleware --moe_cluster_parallel_size
-    --num_input_processor_workers --num_media_load_workers --num_postprocess_workers
-    --num_serve_frontends --otlp_traces_endpoint --post_processor_hook --reasoning_parser
-    --report_addr --revision --served_model_name --server_role --set --tokenizer --tool_parser
-    --video_pruning_rate --visual_gen_args
-"""
-DIALECT = build_dialect(
+_NO_EXPERTS = frozenset({-1, 0})
+"""-1 leaves the size to TensorRT-LLM."""
+MOE_TENSOR, MOE_CLUSTER = "--moe_tensor_parallel_size", "--moe_cluster_parallel_size"
+CONTEXT_KIND, SPREAD = "--cp_config.cp_type", "--dwdp_config.dwdp_size"
+FILE_DIALECT = build_dialect(
     "TensorRT-LLM",
     [
-        _size("--tensor_parallel_size", "tensor", "--tp_size", counted=True),
-        _size("--pipeline_parallel_size", "pipeline", "--pp_size", counted=True),
-        _size("--context_parallel_size", "prefill_context", "--cp_size"),
-        _size("--moe_expert_parallel_size", "expert", "--ep_size", counted=True),
-        _size("--port", "port", counted=True),
-        (Option("--host", use=Use("host", counted=True)), ("--host",), ()),
+        _size("--tensor_parallel_size", "tensor"),
+        _size("--pipeline_parallel_size", "pipeline"),
+        _size("--context_parallel_size", "prefill_context"),
+        _size("--moe_expert_parallel_size", "expert", least=-1),
+        *((Option(name, type="int"), (name,), ()) for name in (MOE_TENSOR, MOE_CLUSTER)),
+        *((Option(name), (name,), ()) for name in (CONTEXT_KIND, SPREAD)),
         _size("--gpus_per_node", "gpus_per_node"),
         _size("--max_seq_len", "max_model_len"),
-        _fraction("--free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"),
-        _text("--config", "config", "--extra_llm_api_options"),
-        *((Option(name), (name,), ()) for name in _VALUED.split()),
-        *((Option(name, "0"), (name,), ()) for name in _SWITCHES.split()),
+        _fraction("--free_gpu_memory_fraction"),
     ],
-    refused={"--tp": "--tp_size", "--pp": "--pp_size", "--cp": "--cp_size", "--ep": "--ep_size"},
-    abbreviates=False,
 )
+"""The fields of a config file that are read, as flags. Not all of them are options."""
 
 DYNAMO_DIALECT = build_dialect(
     "dynamo.trtllm",
@@ -86,6 +70,10 @@ _FIELDS = {
     "pipeline_parallel_size": "--pipeline_parallel_size",
     "context_parallel_size": "--context_parallel_size",
     "moe_expert_parallel_size": "--moe_expert_parallel_size",
+    "moe_tensor_parallel_size": MOE_TENSOR,
+    "moe_cluster_parallel_size": MOE_CLUSTER,
+    "cp_config.cp_type": CONTEXT_KIND,
+    "dwdp_config.dwdp_size": SPREAD,
     "gpus_per_node": "--gpus_per_node",
     "max_seq_len": "--max_seq_len",
     "kv_cache_config.free_gpu_memory_fraction": "--free_gpu_memory_fraction",
@@ -101,16 +89,31 @@ _DYNAMO_FIELDS = {
 }
 
 
-def read_trtllm(words: Sequence[str], scope: Scope, *, dialect: Dialect = DIALECT) -> CommandFacts:
-    """Read the arguments of `trtllm-serve`, or of Dynamo's `dynamo.trtllm`.
+def read_trtllm(words: Sequence[str], scope: Scope) -> CommandFacts:
+    """Read the arguments of `trtllm-serve`.
 
-    A config file overrides the command line here, unlike in vLLM and SGLang, so everything is
-    unknown without it (tensorrt_llm/llmapi/llm_args.py `update_llm_args_with_extra_dict`).
+    A config file overrides the command line, unlike in vLLM and SGLang, so everything is unknown
+    without it (tensorrt_llm/llmapi/llm_args.py `update_llm_args_with_extra_dict`). This is so up to
+    1.2. In the last candidates of 1.3 the command line overrides the file; while the release is
+    uncertain, the file is taken to override.
     """
-    reading = Reading(dialect, scope).read(words)
-    reading.take_model(positional=dialect is DIALECT)
+    reading = Reading(dialect_of(release_for("trtllm", scope.image)), scope).read(words)
+    return _facts(reading, FILE_DIALECT, _FIELDS, positional=True)
+
+
+def read_dynamo(words: Sequence[str], scope: Scope) -> CommandFacts:
+    """Read the arguments of Dynamo's `dynamo.trtllm`, whose config file overrides them, too."""
+    reading = Reading(DYNAMO_DIALECT, scope).read(words)
+    return _facts(reading, DYNAMO_DIALECT, _DYNAMO_FIELDS, positional=False)
+
+
+def _facts(
+    reading: Reading, file: Dialect, names: Mapping[str, str], *, positional: bool
+) -> CommandFacts:
+    reading.take_model(positional=positional)
     config = config_of(reading, wins=True)
     if config is not None:
-        names = _DYNAMO_FIELDS if dialect is DYNAMO_DIALECT else _FIELDS
-        add_file(reading, list(engine_options(config, names)), wins=True)
+        add_file(reading, list(engine_options(config, names)), wins=True, dialect=file)
+    if reading.values.get("expert") in _NO_EXPERTS:
+        del reading.values["expert"]  # moe-ranks reports 0
     return reading.facts("trtllm")

@@ -7,11 +7,9 @@ from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
-from kthena_components.core.engines.options import Dialect
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.sglang_launch import unsupported_sglang, write_sglang
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.trtllm import DIALECT
 from kthena_components.core.engines.trtllm_launch import unsupported_trtllm, write_trtllm
 from kthena_components.core.engines.vllm_launch import (
     DRAIN,
@@ -26,16 +24,12 @@ class Writer(NamedTuple):
 
     unsupported: Callable[[Launch], list[Refusal]]
     write: Callable[[Launch], Commands]
-    dialect: Callable[[], Dialect]
-    """The newest options that are known."""
 
 
 WRITERS: Mapping[str, Writer] = {
-    "vllm": Writer(unsupported_vllm, write_vllm, lambda: dialect_of(release_for("vllm", None))),
-    "sglang": Writer(
-        unsupported_sglang, write_sglang, lambda: dialect_of(release_for("sglang", None))
-    ),
-    "trtllm": Writer(unsupported_trtllm, write_trtllm, lambda: DIALECT),
+    "vllm": Writer(unsupported_vllm, write_vllm),
+    "sglang": Writer(unsupported_sglang, write_sglang),
+    "trtllm": Writer(unsupported_trtllm, write_trtllm),
 }
 
 
@@ -70,7 +64,8 @@ def counted_flags(launch: Launch) -> list[str]:
     """
     if launch.kind not in WRITERS:
         return []
-    reading = Reading(WRITERS[launch.kind].dialect(), Scope({})).read(launch.extra_args)
+    newest = dialect_of(release_for(launch.kind, None))
+    reading = Reading(newest, Scope({})).read(launch.extra_args)
     counted = [flag for flag, option in reading.flags if option.counted]
     own = set(FLAGS.get(launch.kind, ())) if launch.transfer else set[str]()
     own |= {DRAIN} if writes_drain(launch) else set()

@@ -27,6 +27,9 @@ class Manifest:
     """Property paths whose change is ignored for an existing object."""
     replace_with: tuple[str, ...] = ()
     """Keys of the manifests whose replacement also replaces this one."""
+    looked_up: tuple[str, ...] = ()
+    """Keys of the manifests in `after` that a webhook looks up when it judges this one. A preview
+    cannot ask it before they exist."""
     delete_first: bool = False
     """Delete the old object before creating its replacement: both have the same name."""
     timeout_seconds: int | None = None

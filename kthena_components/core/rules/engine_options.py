@@ -14,13 +14,14 @@ OPTIONS = "engine-option-known"
 def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
     """The engine's release has every option of the command line, and accepts its values.
 
-    The options are those of each release's parser, for vLLM since 0.6 and SGLang since 0.4.6:
-    docs/engines.md. The tag of the project's own image states the release. For another image, or a
-    tag without a release, the newest release is assumed, and findings that depend on the release
-    are advisory. The rule reports unknown options, ambiguous abbreviations, words that belong to no
-    option, values for switches, missing values, and values of the wrong type or not among the
-    choices. For programs with further options of their own, unknown options are not reported. Since
-    vLLM 0.17.0 a line with --served-model-name that names the model as a bare word begins with it.
+    The options are those of each release's parser, for vLLM since 0.6, SGLang since 0.4.6 and
+    TensorRT-LLM since 0.18.2: docs/engines.md. The tag of the project's own image states the
+    release. For another image, or a tag without a release, the newest release is assumed, and
+    findings that depend on the release are advisory. The rule reports unknown options, ambiguous
+    abbreviations, words that belong to no option, values for switches, missing values, and values
+    of the wrong type or not among the choices. For programs with further options of their own,
+    unknown options are not reported. Since vLLM 0.17.0 a line with --served-model-name that names
+    the model as a bare word begins with it.
 
     No release reads an option with dashes instead of hyphens, in another case, in quotes, or behind
     `--`, and no container starts a command whose words are in one item of the list. These are

@@ -43,6 +43,7 @@ from kthena_components.core.rules.models import (
     tp_divides_heads,
     tp_divides_kv_heads,
 )
+from kthena_components.core.rules.moe_ranks import moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.names import name_fits
 from kthena_components.core.rules.pod_ranks import pod_ranks
@@ -67,6 +68,7 @@ CHECKS: tuple[Check, ...] = (
     engine_config_file,
     nodes_whole,
     mpi_ranks,
+    moe_ranks,
     visible_gpus,
     whole_gpus,
     init_container_ends,

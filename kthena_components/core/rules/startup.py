@@ -11,7 +11,7 @@ from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import Unknown
 
-_TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
+_TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 ALWAYS = Level.MANDATORY
 """The level if every release with the options rejects it."""
 

@@ -19,6 +19,7 @@ _SHOWN = 160
 _OWN: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm/vllm-openai", "vllm/vllm-openai-rocm"),
     "sglang": ("lmsysorg/sglang",),
+    "trtllm": ("nvidia/tensorrt-llm/release",),
 }
 """The images that an engine's own project builds. Their tags are the engine's releases."""
 _FOR_NVIDIA = "/vllm/vllm-openai"
@@ -55,7 +56,7 @@ class Image:
 
     @cached_property
     def engine(self) -> str | None:
-        """The engine whose own project builds it: vllm or sglang. None: a third party."""
+        """The engine whose own project builds it: vllm, sglang or trtllm. None: a third party."""
         return next((engine for engine in _OWN if self.is_own(engine)), None)
 
     def release_of(self, engine: str) -> Version | None:

@@ -81,6 +81,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         body=write_set(plan, role),
         role=role.name,
         after=tuple(one.key for one in before),
+        looked_up=tuple(one.key for one in before),
         ignore=(REPLICAS,) if plan.autoscaled else (),
         replace_on=_REPLACED[WORKSPACE if is_workspace(plan) else INFERENCE_SET],
         delete_first=True,

@@ -159,6 +159,25 @@ def test_options_leave_the_model_where_it_is(
     assert bool(hard(facts)) is refused
 
 
+# The parser takes any word, and the configuration rejects it.
+@pytest.mark.parametrize(
+    ("version", "words", "refused"),
+    [
+        ("0.32.0", "--kv-cache-dtype fp7", True),
+        ("0.33.0", "--kv-cache-dtype fp7", True),
+        ("0.33.0", "--kv-cache-dtype fp8", False),
+        ("0.32.0", "--kv-cache-dtype octave_k3v4", True),
+        ("0.33.0", "--kv-cache-dtype octave_k3v4", False),
+        ("0.11.0", "--data-parallel-backend mpi", False),
+        ("0.11.1", "--data-parallel-backend mpi", True),
+        ("0.33.0", "--data-parallel-backend mpi", True),
+        ("0.33.0", "-dpb ray", False),
+    ],
+)
+def test_choices_that_the_configuration_checks(version: str, words: str, *, refused: bool) -> None:
+    assert bool(hard(read(f"vllm serve M {words}", VLLM + version))) is refused
+
+
 @pytest.mark.parametrize(
     ("version", "size", "refused"),
     [("0.10.1", 1, True), ("0.10.2", 2, False), ("0.23.0", 2, False), ("0.24.0", 1, False)],

@@ -74,6 +74,8 @@ def test_another_program_is_no_engine(command: str) -> None:
         ("sglang serve --model M x", "M"),
         ("python -m sglang.launch_server --model-path M x", "M"),
         ("trtllm-serve M --backend pytorch", "M"),
+        ("python3 -m tensorrt_llm.commands.serve serve M --tp_size 8", "M"),
+        ("python3 -m tensorrt_llm.commands.serve M --tp_size 8", "M"),
         ("python -m huggingfaceserver --model_id M --model_name n", "M"),
         ("vllm serve -tp 8", None),
     ],

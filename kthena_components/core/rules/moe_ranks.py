@@ -1,0 +1,90 @@
+"""Checks over which ranks TensorRT-LLM spreads the experts of a model."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE_TENSOR, SPREAD
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.startup import ALWAYS, Start, starts
+from kthena_components.core.values.unknown import Unknown, all_known
+
+RULE = "moe-ranks"
+_EXPERT = ("--moe_expert_parallel_size", "--ep_size", "--expert-parallel-size")
+_DEFAULT_KIND = "ulysses"
+_NOT_SET = -1
+"""How a config file writes that a size is left to TensorRT-LLM."""
+
+
+def moe_ranks(facts: ServingFacts) -> Iterator[Finding]:
+    """MoE tensor × expert × cluster is the tensor size of a TensorRT-LLM engine.
+
+    TensorRT-LLM derives the MoE tensor size, or the expert size, from the others, so it is enough
+    that the stated ones divide the tensor size. This is so for any model. A cluster size above 1
+    excludes an expert size above 1, and so does context parallelism of the default kind. With
+    another kind, `cp_config` in the config file, the product is tensor × context. An engine with
+    `dwdp_config` is not checked.
+
+    Pass: --tp_size 8 --ep_size 4; --tp_size 8 --ep_size 8.
+    Fail: --tp_size 8 --ep_size 3; --tp_size 4 --ep_size 8; --cp_size 2 --ep_size 2; --ep_size 2
+    --cluster_size 2; moe_tensor_parallel_size 8 and moe_expert_parallel_size 8 in the config file
+    with tensor 8.
+    Level: mandatory, because each release with these options rejects it at startup; advisory for
+    another kind of context parallelism, which only some releases have.
+    Source: tensorrt_llm/mapping.py, which tensorrt_llm/llmapi/llm_args.py calls.
+    """
+    for start in starts(facts, RULE, "trtllm"):
+        if start.option(SPREAD) is None:
+            yield from _check(start)
+
+
+def _check(start: Start) -> Iterator[Finding]:
+    command, kind = start.command, start.option(CONTEXT_KIND)
+    unread = command.expert if isinstance(command.expert, Unknown) else None
+    stated = (
+        unread or start.option(*_EXPERT),
+        start.option(MOE_TENSOR),
+        start.option(MOE_CLUSTER, "--cluster_size"),
+    )
+    given = [_NOT_SET if size is None else size for size in stated]
+    if all(size == _NOT_SET for size in given):
+        return
+    sizes = all_known(*given, command.tensor, command.prefill_context)
+    if isinstance(sizes, Unknown) or isinstance(kind, Unknown):
+        yield from start.unjudged(sizes if isinstance(sizes, Unknown) else kind)
+        return
+    expert, moe_tensor, cluster, tensor, context = sizes
+    usual = kind is None or str(kind).lower() == _DEFAULT_KIND
+    whole = tensor if usual else tensor * context
+    level = ALWAYS if usual else Level.ADVISORY
+    seen = misfit(whole, expert, moe_tensor, cluster)
+    if not seen and expert == _NOT_SET != moe_tensor:
+        expert = whole // (moe_tensor * max(cluster, 1))
+    if seen:
+        of = f"tensor {tensor}" + ("" if usual else f" × context {context}")
+        remedy = f"write sizes whose product is {whole}, such as --ep_size {whole}"
+        yield from start.refused(f"has {seen} {of}", remedy, level)
+    elif expert > 1 and context > 1 and usual:
+        seen = f"has expert {expert} with context {context}, and {start.product} accepts only one"
+        yield from start.refused(seen, "write --cp_size 1, or --ep_size 1")
+    elif expert > 1 and cluster > 1:
+        seen = f"has expert {expert} with cluster {cluster}, and {start.product} accepts only one"
+        yield from start.refused(seen, "write --ep_size 1, or no cluster size")
+
+
+def misfit(whole: int, expert: int, moe_tensor: int, cluster: int) -> str:
+    """Return why MoE sizes do not fit the ranks that share a layer; empty if they do.
+
+    Args:
+        whole: Ranks that share a layer.
+        expert: Expert size. -1: derived.
+        moe_tensor: MoE tensor size. -1: derived.
+        cluster: Cluster size. -1: 1.
+    """
+    named = {"MoE tensor": moe_tensor, "expert": expert, "cluster": cluster}
+    shown = " × ".join(f"{name} {size}" for name, size in named.items() if size != _NOT_SET)
+    product = 1
+    for size in named.values():
+        product *= 1 if size == _NOT_SET else size
+    if _NOT_SET in {moe_tensor, expert}:
+        return "" if product > 0 and not whole % product else f"{shown}, which does not divide"
+    return "" if product == whole else f"{shown} = {product}, which is not"
