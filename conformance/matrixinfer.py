@@ -1,0 +1,269 @@
+"""Compares what MatrixInfer's controllers create with the plan, from creation to deletion.
+
+Without MatrixInfer's programs, only Kthena's controller, which it became, gets the same objects
+under their later names.
+"""
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance import drawn, matrixinfer_world
+from conformance.__main__ import Context
+from conformance.lives import (
+    PATIENCE,
+    Body,
+    Check,
+    Life,
+    env_of,
+    live_all,
+    same_container,
+)
+from conformance.waiting import wait
+from conformance.witness import Pod
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core import naming
+from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.manifest import WAIT_FOR
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.systems.matrixinfer.options import ApiGroup
+from kthena_components.systems.volcano.emit import SCHEDULING, render_topology
+from sandbox.cluster import Size
+from tests.support.successor import as_model_serving
+
+SPECIFICATIONS = 30
+"""For each controller."""
+ROOM = Size(racks=4, nodes=16, gpus=8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """One controller that creates the pods of a ModelInfer."""
+
+    name: str
+    group: ApiGroup
+    labels: str
+    """Prefix of its labels."""
+    written: Callable[[Body], Body] = lambda body: body
+    has_tasks: bool = True
+    """Whether its PodGroups have minTaskMember. Kthena 1.0 writes subGroupPolicy."""
+
+
+def _as_kthena(body: Body) -> Body:
+    """Rename a ModelInfer. Since Kthena 0.2, a topology is that of the group or of the roles."""
+    if body["kind"] != "ModelInfer":
+        return body
+    made: Body = as_model_serving(body)
+    template = made["spec"]["template"]
+    if "networkTopology" in template:
+        template["networkTopology"] = {"groupPolicy": template["networkTopology"]}
+    return made
+
+
+_SUCCESSOR = Controller(
+    name="kthena",
+    group=ApiGroup.MATRIXINFER,
+    labels="modelserving.volcano.sh/",
+    written=_as_kthena,
+    has_tasks=False,
+)
+
+
+def run(context: Context) -> None:
+    """Create servings, compare them, update and scale them, and delete them."""
+    folders = matrixinfer_world.given(os.environ)
+    if not folders:
+        context.part.leave_out(
+            "MatrixInfer's own controllers, which no registry has: set "
+            f"{matrixinfer_world.VARIABLE} to a folder with them (docs/conformance.md)"
+        )
+    sandbox = context.sandbox(ROOM)
+    try:
+        _try(context, sandbox.api, _SUCCESSOR)
+        for group, folder in folders.items():
+            matrixinfer_world.start(sandbox, group, folder)
+            _try(context, sandbox.api, _own(group))
+            matrixinfer_world.stop(sandbox, group)
+        sandbox.processes.check()
+    finally:
+        sandbox.processes.stop_all()
+
+
+def _own(group: ApiGroup) -> Controller:
+    name = group.value.partition(".")[2]
+    return Controller(name=name, group=group, labels=f"modelinfer.{name}/")
+
+
+def _try(context: Context, api: Cluster, controller: Controller) -> None:
+    _refuses(context, api, controller)
+    rng = random.Random(f"matrixinfer {controller.name} {context.seed}")  # noqa: S311 - to repeat
+    servings = draw(rng, context.many(SPECIFICATIONS), controller.group)
+    space = controller.name.replace(".", "-")
+    lives = [
+        Life(api=api, space=f"{space}-{number}", args=args, written=controller.written)
+        for number, args in enumerate(servings)
+    ]
+    live_all(context, lives, lambda life: _compared(life, controller))
+    context.part.count(f"servings of {controller.name}", len(lives))
+
+
+def draw(rng: random.Random, number: int, group: ApiGroup) -> list[drawn.Args]:
+    """Generate servings that the backend accepts."""
+    found: dict[str, drawn.Args] = {}
+    while len(found) < number:
+        args = {**drawn.serving(rng), "backend": "matrixinfer"}
+        for name in ("queue", "rollout_strategy", "scheduler_name"):
+            args.pop(name, None)
+        topology = args.get("network_topology", {})
+        topology.pop("role_policy", None)
+        topology.get("group_policy", {}).pop("highest_tier_name", None)
+        for role in args["roles"]:
+            for field in ("entry_template", "worker_template", "overlay"):
+                role.get(field, {}).get("metadata", {}).pop("annotations", None)
+        args["backend_options"] = {"api_group": group.value}
+        args["recovery_policy"] = rng.choice(("ServingGroupRecreate", "RoleRecreate"))
+        try:
+            compile_serving(args)
+        except SpecError:
+            continue
+        found[json.dumps(args, sort_keys=True)] = args
+    return list(found.values())
+
+
+def _refuses(context: Context, api: Cluster, controller: Controller) -> None:
+    """Begin with an object that the webhook must reject: else it is not asked."""
+    rng = random.Random(context.seed)  # noqa: S311 - to repeat
+    (args,) = draw(rng, 1, controller.group)
+    body = json.loads(
+        json.dumps(compile_serving({**args, "namespace": "serving"}).manifests[0].body)
+    )
+    body["spec"]["template"]["gangSchedule"] = {"minRoleReplicas": {"nobody": 1}}
+    try:
+        api.create(controller.written(body))
+        said = ""
+    except ClusterError as error:
+        said = str(error)
+    context.part.check("a wrong object is rejected", holds="nobody" in said, seen=said)
+
+
+def _compared(life: Life, controller: Controller) -> Iterator[Check]:
+    """Compare pods, Services, gangs and the status with the plan."""
+    plan, found = life.compiled().plan, life.pods()
+    services = {body["metadata"]["name"] for body in life.api.list("v1", "Service", life.space)}
+    wanted: set[str] = set()
+    for role in plan.roles:
+        engines: Counter[str] = Counter()
+        for pod in found:
+            labels = pod["metadata"]["labels"]
+            if labels.get(f"{controller.labels}role") != role.name:
+                continue
+            group, identity = (
+                labels[f"{controller.labels}{key}"] for key in ("group-name", "role-id")
+            )
+            engine = f"{group}-{identity}"
+            engines[engine] += 1
+            for what, holds, seen in _differences(pod, role, engine, plan):
+                yield what, holds, (pod["metadata"]["name"], seen)
+        names = {
+            naming.instance_name(plan.name, group, role.name, number)
+            for group in range(plan.groups)
+            for number in range(role.replicas)
+        }
+        fits = dict(engines) == dict.fromkeys(names, role.pods)
+        yield "engines have the planned pods", fits, (role.name, dict(engines))
+        wanted |= {f"{name}-0" for name in names} if role.worker else set()
+    wanted |= {plan.name} if plan.expose else set()
+    yield "Services are the planned ones", services == wanted, (sorted(services), sorted(wanted))
+    yield from _gangs(life, plan, controller)
+    yield _arrives(life)
+
+
+def _differences(pod: Pod, role: RolePlan, engine: str, plan: ServingPlan) -> Iterator[Check]:
+    """Compare a pod with its template."""
+    index = int(pod["metadata"]["name"].removeprefix(f"{engine}-"))
+    template = role.worker if index and role.worker else role.entry
+    for what, wanted, seen in same_container(pod, template):
+        yield what, wanted == seen, (wanted, seen)
+    told = {
+        naming.GROUP_SIZE: str(role.pods),
+        naming.ENTRY_ADDRESS: f"{engine}-0.{plan.namespace}",
+        naming.WORKER_INDEX: str(index),
+    }
+    planned = template["spec"]["containers"][0].get("env") or []
+    own = {each["name"]: each.get("value") for each in planned if each["name"] not in told}
+    env = list(env_of(pod).items())
+    yield (
+        "its own variables, then those of the controller",
+        env == [*own.items(), *told.items()],
+        env,
+    )
+    spec = {key: value for key, value in template["spec"].items() if "ontainers" not in key}
+    yield "fields of the pod", within(spec, pod["spec"]), spec
+    yield "Volcano schedules it", pod["spec"]["schedulerName"] == plan.scheduler, pod["spec"]
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    yield "labels", within(labels, pod["metadata"]["labels"]), pod["metadata"]["labels"]
+
+
+def within(planned: Any, made: Any) -> bool:
+    """Return whether everything that is planned was made; the API server may add to it."""
+    if isinstance(planned, Mapping):
+        return isinstance(made, Mapping) and all(
+            key in made and within(value, made[key]) for key, value in planned.items()
+        )
+    if isinstance(planned, (list, tuple)):
+        return isinstance(made, list) and all(
+            any(within(each, other) for other in made) for each in planned
+        )
+    return bool(planned == made)
+
+
+def _gangs(life: Life, plan: ServingPlan, controller: Controller) -> Iterator[Check]:
+    gangs = {
+        body["metadata"]["name"]: body["spec"]
+        for body in life.api.list(SCHEDULING, "PodGroup", life.space)
+    }
+    names = {naming.group_name(plan.name, group) for group in range(plan.groups)}
+    yield "each group is a gang", set(gangs) == names, sorted(gangs)
+    tasks = {
+        naming.role_id(role.name, number): role.pods
+        for role in plan.roles
+        for number in range(role.gang_replicas)
+    }
+    topology = render_topology(plan.group_topology) if plan.group_topology else None
+    for name, spec in gangs.items():
+        yield "minMember", spec.get("minMember", 0) == plan.min_member, (name, spec)
+        amounts = {
+            key: parse_quantity(str(each)) for key, each in (spec.get("minResources") or {}).items()
+        }
+        yield (
+            "minResources",
+            +Counter(amounts) == +Counter(plan.min_resources),
+            (amounts, plan.min_resources),
+        )
+        if controller.has_tasks:
+            yield "minTaskMember", spec.get("minTaskMember", {}) == tasks, (spec, tasks)
+        yield "topology", within(topology or {}, spec.get("networkTopology") or {}), (name, spec)
+
+
+def _arrives(life: Life) -> Check:
+    """Wait for what `up` waits for."""
+    (body,) = (body for (kind, _), body in life.held.items() if kind.startswith("Model"))
+    stated = body["metadata"].get("annotations", {}).get(WAIT_FOR)
+    waits = json.loads(stated) if stated and stated.startswith("[") else [stated]
+
+    def met(condition: str | None) -> bool:
+        status = life.api.get(body).get("status") or {}
+        if condition == "condition=Available":
+            found = status.get("conditions") or []
+            return any((c["type"], c["status"]) == ("Available", "True") for c in found)
+        field, _, number = (condition or "").removeprefix("jsonpath={.status.").partition("}=")
+        return condition is None or str(status.get(field)) == number
+
+    fine = wait(lambda: all(map(met, waits)), PATIENCE)
+    return "what `up` waits for arrives", fine, (waits, life.api.get(body).get("status"))
