@@ -33,6 +33,7 @@ PARTS = (
     "emission",
     "adoption",
     "production",
+    "booster",
     "lws",
     "matrixinfer",
     "kaito",

@@ -17,6 +17,7 @@ from conformance.waiting import wait
 from conformance.watching import unwatched
 from kthena_components.cluster.client import Cluster
 from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.core.plan.manifest import WAIT_FOR
 from kthena_components.core.values.quantity import parse_quantity
 
 PATIENCE = 300
@@ -158,13 +159,34 @@ def _change(life: Life, *, scales: bool) -> None:
     life.becomes("scaled down")
 
 
+def arrives(life: Life) -> Check:
+    """Wait for what `up` waits for."""
+    (body,) = (body for (kind, _), body in life.held.items() if kind.startswith("Model"))
+    stated = body["metadata"].get("annotations", {}).get(WAIT_FOR)
+    waits = json.loads(stated) if stated and stated.startswith("[") else [stated]
+
+    def met(condition: str | None) -> bool:
+        if condition is None:
+            return True
+        status = life.api.get(body).get("status") or {}
+        if condition.startswith("condition="):
+            kind = condition.removeprefix("condition=")
+            found = status.get("conditions") or []
+            return any((each["type"], each["status"]) == (kind, "True") for each in found)
+        field, _, number = condition.removeprefix("jsonpath={.status.").partition("}=")
+        return str(status.get(field)) == number
+
+    fine = wait(lambda: all(map(met, waits)), PATIENCE)
+    return "what `up` waits for arrives", fine, (waits, life.api.get(body).get("status"))
+
+
 def same_container(pod: witness.Pod, template: Body) -> Iterator[tuple[str, object, object]]:
     """Return what the first container of a pod should have, and what it has."""
     (made, *_), (planned, *_) = pod["spec"]["containers"], template["spec"]["containers"]
     for name in ("image", "command", "args"):
         yield name, planned.get(name), made.get(name)
     for name in ("requests", "limits"):
-        yield name, _amounts(planned, name), _amounts(made, name)
+        yield name, amounts(planned, name), amounts(made, name)
 
 
 def env_of(pod: witness.Pod) -> dict[str, Any]:
@@ -173,7 +195,8 @@ def env_of(pod: witness.Pod) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in container.get("env", [])}
 
 
-def _amounts(container: Body, name: str) -> dict[str, object]:
+def amounts(container: Body, name: str) -> dict[str, object]:
+    """Return the requests or limits of a container."""
     stated = (container.get("resources") or {}).get(name) or {}
     return {each: parse_quantity(str(amount)) for each, amount in stated.items()}
 

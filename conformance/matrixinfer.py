@@ -15,21 +15,19 @@ from typing import Any
 from conformance import drawn, matrixinfer_world
 from conformance.__main__ import Context
 from conformance.lives import (
-    PATIENCE,
     Body,
     Check,
     Life,
+    arrives,
     env_of,
     live_all,
     same_container,
 )
-from conformance.waiting import wait
 from conformance.witness import Pod
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.manifest import WAIT_FOR
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.matrixinfer.options import ApiGroup
@@ -181,7 +179,7 @@ def _compared(life: Life, controller: Controller) -> Iterator[Check]:
     wanted |= {plan.name} if plan.expose else set()
     yield "Services are the planned ones", services == wanted, (sorted(services), sorted(wanted))
     yield from _gangs(life, plan, controller)
-    yield _arrives(life)
+    yield arrives(life)
 
 
 def _differences(pod: Pod, role: RolePlan, engine: str, plan: ServingPlan) -> Iterator[Check]:
@@ -249,21 +247,3 @@ def _gangs(life: Life, plan: ServingPlan, controller: Controller) -> Iterator[Ch
         if controller.has_tasks:
             yield "minTaskMember", spec.get("minTaskMember", {}) == tasks, (spec, tasks)
         yield "topology", within(topology or {}, spec.get("networkTopology") or {}), (name, spec)
-
-
-def _arrives(life: Life) -> Check:
-    """Wait for what `up` waits for."""
-    (body,) = (body for (kind, _), body in life.held.items() if kind.startswith("Model"))
-    stated = body["metadata"].get("annotations", {}).get(WAIT_FOR)
-    waits = json.loads(stated) if stated and stated.startswith("[") else [stated]
-
-    def met(condition: str | None) -> bool:
-        status = life.api.get(body).get("status") or {}
-        if condition == "condition=Available":
-            found = status.get("conditions") or []
-            return any((c["type"], c["status"]) == ("Available", "True") for c in found)
-        field, _, number = (condition or "").removeprefix("jsonpath={.status.").partition("}=")
-        return condition is None or str(status.get(field)) == number
-
-    fine = wait(lambda: all(map(met, waits)), PATIENCE)
-    return "what `up` waits for arrives", fine, (waits, life.api.get(body).get("status"))

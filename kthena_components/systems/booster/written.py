@@ -27,6 +27,6 @@ WRITTEN = {
     **FOR_ALL,
 }
 PROVEN = (
-    "Facts, pods, GPUs and gangs of what the controller of Kthena 1.0 makes of random servings, and "
-    "that it reports `Active`."
+    "Facts, pods, GPUs and gangs of what the controller of Kthena 1.0 makes of random servings, "
+    "and that it reports `Active`."
 )
