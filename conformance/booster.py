@@ -44,7 +44,8 @@ def run(context: Context) -> None:
             Life(api=sandbox.api, space=f"booster-{number}", args=args)
             for number, args in enumerate(servings)
         ]
-        live_all(context, lives, _compared)
+        # Labels of the pods have a hash of the whole backend, its replicas included.
+        live_all(context, lives, _compared, keeps=False)
         sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()

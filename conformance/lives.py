@@ -94,6 +94,7 @@ def live_all(
     compare: Compare,
     *,
     scales: Callable[[drawn.Args], bool] = lambda _args: True,
+    keeps: bool = True,
 ) -> None:
     """Run servings through their lives, several at a time, and report what was seen.
 
@@ -102,10 +103,11 @@ def live_all(
         lives: The servings.
         compare: Compares what was created with the plan.
         scales: Whether a serving can get another group.
+        keeps: Whether the pods of the other groups stay meanwhile.
     """
     told: set[str] = set()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for args, seen in pool.map(lambda life: _live(life, compare, scales), lives):
+        for args, seen in pool.map(lambda life: _live(life, compare, scales, keeps=keeps), lives):
             for what, holds, found in seen:
                 # The serving is shown once for each kind of difference.
                 shown = "" if holds or what in told else f"{found}, of {json.dumps(args)}"
@@ -116,7 +118,7 @@ def live_all(
 
 
 def _live(
-    life: Life, compare: Compare, scales: Callable[[drawn.Args], bool]
+    life: Life, compare: Compare, scales: Callable[[drawn.Args], bool], *, keeps: bool
 ) -> tuple[drawn.Args, list[Check]]:
     args = copy.deepcopy(life.args)
     namespace(life.api, life.space)
@@ -127,7 +129,7 @@ def _live(
         life.seen.append(("monitoring finds all pods", not missed, missed[:3]))
         # Without a scheduler no pod is ever ready, and a rollout waits for the first.
         if drawn.places(args):
-            _change(life, scales=scales(args))
+            _change(life, scales=scales(args), keeps=keeps)
     for body in life.held.values():
         life.api.delete(body)
 
@@ -140,7 +142,7 @@ def _live(
     return args, life.seen
 
 
-def _change(life: Life, *, scales: bool) -> None:
+def _change(life: Life, *, scales: bool, keeps: bool) -> None:
     """Give every pod another image, then add and remove a group."""
     for role in life.args["roles"]:
         for name in ("entry_template", "worker_template"):
@@ -153,10 +155,21 @@ def _change(life: Life, *, scales: bool) -> None:
     before = witness.identities(life.pods())
     life.args["replicas"] += 1
     if life.becomes("scaled up"):
-        found = witness.identities(life.pods())
-        life.seen.append(("scaled up: no pod is recreated", before <= found, len(before - found)))
+        life.seen.append(_kept(life, before) if keeps else _recreated(life, before))
     life.args["replicas"] -= 1
     life.becomes("scaled down")
+
+
+def _kept(life: Life, before: set[str]) -> Check:
+    lost = before - witness.identities(life.pods())
+    return "scaled up: no pod is recreated", not lost, len(lost)
+
+
+def _recreated(life: Life, before: set[str]) -> Check:
+    def left() -> set[str]:
+        return before & witness.identities(life.pods())
+
+    return "scaled up: all pods are recreated", wait(lambda: not left(), PATIENCE), len(left())
 
 
 def arrives(life: Life) -> Check:

@@ -44,7 +44,8 @@ def booster(rng: random.Random, *, claims: bool = True) -> Args:
 def _shared(rng: random.Random, *, claims: bool) -> Args:
     """Draw what all roles have in common."""
     places = [{"host_path": "/data/models"}, *([{"claim": "models"}] if claims else [])]
-    shared: Args = {"cache": {**rng.choice(places), "download": True}}
+    connector = rng.choice(("nixl", "lmcache"))
+    shared: Args = {"cache": {**rng.choice(places), "download": True}, "connector": connector}
     if rng.random() < 1 / 2:
         shared["hugging_face_token"] = {
             "name": "t",
@@ -54,6 +55,8 @@ def _shared(rng: random.Random, *, claims: bool) -> Args:
 
 
 def _role(rng: random.Random, name: str, shared: Args) -> Args:
+    shared = dict(shared)
+    connector = shared.pop("connector")
     pods = rng.randint(1, 3) if name == "leader" else 1
     gpus = rng.choice((1, 2, 8))
     sizes = rng.choice(({"tensor": gpus, "pipeline": pods}, {"tensor": gpus * pods}))
@@ -72,7 +75,7 @@ def _role(rng: random.Random, name: str, shared: Args) -> Args:
         engine["launcher"] = "ray"
     if name != "leader":
         engine["image"] = _ALONE[0]
-        engine["kv_transfer"] = {"role": name, "connector": rng.choice(("nixl", "lmcache"))}
+        engine["kv_transfer"] = {"role": name, "connector": connector}
     resources: Args = {"gpus_per_pod": gpus}
     if rng.random() < 1 / 2:
         resources |= {"cpu": "1500m", "memory": "8Gi"}

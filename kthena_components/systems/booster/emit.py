@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, PodFacts, ServingFacts
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
@@ -153,12 +154,20 @@ def _comparable_engine(engine: EngineFacts) -> EngineFacts:
 
 def _comparable_pod(pod: PodFacts) -> PodFacts:
     command = pod.command
-    if command is not None and command.engine is not None:
-        options = {k: v for k, v in command.options.items() if k != f"--{MODEL_NAME}"}
-        command = replace(command, options=options)
+    if command is not None:
+        options = _options(command)
+        command = replace(command, options=options, ray_script=None, ray_gpus=None, where={})
     return PodFacts(
         devices=pod.devices, command=command, gpus_path="", command_path="", gpu=pod.gpu
     )
+
+
+def _options(command: CommandFacts) -> Mapping[str, Any]:
+    """Return the options with the name that requests use, and without the path of the model."""
+    if command.engine is None:
+        return command.options
+    named = {f"--{MODEL_NAME}": (command.model,)} | dict(command.options)
+    return {flag: value for flag, value in named.items() if flag != "--model"}
 
 
 EMITTER = Emitter(
