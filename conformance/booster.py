@@ -7,7 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from conformance import drawn
@@ -73,7 +73,8 @@ def _compared(life: Life) -> Iterator[Check]:
     (planned,) = map(_at_its_path, EMITTER.planned(plan))
     seen = _at_its_path(comparable(facts(read_serving(read_object(made)))))
     for wanted, found in zip(planned.engines, seen.engines, strict=True):
-        yield "the engine has the planned facts", wanted == found, (wanted, found)
+        differ = list(_unequal(wanted, found))
+        yield "the engine has the planned facts", not differ, differ
     yield "Volcano is asked or not", planned.gang_expected == seen.gang_expected, made["spec"]
     pods = life.pods()
     for role in plan.roles:
@@ -87,6 +88,19 @@ def _compared(life: Life) -> Iterator[Check]:
     yield "each group is a gang", fits, (dict(members), plan.min_member)
     if plan.gang:
         yield arrives(life)
+
+
+def _unequal(wanted: object, found: object, at: str = "") -> Iterator[tuple[str, object, object]]:
+    """Return the fields in which two facts differ, each with both values."""
+    if wanted == found:
+        return
+    if type(wanted) is not type(found) or not is_dataclass(wanted):
+        yield at, wanted, found
+        return
+    for field in fields(wanted):
+        if field.compare:
+            one, other = (getattr(each, field.name) for each in (wanted, found))
+            yield from _unequal(one, other, f"{at}.{field.name}")
 
 
 def _at_its_path(made: ServingFacts) -> ServingFacts:

@@ -22,6 +22,8 @@ from kthena_components.core.values.quantity import parse_quantity
 
 PATIENCE = 300
 """Seconds for each step of one serving."""
+_STALLED = 60
+"""Seconds after which an update counts as stalled. Others take a few seconds."""
 NEW_IMAGE = "example.com/another:v2"
 _AT_ONCE = 4
 Body = Mapping[str, Any]
@@ -38,6 +40,9 @@ class Life:
     args: drawn.Args
     written: Callable[[Body], Body] = lambda body: body
     """What is created instead of a manifest."""
+    may_stall: bool = False
+    """Whether its controller is known to leave some updates unfinished."""
+    stalled: bool = False
     held: dict[tuple[str, str], Body] = field(default_factory=dict)
     seen: list[Check] = field(default_factory=list)
 
@@ -79,6 +84,9 @@ class Life:
         def right() -> bool:
             return len(there()) == plan.pods == len(self.pods())
 
+        self.stalled = image != "" and self.may_stall and not wait(right, _STALLED)
+        if self.stalled:
+            return False
         fine = wait(right, PATIENCE)
         seen = f"{len(there())} of {plan.pods}"
         self.seen.append((f"{what}: a serving has all its pods", fine, seen))

@@ -49,6 +49,9 @@ class Controller:
     labels: str
     """Prefix of its labels."""
     written: Callable[[Body], Body] = lambda body: body
+    may_stall: bool = True
+    """Whether updates may stall. MatrixInfer's UpdateModelInferStatus can mark a group as running
+    that the same reconciliation has begun to delete; nothing creates its pods again then."""
     has_tasks: bool = True
     """Whether its PodGroups have minTaskMember. Kthena 1.0 writes subGroupPolicy."""
 
@@ -69,6 +72,7 @@ _SUCCESSOR = Controller(
     group=ApiGroup.MATRIXINFER,
     labels="modelserving.volcano.sh/",
     written=_as_kthena,
+    may_stall=False,
     has_tasks=False,
 )
 
@@ -104,11 +108,20 @@ def _try(context: Context, api: Cluster, controller: Controller) -> None:
     servings = draw(rng, context.many(SPECIFICATIONS), controller.group)
     space = controller.name.replace(".", "-")
     lives = [
-        Life(api=api, space=f"{space}-{number}", args=args, written=controller.written)
+        Life(
+            api=api,
+            space=f"{space}-{number}",
+            args=args,
+            written=controller.written,
+            may_stall=controller.may_stall,
+        )
         for number, args in enumerate(servings)
     ]
     live_all(context, lives, lambda life: _compared(life, controller))
-    context.part.count(f"servings of {controller.name}", len(lives))
+    stalled, name = sum(life.stalled for life in lives), controller.name
+    context.part.count(f"servings of {name}", len(lives))
+    context.part.count(f"updates that {name} left unfinished", stalled)
+    context.part.check("most updates finish", holds=2 * stalled <= len(lives), seen=stalled)
 
 
 def draw(rng: random.Random, number: int, group: ApiGroup) -> list[drawn.Args]:

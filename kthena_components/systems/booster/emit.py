@@ -157,9 +157,8 @@ def _comparable_pod(pod: PodFacts) -> PodFacts:
     if command is not None:
         options = _options(command)
         command = replace(command, options=options, ray_script=None, ray_gpus=None, where={})
-    return PodFacts(
-        devices=pod.devices, command=command, gpus_path="", command_path="", gpu=pod.gpu
-    )
+    devices = tuple(replace(device, container=KIND) for device in pod.devices)
+    return PodFacts(devices=devices, command=command, gpus_path="", command_path="", gpu=pod.gpu)
 
 
 def _options(command: CommandFacts) -> Mapping[str, Any]:
@@ -183,6 +182,7 @@ EMITTER = Emitter(
     planned=_planned,
     pods=_pods,
     is_counted=False,
+    stays_from=None,
     watch=_watch,
     install="Install Kthena 1.0 or later with its CRDs and the controller modelbooster",
     written=WRITTEN,
