@@ -34,12 +34,13 @@ TOKEN_KEYS = ("HF_TOKEN", "HF_AUTH_TOKEN")
 _HERE = "which a ModelBooster has no field for"
 _INSTEAD = "remove it, or write backend: kthena"
 _DEFAULTS = (
-    "has pods of Kthena's own templates: images kthena/downloader and kthena/runtime, as latest, "
-    "beside the engine; variables of Services; a token of the API server, if the ServiceAccount "
-    "has one; no restriction of privileges and no startup probe; "
+    "is booster, so the pods are those of Kthena's templates: beside the engine they run "
+    "kthena/downloader and kthena/runtime, as latest; they have variables of Services, the token "
+    "of their ServiceAccount, all default privileges and no startup probe; "
 )
-_OF_ONE = "no liveness probe, and no size of /dev/shm"
-_OF_PAIR = "a liveness probe after 180 s, 30 s to end, and 64 MiB of /dev/shm"
+_OF_ONE = "they have no liveness probe, and /dev/shm without a limit; "
+_OF_PAIR = "they have a liveness probe after 180 s, 30 s to end, and 64 MiB of /dev/shm; "
+_RECREATED = "a change of replicas recreates all of them"
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
@@ -59,7 +60,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         path="backend",
         level=Level.ADVISORY,
         rule="booster-defaults",
-        seen=f"is booster: the serving {_DEFAULTS}{_OF_PAIR if names == {*PAIR} else _OF_ONE}",
+        seen=f"{_DEFAULTS}{_OF_PAIR if names == {*PAIR} else _OF_ONE}{_RECREATED}",
         remedy="write backend: kthena for the production defaults",
     )
 
