@@ -14,7 +14,9 @@ from typing import Any
 
 from conformance import drawn, matrixinfer_world
 from conformance.__main__ import Context
+from conformance.emission import namespace
 from conformance.lives import (
+    PATIENCE,
     Body,
     Check,
     Life,
@@ -23,6 +25,7 @@ from conformance.lives import (
     live_all,
     same_container,
 )
+from conformance.waiting import wait
 from conformance.witness import Pod
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
@@ -38,6 +41,8 @@ from tests.support.successor import as_model_serving
 SPECIFICATIONS = 30
 """For each controller."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
+_PRIORITY = "system-cluster-critical"
+"""A PriorityClass of every cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +109,7 @@ def _own(group: ApiGroup) -> Controller:
 
 def _try(context: Context, api: Cluster, controller: Controller) -> None:
     _refuses(context, api, controller)
+    _keeps_priority(context, api, controller)
     rng = random.Random(f"matrixinfer {controller.name} {context.seed}")  # noqa: S311 - to repeat
     servings = draw(rng, context.many(SPECIFICATIONS), controller.group)
     space = controller.name.replace(".", "-")
@@ -161,6 +167,39 @@ def _refuses(context: Context, api: Cluster, controller: Controller) -> None:
     except ClusterError as error:
         said = str(error)
     context.part.check("a wrong object is rejected", holds="nobody" in said, seen=said)
+
+
+def _keeps_priority(context: Context, api: Cluster, controller: Controller) -> None:
+    """Give a gang a priority, which no controller does, and let the controller update the gang."""
+    role = {"name": "a", "entry_template": {"spec": {"containers": [{"name": "a", "image": "a"}]}}}
+    life = Life(
+        api=api,
+        space=f"{controller.name.replace('.', '-')}-priority",
+        args={
+            "name": "p",
+            "backend": "matrixinfer",
+            "backend_options": {"api_group": controller.group.value},
+            "priority_class": _PRIORITY,
+            "roles": [role],
+        },
+        written=controller.written,
+    )
+    namespace(api, life.space)
+    life.becomes("with a priority")
+    gang = {"apiVersion": SCHEDULING, "kind": "PodGroup",
+            "metadata": {"name": "p-0", "namespace": life.space}}  # fmt: skip
+    before = api.get(gang)["spec"].get("priorityClassName")
+    context.part.check("the gang has no priority by itself", holds=not before, seen=before)
+    api.patch(gang, {"spec": {"priorityClassName": _PRIORITY}})
+    role["replicas"] = 2
+    life.becomes("of another size")
+    wait(lambda: api.get(gang)["spec"].get("minMember") == 2, PATIENCE)
+    spec = api.get(gang)["spec"]
+    stays = (spec.get("minMember"), spec.get("priorityClassName")) == (2, _PRIORITY)
+    context.part.check("a priority that is given to a gang stays", holds=stays, seen=spec)
+    for what, holds, seen in life.seen:
+        context.part.check(what, holds=holds, seen=seen)
+    api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.space}})
 
 
 def _compared(life: Life, controller: Controller) -> Iterator[Check]:
