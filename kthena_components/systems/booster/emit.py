@@ -20,7 +20,6 @@ from kthena_components.systems.booster.config import MODEL_NAME, config_of
 from kthena_components.systems.booster.limits import PAIR, refuse
 from kthena_components.systems.booster.written import PROVEN, WRITTEN
 from kthena_components.systems.contract import Emitter
-from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view_booster import read_booster
 from kthena_components.systems.kubernetes import services
@@ -131,6 +130,9 @@ def _planned(plan: ServingPlan) -> list[ServingFacts]:
 
 
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
+    # It loads a reader of YAML, and only checks of what is written read it back.
+    from kthena_components.systems.kthena import facts_booster  # noqa: PLC0415
+
     found = map(read_object, bodies)
     boosters = (one for one in found if one.group_kind == (GROUP, KIND))
     return [comparable(facts_booster.facts(read_booster(one))) for one in boosters]
