@@ -18,6 +18,7 @@ from conformance.lives import (
     live_all,
 )
 from conformance.model_infer_pods import Controller, compared
+from conformance.model_infer_verdicts import agree
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
@@ -85,6 +86,8 @@ def _try(context: Context, api: Cluster, controller: Controller) -> None:
     _keeps_priority(context, api, controller)
     rng = random.Random(f"matrixinfer {controller.name} {context.seed}")  # noqa: S311 - to repeat
     servings = draw(rng, context.many(SPECIFICATIONS), controller.group)
+    if controller is not _SUCCESSOR:
+        agree(context.part, api, rng, servings)
     space = controller.name.replace(".", "-")
     lives = [
         Life(
