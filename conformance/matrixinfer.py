@@ -61,7 +61,7 @@ def run(context: Context) -> None:
     folders = matrixinfer_world.given(os.environ)
     if not folders:
         context.part.leave_out(
-            "MatrixInfer's own controllers, which no registry has: set "
+            "MatrixInfer's own controllers, which have no release: set "
             f"{matrixinfer_world.VARIABLE} to a folder with them (docs/conformance.md)"
         )
     sandbox = context.sandbox(ROOM)
