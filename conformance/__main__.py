@@ -33,7 +33,9 @@ PARTS = (
     "emission",
     "adoption",
     "production",
+    "booster",
     "lws",
+    "matrixinfer",
     "kaito",
     "kserve",
     "workerspec",
@@ -46,9 +48,9 @@ PARTS = (
 """Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
-OWN_NETWORK = frozenset({"kaito", "kserve", "workerspec"})
+OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
-OPTIONAL = OWN_NETWORK
+OPTIONAL = frozenset({"kaito", "kserve", "workerspec"})
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
 _KILLED = "its process was killed, perhaps because memory ran out"
 

@@ -4,35 +4,25 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 from conformance import drawn, witness
 from conformance.__main__ import Context
-from conformance.emission import namespace
-from conformance.waiting import wait
-from conformance.watching import unwatched
+from conformance.lives import Check, Life, env_of, live_all, same_container
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Size
 
 SPECIFICATIONS = 40
-AT_ONCE = 4
 ROOM = Size(racks=4, nodes=16, gpus=8)
-_PATIENCE = 300
-"""Seconds for each step of one serving."""
 _SETS = (("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
          ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"))  # fmt: skip
 _LABEL = "leaderworkerset.sigs.k8s.io"
-_NEW = "example.com/another:v2"
-Seen = list[tuple[str, bool, object]]
 
 
 def run(context: Context) -> None:
@@ -45,16 +35,11 @@ def run(context: Context) -> None:
         _refuses(context, api)
         api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": {"name": drawn.QUEUE},
                     "spec": {"weight": 1, "reclaimable": False}})  # fmt: skip
-        told: set[str] = set()
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for args, seen in pool.map(lambda each: _live(api, *each), enumerate(servings)):
-                for what, holds, found in seen:
-                    # The serving is shown once for each kind of difference.
-                    shown = "" if holds or what in told else f"{found}, of {json.dumps(args)}"
-                    told.update(() if holds else {what})
-                    context.part.check(what, holds=holds, seen=shown or found)
-                context.part.count("servings")
-                context.part.count("pods compared", drawn.pods_of(args))
+        lives = [
+            Life(api=api, space=f"lws-{number}", args=args) for number, args in enumerate(servings)
+        ]
+        # A DisaggregatedSet has one group.
+        live_all(context, lives, _compared, scales=lambda args: len(args["roles"]) == 1)
         sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()
@@ -112,99 +97,9 @@ def _refuses(context: Context, api: Cluster) -> None:
         context.part.check(f"a wrong {kind} is rejected", holds="denied" in said, seen=said)
 
 
-def _live(api: Cluster, number: int, args: drawn.Args) -> tuple[drawn.Args, Seen]:
-    """Run one serving through its life."""
-    life = _Life(api, f"lws-{number}", args)
-    namespace(api, life.space)
-    before = witness.left(api, life.space)
-    if life.becomes("created"):
-        life.seen += _compared(api, life.space, life.compiled().plan)
-        missed = list(unwatched(life.compiled().plan, witness.pods(api, life.space)))
-        life.seen.append(("monitoring finds all pods", not missed, missed[:3]))
-        _change(life)
-    for body in life.held.values():
-        api.delete(body)
-    gone = wait(lambda: witness.left(api, life.space) == before, _PATIENCE)
-    life.seen.append(("nothing is left", gone, sorted(witness.left(api, life.space) ^ before)))
-    api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.space}})
-    return args, life.seen
-
-
-@dataclass(slots=True)
-class _Life:
-    """One serving in its own namespace, its objects that exist, and what was seen of it."""
-
-    api: Cluster
-    space: str
-    args: drawn.Args
-    held: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    seen: Seen = field(default_factory=list)
-
-    def compiled(self) -> Compiled:
-        """Return what the arguments mean now."""
-        return compile_serving({**self.args, "namespace": self.space})
-
-    def becomes(self, what: str) -> bool:
-        """Create, change and delete objects as the arguments say now, and wait for the pods.
-
-        The number of objects can change: a second group, say, adds a disruption budget.
-        """
-        bodies = [manifest.body for manifest in self.compiled().manifests]
-        wanted = {(body["kind"], body["metadata"]["name"]): body for body in bodies}
-        for key, body in wanted.items():
-            if key in self.held:
-                self.api.patch(body, {"spec": body["spec"]})
-            else:
-                self.api.create(body)
-        for key in self.held.keys() - wanted.keys():
-            self.api.delete(self.held[key])
-        self.held = wanted
-        return self._has_pods(what)
-
-    def _has_pods(self, what: str) -> bool:
-        """Wait until the planned pods run, or only exist if Volcano does not schedule them."""
-        plan, image = self.compiled().plan, _NEW if what == "updated" else ""
-
-        def there() -> list[witness.Pod]:
-            found = witness.pods(self.api, self.space)
-            if plan.gang:
-                found = [pod for pod in found if _phase(pod) == "Running"]
-            return [pod for pod in found if not image or image in _images(pod)]
-
-        def right() -> bool:
-            return len(there()) == plan.pods == len(witness.pods(self.api, self.space))
-
-        fine = wait(right, _PATIENCE)
-        seen = f"{len(there())} of {plan.pods}"
-        self.seen.append((f"{what}: a serving has all its pods", fine, seen))
-        return fine
-
-
-def _change(life: _Life) -> None:
-    """Give every pod another image, then add and remove a group."""
-    args = life.args
-    if not drawn.places(args):
-        return  # without a scheduler no pod is ever ready, and a rollout waits for the first
-    for role in args["roles"]:
-        for name in ("entry_template", "worker_template"):
-            if role.get(name):
-                role[name]["spec"]["containers"][0]["image"] = _NEW
-        if "engine" in role:
-            role["engine"]["image"] = _NEW
-    if not life.becomes("updated") or len(args["roles"]) > 1:
-        return
-    before = witness.identities(witness.pods(life.api, life.space))
-    args["replicas"] += 1
-    if life.becomes("scaled up"):
-        found = witness.identities(witness.pods(life.api, life.space))
-        life.seen.append(("scaled up: no pod is recreated", before <= found, len(before - found)))
-    args["replicas"] -= 1
-    life.becomes("scaled down")
-
-
-def _compared(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str, bool, object]]:
+def _compared(life: Life) -> Iterator[Check]:
     """Compare pods, Services and gangs with the plan."""
-    found = witness.pods(api, space)
+    api, space, plan, found = life.api, life.space, life.compiled().plan, life.pods()
     services = {body["metadata"]["name"] for body in api.list("v1", "Service", space)}
     for role in plan.roles:
         own = [pod for pod in found if pod["metadata"]["labels"].get(naming.ROLE) == role.name]
@@ -232,7 +127,7 @@ def _differences(
 ) -> Iterator[tuple[str, object, object]]:
     """Return what a pod should have, and what it has."""
     (made, *_), (planned, *_) = pod["spec"]["containers"], template["spec"]["containers"]
-    env = _env(pod)
+    env = env_of(pod)
     pods = str(role.pods)
     yield "LWS_GROUP_SIZE is the pods of the engine", pods, env.get("LWS_GROUP_SIZE")
     yield "LWS_WORKER_INDEX is the rank", str(index), env.get("LWS_WORKER_INDEX")
@@ -244,29 +139,16 @@ def _differences(
         if not stated:
             yield f"{ours} refers to {theirs}", f"$({theirs})", env.get(ours)
         yield f"{theirs} stands in front of {ours}", True, names.index(theirs) < names.index(ours)
-    for name in ("image", "command", "args"):
-        yield name, planned.get(name), made.get(name)
-    for name in ("requests", "limits"):
-        yield name, _amounts(planned, name), _amounts(made, name)
+    yield from same_container(pod, template)
     entry = pod["metadata"]["labels"].get(naming.ENTRY)
     yield "only the leader is an entry", None if index else "true", entry
 
 
-def _env(pod: witness.Pod) -> dict[str, Any]:
-    container = pod["spec"]["containers"][0]
-    return {each["name"]: each.get("value") for each in container.get("env", [])}
-
-
 def _leader(pod: witness.Pod) -> str:
-    return str(_env(pod).get("LWS_LEADER_ADDRESS") or "")
+    return str(env_of(pod).get("LWS_LEADER_ADDRESS") or "")
 
 
-def _amounts(container: Mapping[str, Any], name: str) -> dict[str, object]:
-    stated = (container.get("resources") or {}).get(name) or {}
-    return {each: parse_quantity(str(amount)) for each, amount in stated.items()}
-
-
-def _gangs(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str, bool, object]]:
+def _gangs(api: Cluster, space: str, plan: ServingPlan) -> Iterator[Check]:
     gangs = [body["spec"] for body in api.list(SCHEDULING, "PodGroup", space)]
     wanted = Counter({role.pods: 0 for role in plan.roles})
     for role in plan.roles:
@@ -275,11 +157,3 @@ def _gangs(api: Cluster, space: str, plan: ServingPlan) -> Iterator[tuple[str, b
     yield "each engine is a gang of all its pods", +found == +wanted, (dict(found), dict(wanted))
     queues = {gang.get("queue", "default") for gang in gangs}
     yield "the gangs are in the queue", queues <= {plan.queue or "default"}, sorted(queues)
-
-
-def _phase(pod: witness.Pod) -> object:
-    return (pod.get("status") or {}).get("phase")
-
-
-def _images(pod: witness.Pod) -> set[str]:
-    return {container["image"] for container in pod["spec"]["containers"]}

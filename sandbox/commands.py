@@ -135,7 +135,7 @@ def kthena(layout: Layout) -> list[str]:
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--enable-webhook=false",
-        "--controllers=modelserving,autoscaler",
+        "--controllers=modelserving,modelbooster,autoscaler",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
     ]

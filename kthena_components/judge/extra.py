@@ -100,17 +100,29 @@ Source: kthena_components/compiler/compile.py.""",
 A StatefulSet only recreates the failed pod, and it cannot surge; older versions of Kthena lack
 fields of newer ones; a LeaderWorkerSet places and recreates single engines; MatrixInfer ignores
 maxSurge and maxUnavailable; KAITO decides how a preset is split; an
-InferenceService of KServe has one role, and its pods are placed one by one.
+InferenceService of KServe has one role, and its pods are placed one by one; Kthena writes the pods
+of a ModelBooster.
 
 Pass: recovery_policy RoleRecreate with backend kthena.
 Fail: recovery_policy RoleRecreate with backend native; max_surge with backend
 kthena; partition 50% with Kthena 0.3; a network_topology with backend lws or kserve; max_surge 1
-with backend matrixinfer; tensor 4 for a preset that KAITO starts with tensor 8.
+with backend matrixinfer; tensor 4 for a preset that KAITO starts with tensor 8; an overlay with
+backend booster.
 Level: mandatory.
 Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0;
 kubernetes-sigs/lws v0.9.0 pkg/schedulerprovider and pkg/webhooks; volcano-sh/kthena
 e4fb6663 pkg/infer-controller; kaito-project/kaito v0.11.0 pkg/workspace; kserve
 v0.20.0 pkg/controller/v1beta1/inferenceservice.""",
+    "booster-defaults": """A serving with backend booster gets pods of Kthena's templates.
+
+They lack most production defaults of the other backends, and no field asks for them. A change of
+its replicas recreates all pods, because a label of the pods is a hash of the whole backend.
+
+Pass: backend kthena.
+Fail: backend booster.
+Level: advisory.
+Source: Kthena v1.0.0 pkg/model-booster-controller/convert/templates and
+convert/model_serving.go.""",
     "backend-options": """The options of a backend fit the serving, and engines can start with them.
 
 Pass: backend lws, subgroups of 2 pods in engines of 4.

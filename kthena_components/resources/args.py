@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     ModeWord = TopologyMode | Literal["hard", "soft"]
     RolloutWord = RolloutType | Literal["ServingGroupRollingUpdate", "RoleRollingUpdate"]
     RecoveryWord = RecoveryPolicy | Literal["ServingGroupRecreate", "RoleRecreate", "None"]
-    BackendWord = Literal["native", "kthena", "lws", "matrixinfer", "kaito", "kserve"]
+    BackendWord = Literal["native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve"]
     VersionWord = KthenaVersion | Literal["0.1", "0.2", "0.3", "0.4", "1.0"]
 else:
     BackendWord, Budget, ModeWord, RolloutWord = str, Any, TopologyMode, RolloutType

@@ -65,6 +65,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     "dynamo": {"nvidia.com": "DynamoComponentDeployment DynamoGraphDeployment"},
     "llmaz": {"inference.llmaz.io": "Playground Service"},
     "aibrix": {"orchestration.aibrix.ai": "RayClusterFleet RoleSet StormService"},
+    "booster": {},
     "matrixinfer": {
         "workload.matrixinfer.ai": "ModelInfer",
         "workload.serving.volcano.sh": "ModelInfer",
@@ -81,7 +82,7 @@ INDEX: Mapping[tuple[str, str], str] = {
 """The system of each API group and kind."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
-EMITTERS = ("native", "kthena", "lws", "matrixinfer", "kaito", "kserve")
+EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve")
 """Systems for which a plan can be written, the default first."""
 
 

@@ -31,10 +31,12 @@ def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> Non
     args = example_for(backend, example)
     # 94 layers over 4 stages are worth a look, and right. Only Volcano schedules gangs.
     known = {"pp-within-layers", *(["gang-covers-engine"] if "scheduler_name" in args else [])}
+    # The last vLLM whose image Kthena can start over several pods may mix up stages.
+    known |= {"booster-defaults", "pp-with-ray"} if backend == "booster" else set()
     assert {finding.rule for finding in compile_serving(args).findings} <= known
 
 
-@pytest.mark.parametrize("backend", sorted(set(EMITTERS) - {"kaito", "kserve"}))
+@pytest.mark.parametrize("backend", sorted(set(EMITTERS) - {"booster", "kaito", "kserve"}))
 def test_what_was_filled_in_is_told(backend: str) -> None:
     findings = compile_serving(changed(GUIDE, {"backend": backend})).findings
     told = [finding for finding in findings if finding.rule == "requests-mirrored"]

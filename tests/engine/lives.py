@@ -121,6 +121,7 @@ CASES = {
     "kthena-templates": example("kthena-templates", resources=3, updated=1),
     "kthena-production": example("kthena-production", resources=6, updated=1),
     "leader-worker-set": example("leader-worker-set", resources=5, updated=1),
+    "model-booster": example("model-booster", resources=4, updated=1),
     "model-infer": example("model-infer", resources=5, updated=1),
     "kaito-preset": example("kaito-preset", resources=8, replaced=1),
     "kserve": example("kserve", resources=5, updated=1),

@@ -60,20 +60,24 @@ SERVING = """
 from kthena_components.compiler.compile import compile_serving
 role = {"name": "a", "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.11.0", "model": "m"}}
 role["resources"] = {"cpu": "8", "memory": "64Gi"}
+role |= FIELDS
+role["engine"]["port"] = 8000
 compile_serving({"name": "a", "roles": [role], "backend": "BACKEND", "backend_options": OPTIONS})
 """
 OPTIONS = {"kaito": {"instance_type": "p5.48xlarge"}}
 """Those without which a backend takes no serving."""
+FIELDS = {"booster": {"name": "leader", "cache": {"claim": "models", "download": True}}}
+"""Fields of the role without which a backend takes no serving."""
 BESIDE = {"contract", "kubernetes", "volcano"}
-BASES = {"matrixinfer": {"kthena"}}
+BASES = {"matrixinfer": {"kthena"}, "booster": {"kthena"}}
 """Systems that build on others, as the contract `systems` in pyproject.toml allows."""
 
 
 @pytest.mark.parametrize("backend", systems.EMITTERS)
 def test_a_serving_loads_its_own_backend_and_no_reader_of_yaml(backend: str) -> None:
-    loaded = modules_after(
-        SERVING.replace("BACKEND", backend).replace("OPTIONS", str(OPTIONS.get(backend, {})))
-    )
+    program = SERVING.replace("OPTIONS", str(OPTIONS.get(backend, {})))
+    program = program.replace("FIELDS", str(FIELDS.get(backend, {})))
+    loaded = modules_after(program.replace("BACKEND", backend))
     parts = [tuple(name.split(".")) for name in ours(loaded, "systems.")]
     assert {part[0] for part in parts} - BESIDE == {backend} | BASES.get(backend, set())
     assert not {part for part in parts if part[-1].startswith(("rules", "stack", "schema"))}

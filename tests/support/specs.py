@@ -329,6 +329,8 @@ def example_for(backend: str, example: str) -> Args:
     args = changed(ALL[example], {"backend": backend})
     if backend == "kaito":
         return _for_kaito(args)
+    if backend == "booster":
+        return _for_booster(args)
     if backend == "lws":
         args.pop("network_topology", None)
         if len(args["roles"]) > 1:
@@ -338,6 +340,38 @@ def example_for(backend: str, example: str) -> Args:
         if len(args["roles"]) > 1:
             args["backend_options"] = {"api_group": "workload.volcano.sh"}
     return _for_kserve(args) if backend == "kserve" else args
+
+
+def _for_booster(args: Args) -> Args:
+    """Give a prefill and a decode engine of one pod each, or the first role as a leader."""
+    is_pair = {role["name"] for role in args["roles"]} == {"prefill", "decode"}
+    roles = []
+    for role in args["roles"] if is_pair else args["roles"][:1]:
+        name, pods = (
+            (role["name"], 1) if is_pair else ("leader", 1 + role.get("worker_replicas", 0))
+        )
+        engine = {
+            "kind": "vllm",
+            "image": VLLM if pods == 1 else "vllm/vllm-openai:v0.17.1",
+            "model": role.get("engine", _VLLM)["model"],
+            "port": 8000,
+            "parallelism": {"tensor": 8, "pipeline": pods},
+            **({"launcher": "ray"} if pods > 1 else {}),
+            **({"kv_transfer": {"role": name, "connector": "nixl"}} if is_pair else {}),
+        }
+        made = {
+            "name": name,
+            "replicas": role.get("replicas", 1),
+            "worker_replicas": pods - 1,
+            "engine": engine,
+            "resources": {"gpus_per_pod": 8},
+            "cache": {"claim": "models", "download": True},
+        }
+        roles.append(made)
+    kept: Args = {key: args[key] for key in ("name", "namespace", "replicas") if key in args}
+    kept["backend"] = "booster"
+    exposed: Args = {"expose": {"role": roles[-1]["name"]}} if "expose" in args else {}
+    return {**kept, **exposed, "roles": roles}
 
 
 def _for_kserve(args: Args) -> Args:

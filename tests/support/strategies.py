@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kthena_components.core.naming import LWS_ENV, STATEFUL_SET_NAME
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
+from tests.support.draw_booster import booster
 from tests.support.draw_kaito import kaito_servings
 from tests.support.draw_kserve import kserve_servings
 from tests.support.draw_kthena import kthena_options
@@ -28,6 +29,8 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 @st.composite
 def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
+    if backend == "booster":
+        return booster(draw(st.randoms(use_true_random=False)))
     if backend == "lws":
         return draw(leader_worker_sets(NAMES, lambda name: _roles(name, "1.0")))
     if backend == "matrixinfer":
@@ -76,6 +79,7 @@ def watched_servings(draw: st.DrawFn, backend: str) -> Args:
     bare = json.dumps([role.get("entry_template") for role in args["roles"]])
     kinds = {role["engine"]["kind"] for role in args["roles"] if "engine" in role}
     has_metrics = bool(kinds & {"vllm", "sglang"}) and "vllm" not in bare
+    has_metrics = has_metrics and backend != "booster"
     return args | ({"monitoring": True} if has_metrics and draw(st.booleans()) else {})
 
 

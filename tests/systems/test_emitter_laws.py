@@ -19,6 +19,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.spec.pods import ResourcesSpec
+from kthena_components.core.values.arithmetic import product, total
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from kthena_components.systems.contract import Emitter
@@ -209,6 +210,12 @@ def pods_of(body: dict[str, Any], context: Context, per_pod: int) -> int:
     if counts:
         assert all(isinstance(count, int) for count in counts)
         return sum(count for count in counts if isinstance(count, int))
+    facts = kind.facts(view) if kind.facts and not kind.pods and not kind.demand else None
+    if facts is not None:
+        one = total(product(engine.pods, engine.replicas) for engine in facts.engines)
+        pods = product(facts.copies, one)
+        assert isinstance(pods, int)
+        return pods
     demand = kind.demand(view) if kind.demand else None
     gpus = 0 if demand is None else demand.gpus
     assert isinstance(gpus, int)

@@ -5,10 +5,11 @@ kaito-project/kaito v0.11.0 presets/workspace/inference/vllm/inference_api.py pa
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kthena_components.core.engines import Problem, read_command
+from kthena_components.core.engines.flags import by_flag
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
@@ -36,7 +37,7 @@ class Flags:
 def flags_of(words: Sequence[str]) -> Flags:
     """Read flags that have one value each; others cannot be written."""
     found = Flags()
-    for flag, values in _grouped(words):
+    for flag, values in by_flag(words):
         key = _key(flag, values)
         if is_unresolved(flag) or any(map(is_unresolved, values)):
             found.wrong.append("is not known while the plan is built, but may decide the nodes")
@@ -51,24 +52,6 @@ def flags_of(words: Sequence[str]) -> Flags:
         else:
             found.known[key] = values[0]
     return found
-
-
-def _grouped(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Return each flag with the words up to the next one."""
-    at: list[tuple[str, list[str]]] = []
-    for word in words:
-        flag, equals, value = word.partition("=")
-        if word.startswith("-") and not _is_number(word):
-            at.append((flag, [value] if equals else []))
-        elif at:
-            at[-1][1].append(word)
-        else:
-            at.append((word, []))
-    return iter(at)
-
-
-def _is_number(word: str) -> bool:
-    return word[1:2].isdecimal() or word[1:3].startswith(".")
 
 
 def _key(flag: str, values: Sequence[str]) -> str:

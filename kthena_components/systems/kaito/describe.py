@@ -65,7 +65,8 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
 
 
 def _same_space(*bodies: Body) -> bool:
-    spaces = {mapping(body.get("metadata")).get("namespace") or "default" for body in bodies}
+    # Compared as texts: a file may contain anything there.
+    spaces = {str(mapping(body.get("metadata")).get("namespace") or "default") for body in bodies}
     return len(spaces) == 1
 
 

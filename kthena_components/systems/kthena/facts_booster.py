@@ -36,7 +36,15 @@ def facts(view: Booster) -> ServingFacts:
         name=name_of(view.object.body),
         engines=tuple(engine for b in view.backends for engine in _engines(b, view.object)),
         gang_expected=all(name in _VOLCANO or is_unresolved(name) for name in asked),
+        copies=_copies(view),
     )
+
+
+def _copies(view: Booster) -> MaybeInt:
+    """Return the groups of the only backend. The first versions had several, each with its own."""
+    if len(view.backends) != 1:
+        return 1
+    return count_or_unknown(view.backends[0].fields.get("replicas"), "replicas", 1)
 
 
 def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:

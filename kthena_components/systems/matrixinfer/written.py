@@ -33,5 +33,7 @@ WRITTEN = {
     **FOR_ALL,
 }
 PROVEN = (
-    "Nothing: its program is not published. The rules of its last source are compared in tests."
+    "Pods, variables, Services, gangs, update, scaling and deletion: with the controllers and "
+    "webhooks of both API groups where their programs are given, and always with that of Kthena "
+    "1.0, which they became. The rules of their last source are compared in tests."
 )

@@ -6,6 +6,7 @@ from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.conversion import Conversion, Kept
 from kthena_components.compiler.convert import convert
 from kthena_components.core.values.read import name_of
+from kthena_components.systems.kaito.describe import merged
 
 CONFIG = "vllm:\n  gpu-memory-utilization: 0.95\n  max-model-len: 131072\n"
 POD = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}
@@ -156,3 +157,9 @@ def test_a_workspace_that_tunes_is_no_serving() -> None:
     body["tuning"] = {"preset": {"name": "phi-3-mini-4k-instruct"}}
     (error,) = run(body).errors
     assert "tuning: is given, but a Workspace that tunes a model serves none" in str(error)
+
+
+def test_a_namespace_that_is_no_text_is_another_namespace() -> None:
+    body = {"kind": "Workspace", "inference": {"config": "c"}}
+    odd = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": [None]}}
+    assert merged(body, [odd])[1] == ()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.totals import gpu_demand
 from kthena_components.core.findings import Level
 from kthena_components.judge.manifest import read_manifest
 from tests.rules.cases import documents, judge
@@ -34,6 +35,13 @@ def test_a_worker_of_several_pods_is_joined_by_ray() -> None:
     assert (command.tensor, command.pipeline, command.executor) == (8, 2, "ray")
     assert (command.ray_cluster_size, command.model) == (2, "Qwen/Qwen3-32B")
     assert judge("booster", {}) == []
+
+
+@pytest.mark.parametrize(("replicas", "gpus"), [(1, 16), (3, 48), (0, 0)])
+def test_the_replicas_of_a_backend_multiply_the_gpus(replicas: int, gpus: int) -> None:
+    facts = read_manifest(changed(BODY, {"spec.backend.replicas": replicas}))
+    assert facts is not None
+    assert gpu_demand(facts).gpus == gpus
 
 
 @pytest.mark.parametrize(

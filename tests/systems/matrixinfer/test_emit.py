@@ -1,8 +1,6 @@
 """What a ModelInfer says of a serving, beside the emitters' laws."""
 
-import copy
 import json
-import re
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from tests.support.specs import ALL, REMOVED, Args, changed, example_for
 from tests.support.strategies import law, servings
+from tests.support.successor import as_model_serving
 from tests.systems.matrixinfer.webhook import refusals
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -30,49 +29,6 @@ def emitted(args: Args, changes: dict[str, Any] | None = None) -> Manifest:
 def spec_of(args: Args, changes: dict[str, Any] | None = None) -> Any:
     """Give its spec."""
     return emitted(args, changes).body["spec"]
-
-
-RENAMED = {
-    "ModelInfer": "ModelServing",
-    "workload.matrixinfer.ai/v1alpha1": "workload.serving.volcano.sh/v1alpha1",
-    "workload.volcano.sh/v1alpha1": "workload.serving.volcano.sh/v1alpha1",
-    "InferGroupRollingUpdate": "ServingGroupRollingUpdate",
-    "InferGroupRecreate": "ServingGroupRecreate",
-}
-"""Words of ModelInfer, and what Kthena 0.1 calls them.
-Source: volcano-sh/kthena 712731d8 and 7e258748, which renamed them."""
-
-
-def as_model_serving(body: dict[str, Any]) -> Any:
-    """Turn a ModelInfer into the ModelServing of Kthena 0.1, undoing each stated difference."""
-    body = copy.deepcopy(body)
-    group = body["spec"]["template"]
-    # networkTopology stood beside the gang only from 2608badd on.
-    gang = group.pop("gangSchedule")
-    if "networkTopology" in gang:
-        group["networkTopology"] = gang.pop("networkTopology")
-    # Both create a PodGroup only if one of the two is given; {} asks for all replicas.
-    if gang:
-        group["gangPolicy"] = gang
-    for template in (role.get(f"{at}Template") for role in group["roles"] for at in ENDS):
-        if template is not None:
-            # Before 06793936, the controller did not pass the scheduler to the pods.
-            assert template["spec"].pop("schedulerName") == body["spec"]["schedulerName"]
-            # Its own labels are modelinfer.matrixinfer.ai/* or modelinfer.volcano.sh/*.
-            for label in OURS:
-                template["metadata"]["labels"].pop(label, None)
-            if not template["metadata"]["labels"]:
-                del template["metadata"]
-    text = re.sub(
-        r"modelinfer\.(matrixinfer\.ai|volcano\.sh)/", "modelserving.volcano.sh/", json.dumps(body)
-    )
-    for word, later in RENAMED.items():
-        text = text.replace(f'"{word}"', f'"{later}"')
-    return json.loads(text)
-
-
-ENDS = ("entry", "worker")
-OURS = (naming.NAME, naming.ROLE, naming.ENTRY)
 
 
 @law
@@ -159,7 +115,7 @@ def test_the_front_service_selects_the_entries_of_its_role() -> None:
     chosen = [
         f"{role['name']} {at}"
         for role in made[0].body["spec"]["template"]["roles"]
-        for at in ENDS
+        for at in ("entry", "worker")
         if selector.items()
         <= role.get(f"{at}Template", {"metadata": {"labels": {}}})["metadata"]["labels"].items()
     ]

@@ -53,7 +53,7 @@ def _of_budgets(rolling: Mapping[str, Any], groups: int) -> Iterator[str]:
     down, up = rolling.get("maxUnavailable", 1), rolling.get("maxSurge", 0)
     for name, budget in (("maxUnavailable", down), ("maxSurge", up)):
         number = int(budget[:-1]) if isinstance(budget, str) else budget
-        if number < 0:
+        if number < 0 or (isinstance(budget, str) and number > 100):
             yield name
     partition = rolling.get("partition")
     if partition is not None and not 0 <= partition < groups:

@@ -1,0 +1,192 @@
+"""Writes one ModelBooster. Kthena creates a ModelServing, a ModelServer and a ModelRoute of it.
+
+Source: Kthena v1.0.0 pkg/model-booster-controller.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, PodFacts, ServingFacts
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.watch import Watch, watch_groups
+from kthena_components.systems.booster.config import MODEL_NAME, config_of
+from kthena_components.systems.booster.limits import PAIR, refuse
+from kthena_components.systems.booster.written import PROVEN, WRITTEN
+from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.limits import names as kthena_names
+from kthena_components.systems.kthena.view_booster import read_booster
+from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
+
+GROUP, KIND = "workload.serving.volcano.sh", "ModelBooster"
+API_VERSION = f"{GROUP}/v1alpha1"
+_BACKEND = "vllm"
+"""Name of the only backend, which Kthena adds to that of the ModelServing."""
+_NO_INSTALL = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL"
+"""Else pods run `pip install` at each start, in a line for bash that breaks the JSON of
+--kv-transfer-config."""
+
+
+def serving_name(plan: ServingPlan) -> str:
+    """Name the ModelServing that Kthena creates."""
+    return f"{plan.name}-{_BACKEND}"
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the ModelBooster and, if the serving is exposed, its front Service."""
+    metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
+    if plan.pods:
+        metadata["annotations"] = {WAIT_FOR: "condition=Active"}
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata,
+        "spec": {"backend": _backend(plan)},
+    }
+    made = Manifest(body=body, delete_first=True, timeout_seconds=plan.ready_timeout_seconds)
+    labels = {naming.NAME: serving_name(plan), naming.ENTRY: "true"}
+    if plan.expose is not None and plan.expose.role is not None:
+        labels[naming.ROLE] = plan.expose.role
+    front = services.emit_front(plan, labels)
+    return (made, front) if front else (made,)
+
+
+def _backend(plan: ServingPlan) -> dict[str, Any]:
+    first, is_pair = plan.roles[0].stated, plan.roles[0].name in PAIR
+    backend: dict[str, Any] = {
+        "name": _BACKEND,
+        "type": "vLLMDisaggregated" if is_pair else "vLLM",
+        "modelURI": f"hf://{first.engine.model if first.engine else ''}",
+        "cacheURI": _cache_uri(plan.roles[0]),
+        "replicas": plan.groups,
+        "schedulerName": plan.scheduler,
+        "workers": [_worker(role) for role in plan.roles],
+    }
+    env = _env(plan)
+    if env:
+        backend["env"] = env
+    if first.hugging_face_token is not None:
+        backend["envFrom"] = [{"secretRef": {"name": first.hugging_face_token.name}}]
+    return backend
+
+
+def _cache_uri(role: RolePlan) -> str:
+    cache = role.stated.cache
+    claim = None if cache is None else cache.claim
+    path = None if cache is None else cache.host_path
+    return f"pvc://{claim}" if claim is not None else f"hostpath://{path}"
+
+
+def _worker(role: RolePlan) -> dict[str, Any]:
+    container = role.entry["spec"]["containers"][0]
+    return {
+        "type": role.name if role.name in PAIR else "server",
+        "image": container["image"],
+        "replicas": role.replicas,
+        "pods": role.pods,
+        "resources": container["resources"],
+        "config": config_of(role),
+    }
+
+
+def _env(plan: ServingPlan) -> list[dict[str, Any]]:
+    """Return the variables of the connectors: those of a backend are in all its pods."""
+    found = {
+        each["name"]: each
+        for role in plan.roles
+        for each in role.entry["spec"]["containers"][0].get("env") or []
+        if str(each["name"]).startswith("VLLM_")
+    }
+    skip = [{"name": _NO_INSTALL, "value": "true"}] if plan.roles[0].name in PAIR else []
+    return [*skip, *found.values()]
+
+
+def _made(plan: ServingPlan) -> ServingPlan:
+    """Return the plan with the name of the ModelServing, after which Kthena names the pods."""
+    return replace(plan, name=serving_name(plan))
+
+
+def _names(plan: ServingPlan) -> Iterator[NameFacts]:
+    return kthena_names(_made(plan))
+
+
+def _watch(plan: ServingPlan) -> Watch:
+    return watch_groups(_made(plan))
+
+
+def _pods(plan: ServingPlan) -> Mapping[str, str]:
+    return {naming.NAME: serving_name(plan)}
+
+
+def _planned(plan: ServingPlan) -> list[ServingFacts]:
+    return [comparable(facts_from_plan(plan))]
+
+
+def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
+    # It loads a reader of YAML, and only checks of what is written read it back.
+    from kthena_components.systems.kthena import facts_booster  # noqa: PLC0415
+
+    found = map(read_object, bodies)
+    boosters = (one for one in found if one.group_kind == (GROUP, KIND))
+    return [comparable(facts_booster.facts(read_booster(one))) for one in boosters]
+
+
+def comparable(facts: ServingFacts) -> ServingFacts:
+    """Return what a ModelBooster decides of the facts.
+
+    Not the container around the engine, the script that joins the pods, and where the model is:
+    they are those of Kthena's templates. Source: docs/backends/booster.md.
+    """
+    engines = tuple(map(_comparable_engine, facts.engines))
+    return ServingFacts(path="", name="", engines=engines, gang_expected=facts.gang_expected)
+
+
+def _comparable_engine(engine: EngineFacts) -> EngineFacts:
+    worker = None if engine.worker is None else _comparable_pod(engine.worker)
+    name = "leader" if engine.name == "server" else engine.name
+    return replace(engine, name=name, entry=_comparable_pod(engine.entry), worker=worker)
+
+
+def _comparable_pod(pod: PodFacts) -> PodFacts:
+    command = pod.command
+    if command is not None:
+        options = _options(command)
+        command = replace(command, options=options, ray_script=None, ray_gpus=None, where={})
+    devices = tuple(replace(device, container=KIND) for device in pod.devices)
+    return PodFacts(devices=devices, command=command, gpus_path="", command_path="", gpu=pod.gpu)
+
+
+def _options(command: CommandFacts) -> Mapping[str, Any]:
+    """Return the options with the name that requests use, and without the path of the model."""
+    if command.engine is None:
+        return command.options
+    named = {f"--{MODEL_NAME}": (command.model,)} | dict(command.options)
+    return {flag: value for flag, value in named.items() if flag != "--model"}
+
+
+EMITTER = Emitter(
+    emit=emit,
+    refuse=refuse,
+    names=_names,
+    resources=(
+        Resource(api_version=API_VERSION, kind=KIND, plural="modelboosters"),
+        SERVICES,
+        BUDGETS,
+    ),
+    read_back=_read_back,
+    planned=_planned,
+    pods=_pods,
+    is_counted=False,
+    stays_from=None,
+    watch=_watch,
+    install="Install Kthena 1.0 or later with its CRDs and the controller modelbooster",
+    written=WRITTEN,
+    proven=PROVEN,
+)

@@ -1,0 +1,118 @@
+"""What a ModelBooster cannot say is rejected by name, and what its pods lack is told."""
+
+from typing import Any
+
+import pytest
+
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import Level, SpecError
+from tests.support.specs import REMOVED, Args, changed, example_for, template
+
+ONE, RAY = example_for("booster", "native-8b"), example_for("booster", "engine-ray")
+PAIR = example_for("booster", "prefill-decode")
+ENGINE = "roles[0].engine"
+
+
+def refused(args: Args, changes: dict[str, Any]) -> list[str]:
+    """Give the fields that are rejected as losses."""
+    try:
+        compile_serving(changed(args, changes))
+    except SpecError as error:
+        return [finding.path for finding in error.findings if finding.rule == "backend-loss"]
+    return []
+
+
+@pytest.mark.parametrize("args", [ONE, RAY, PAIR], ids=["one", "ray", "pair"])
+def test_the_examples_are_written_and_told_what_their_pods_lack(args: Args) -> None:
+    told = [f for f in compile_serving(args).findings if f.rule == "booster-defaults"]
+    assert [(finding.path, finding.level) for finding in told] == [("backend", Level.ADVISORY)]
+    lacks = "64 MiB of" if args is PAIR else "without a limit"
+    assert lacks in told[0].seen
+    assert "a change of replicas recreates all of them" in told[0].seen
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"queue": "research"}, "queue"),
+        ({"priority_class": "gold"}, "priority_class"),
+        ({"spread_over": "example.com/rack"}, "spread_over"),
+        ({"autoscaled": True}, "autoscaled"),
+        ({"monitoring": True}, "monitoring"),
+        ({"kthena_version": "0.4"}, "kthena_version"),
+        ({"network_topology.group_policy.mode": "soft"}, "network_topology.group_policy"),
+        ({"network_topology.role_policy.mode": "soft"}, "network_topology.role_policy"),
+        (
+            {"roles[0].replicas": 2, "gang_policy": {"min_role_replicas": {"leader": 1}}},
+            "gang_policy.min_role_replicas",
+        ),
+        ({"rollout_strategy.type": "RoleRollingUpdate"}, "rollout_strategy.type"),
+        ({"recovery_policy": "None"}, "recovery_policy"),
+        ({"restart_grace_period_seconds": 61}, "restart_grace_period_seconds"),
+        ({"roles[0].name": "server"}, "roles"),
+        ({"roles[0].drain_seconds": 30}, "roles[0].drain_seconds"),
+        ({"roles[0].startup_seconds": 600}, "roles[0].startup_seconds"),
+        ({"roles[0].network": {"interface": "eth0"}}, "roles[0].network"),
+        ({"roles[0].overlay.spec.nodeSelector": {"a": "b"}}, "roles[0].overlay"),
+        ({"roles[0].resources.shm": "16Gi"}, "roles[0].resources.shm"),
+        ({"roles[0].hugging_face_token": {"name": "t", "key": "TOKEN"}},
+         "roles[0].hugging_face_token.key"),
+        ({"roles[0].cache": REMOVED}, "roles[0].cache"),
+        ({"roles[0].cache": {"size": "100Gi", "download": True}}, "roles[0].cache"),
+        ({"roles[0].cache.mount_path": "/models"}, "roles[0].cache.mount_path"),
+        ({"roles[0].cache.download": False}, "roles[0].cache.download"),
+        ({f"{ENGINE}.kind": "sglang", f"{ENGINE}.image": "lmsysorg/sglang:v0.5.2"},
+         f"{ENGINE}.kind"),
+        ({f"{ENGINE}.port": 8080}, f"{ENGINE}.port"),
+        ({f"{ENGINE}.model": "s3://bucket/m"}, f"{ENGINE}.model"),
+        ({f"{ENGINE}.model": "/models/m"}, f"{ENGINE}.model"),
+        ({f"{ENGINE}.hf_config": {"num_attention_heads": 64}}, f"{ENGINE}.hf_config"),
+        ({f"{ENGINE}.kv_transfer": {"role": "both", "connector": "nixl"}},
+         f"{ENGINE}.kv_transfer"),
+        ({f"{ENGINE}.extra_args": ["--max-num-seqs", "1", "--max-num-seqs", "2"]},
+         f"{ENGINE}.extra_args"),
+        ({f"{ENGINE}.extra_args": ["--middleware", "a", "b"]}, f"{ENGINE}.extra_args"),
+        ({f"{ENGINE}.extra_args": ["--chat-template", ""]}, f"{ENGINE}.extra_args"),
+        ({f"{ENGINE}.extra_args": ["-O3"]}, f"{ENGINE}.extra_args"),
+        ({f"{ENGINE}.extra_args": ["--hf-overrides.rope_scaling", "1"]},
+         f"{ENGINE}.extra_args"),
+    ],
+)  # fmt: skip
+def test_a_field_without_a_place_is_rejected(changes: dict[str, Any], path: str) -> None:
+    assert refused(ONE, changes) == [path]
+
+
+def test_templates_are_rejected() -> None:
+    role = {"name": "leader", "entry_template": template()}
+    assert refused(ONE, {"roles": [role]}) == ["roles[0].entry_template"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({f"{ENGINE}.launcher": "native", f"{ENGINE}.image": "example.com/vllm:v1"},
+         f"{ENGINE}.launcher"),
+        ({f"{ENGINE}.image": "vllm/vllm-openai:v0.33.0"}, f"{ENGINE}.image"),
+        ({f"{ENGINE}.parallelism": {"tensor": 8, "data": 2}}, f"{ENGINE}.parallelism.data"),
+        ({f"{ENGINE}.extra_args": ["--override-generation-config", '{"top_k": 1}']}, ENGINE),
+        ({f"{ENGINE}.model": "org/m;id"}, ENGINE),
+    ],
+)  # fmt: skip
+def test_several_pods_need_what_kthenas_template_starts(changes: dict[str, Any], path: str) -> None:
+    assert path in refused(RAY, changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"roles[1].worker_replicas": 1, "roles[1].engine.launcher": "ray"},
+         "roles[1].worker_replicas"),
+        ({"roles[1].engine.model": "org/other"}, "roles[1].engine.model"),
+        ({"roles[1].cache": {"host_path": "/data", "download": True}}, "roles[1].cache"),
+        ({"roles[1].hugging_face_token": {"name": "t"}}, "roles[1].hugging_face_token"),
+        ({"roles[1].engine.kv_transfer.port": 5601}, "roles[1].engine.kv_transfer.port"),
+        ({"roles[1].name": "other"}, "roles"),
+    ],
+)  # fmt: skip
+def test_a_pair_is_two_engines_of_one_backend(changes: dict[str, Any], path: str) -> None:
+    assert path in refused(PAIR, changes)
