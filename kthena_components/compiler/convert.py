@@ -11,7 +11,9 @@ from kthena_components import systems
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.conversion import Conversion, Converted, Kept, title_of
+from kthena_components.compiler.convert_engines import convert_engines
 from kthena_components.compiler.convert_pods import convert_pods
+from kthena_components.compiler.engines import is_sketched
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed_by_plan
 from kthena_components.compiler.kept import Moved, filled_service, keep, read_front, short_title
 from kthena_components.compiler.losses import Loss, find_additions, find_losses
@@ -53,7 +55,8 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
             del others[front]
     for index, body in by_pods.items():
         try:
-            parts[index] = part = convert_pods(body, changes)
+            by = convert_engines if is_sketched(body) else convert_pods
+            parts[index] = part = by(body, changes)
         except SpecError as error:
             errors.append(error)
             continue

@@ -15,7 +15,13 @@ from kthena_components.compiler.conversion import Converted, title_of
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed
 from kthena_components.compiler.leaves import find_unread
 from kthena_components.compiler.losses import Loss
-from kthena_components.compiler.pods import Described, PodRole, describe, known_paths
+from kthena_components.compiler.pods import (
+    Described,
+    PodRole,
+    describe,
+    known_paths,
+    no_backend,
+)
 from kthena_components.core.facts.serving import EngineFacts, GangFacts
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.facts import facts_from_plan
@@ -25,7 +31,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.waivers import annotated
-from kthena_components.systems import EMITTERS
 from kthena_components.systems.contract import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})
@@ -43,7 +48,7 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     """
     title, described = title_of(body), describe(body)
     if changes.target == SAME:
-        raise SpecError([_no_backend(body)], title)
+        raise SpecError([no_backend(body)], title)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
     notes: list[str] = []
     args = {
@@ -103,15 +108,6 @@ def _meaning(body: Body, gang: GangFacts | None) -> object:
 
 def _most(described: Described) -> int:
     return max((role.pods for role in described.roles), default=0)
-
-
-def _no_backend(body: Body) -> Finding:
-    return Finding(
-        path="kind",
-        seen=f"is {body.get('kind')}, for which there is no backend",
-        remedy=f"choose one with --backend: {', '.join(EMITTERS)}",
-        rule="convertible",
-    )
 
 
 def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from typing import Any
 from kthena_components.core.findings import path_of
 
 Steps = tuple[str | int, ...]
-_NOTHING = object()
+NOTHING = object()
+"""Stands for no value."""
 _DIGITS = 9
 
 
@@ -43,14 +44,14 @@ def find_unread(
         path = path_of(steps)
         if path in skipped:
             continue
-        others = (_with(body, steps, other) for other in _others(value))
+        others = (replaced(body, steps, other) for other in _others(value))
         if all(describe(other) == usual for other in others):
             yield path
 
 
 def _others(value: object) -> Iterator[object]:
     """Yield what may stand in the place of a value."""
-    yield _NOTHING
+    yield NOTHING
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
@@ -60,12 +61,13 @@ def _others(value: object) -> Iterator[object]:
         yield str(int(value) + 1) if number else f"{value}x"
 
 
-def _with(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
+def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
+    """Return an object with another value at a place; NOTHING removes what stands there."""
     result = copy.deepcopy(dict(body))
     holder: Any = result
     for step in steps[:-1]:
         holder = holder[step]
-    if value is not _NOTHING:
+    if value is not NOTHING:
         holder[steps[-1]] = value
     elif isinstance(holder, dict):
         del holder[steps[-1]]

@@ -89,13 +89,13 @@ def describe(body: Body) -> Described:
     roles = tuple(_roles(found, facts, sets, copies))
     alone = len(roles) == 1 and facts.gang is None
     groups = roles[0].replicas * copies if alone else copies
-    scheduler = _scheduler(facts, sets)
+    scheduler = scheduler_of(facts, sets)
     args = stated(
         name=found.metadata.get("name"),
         namespace=found.metadata.get("namespace"),
         replicas=groups,
         scheduler_name=scheduler,
-        labels=_labels(found) or None,
+        labels=labels_of(found) or None,
         roles=[_arguments(role, scheduler, alone=alone) for role in roles],
     )
     return Described(facts=facts, roles=roles, args=args, told=told, sets=sets)
@@ -118,6 +118,16 @@ def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
     return SpecError([finding], title_of(body))
 
 
+def no_backend(body: Body) -> Finding:
+    """Report that an object has no backend to keep."""
+    return Finding(
+        path="kind",
+        seen=f"is {body.get('kind')}, for which there is no backend",
+        remedy=f"choose one with --backend: {', '.join(systems.EMITTERS)}",
+        rule="convertible",
+    )
+
+
 def _known(number: MaybeInt, path: str, body: Body) -> int:
     if isinstance(number, Unknown):
         seen = f"does not show how many pods it makes: {number.because}"
@@ -125,12 +135,14 @@ def _known(number: MaybeInt, path: str, body: Body) -> int:
     return number
 
 
-def _labels(found: Object) -> dict[str, Any]:
+def labels_of(found: Object) -> dict[str, Any]:
+    """Return the labels of an object that are not those of the package."""
     labels = mapping(found.metadata.get("labels"))
     return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
 
 
-def _scheduler(facts: ServingFacts, sets: Sequence[PodSet]) -> str:
+def scheduler_of(facts: ServingFacts, sets: Sequence[PodSet]) -> str:
+    """Return the scheduler of the pods: the one that they name, or Volcano for a gang."""
     named = [name for each in sets if is_name(name := each.spec.get("schedulerName"))]
     if named:
         return str(named[0])

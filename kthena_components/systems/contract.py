@@ -15,6 +15,7 @@ from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.reduction import kept_spec
+from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
@@ -131,6 +132,10 @@ class Kind(Generic[V]):
     not_whole: str = ""
     """Why its pods are more than `pods` shows, so that `convert` cannot read it. A clause; empty if
     they are not.
+    """
+    sketch: Callable[[V], Sketch] | None = None
+    """Its engines for `convert`, where its controller completes their pods: they are described as
+    engines, with the package's own launcher. None: by its pods.
     """
     only_fields: bool = False
     """Whether it is checked against its CRD, and by nothing else."""

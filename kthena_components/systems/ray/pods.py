@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.object import PodSet, copies_in, pod_set
+from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import mapping, name_of
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import RayView
 
 
@@ -17,3 +19,17 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
         hosts, made = product(*each), fields.get("template")
         yield pod_set(view.object, at, made, hosts, by_controller=True, spread=hosts != 0)
+
+
+_SERVES = "serveConfigV2 starts it, and places its replicas on the cluster by itself"
+
+
+def sketch(view: RayView) -> Sketch:
+    """Return the engine that the head starts, with the pods of the cluster."""
+    name, served = name_of(view.object.body), view.served
+    by_serve = isinstance(served, Unknown) or bool(served)
+    return Sketch(
+        sets=tuple(pods_of_cluster(view)),
+        refused=f"is an application of Ray Serve: {_SERVES}" if by_serve else "",
+        beside={f"Service/{name}-head-svc": "KubeRay makes it; --set expose.port=80 writes one"},
+    )

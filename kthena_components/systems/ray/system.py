@@ -3,7 +3,7 @@
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.ray.facts import facts
-from kthena_components.systems.ray.pods import pods_of_cluster
+from kthena_components.systems.ray.pods import pods_of_cluster, sketch
 from kthena_components.systems.ray.rules import (
     ray_cluster_gpus,
     ray_start_params,
@@ -50,7 +50,7 @@ SYSTEM = System(
             view=read_ray,
             facts=facts,
             pods=pods_of_cluster,
-            not_whole="KubeRay adds `ray start` with its options, variables and probes to its pods",
+            sketch=sketch,
             rules=(
                 ray_start_params,
                 ray_worker_groups,

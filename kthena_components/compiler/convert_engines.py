@@ -1,0 +1,150 @@
+"""Converts an object whose controller completes the pods of its engines. Pure.
+
+It is described by its engines, and the package's own launcher replaces what the controller adds. A
+field that the description does not depend on is a loss, as for objects that are described by their
+pods.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kthena_components.compiler.changes import SAME, Changes, with_changes
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.compiler.conversion import Converted, title_of
+from kthena_components.compiler.engine_roles import Gap
+from kthena_components.compiler.engine_scripts import find_lost_commands, joins_pods
+from kthena_components.compiler.engines import ByEngines, describe_engines
+from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed
+from kthena_components.compiler.leaves import find_unread, leaves
+from kthena_components.compiler.losses import Loss
+from kthena_components.compiler.pods import no_backend
+from kthena_components.compiler.same_engines import find_differences
+from kthena_components.core.facts.serving import GangFacts
+from kthena_components.core.findings import Finding, SpecError, path_of
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.judge.waivers import annotated
+from kthena_components.systems.contract import Body
+
+_HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
+
+
+def convert_engines(body: Body, changes: Changes) -> Converted:
+    """Convert an object by its engines.
+
+    Raises:
+        SpecError: It cannot be described, or the target cannot express it.
+    """
+    title, described = title_of(body), describe_engines(body)
+    if changes.target == SAME:
+        raise SpecError([no_backend(body)], title)
+    open_gaps = [gap for gap in described.gaps if not _is_given(gap, changes.arguments)]
+    if open_gaps:
+        raise SpecError([_unsaid(gap) for gap in open_gaps], title)
+    waivers = {entry.rule: entry.text for entry in annotated(body)}
+    args = {
+        **described.args,
+        **({"waivers": waivers} if waivers else {}),
+        "backend": changes.target,
+    }
+    told = {path: value for path, value in changes.arguments.items() if _fills(path, described)}
+    outside = {
+        k: v for k, v in changes.arguments.items() if not k.startswith(("roles", "replicas"))
+    }
+    own = with_changes(args, {**outside, **told})
+    compiled = compile_serving(own, title, today=changes.today)
+    differences = find_differences(described.roles, described.facts.copies, compiled.plan)
+    if found := list(differences):
+        raise SpecError(found, title)
+    changed = with_changes(args, changes.arguments)
+    if changed != own:
+        compiled = compile_serving(changed, title, today=changes.today)
+    most = max(role.pods for role in described.roles)
+    before = placed(described.facts, most)
+    return Converted(
+        source=body,
+        backend="",
+        args=changed,
+        compiled=compiled,
+        losses=(
+            *_lost(described, compiled.plan.expose is not None),
+            *_unread(body, described, facts_from_plan(compiled.plan).gang),
+            *lost_gang(before, compiled),
+            *lost_pods(compiled),
+        ),
+        notes=(*_notes(described), *gained_gang(before, compiled)),
+    )
+
+
+def _is_given(gap: Gap, arguments: Mapping[str, Any]) -> bool:
+    return any(_covers(path, gap.argument) for path in arguments)
+
+
+def _fills(path: str, described: ByEngines) -> bool:
+    return any(_covers(path, gap.argument) for gap in described.gaps)
+
+
+def _covers(path: str, argument: str) -> bool:
+    return path == argument or argument.startswith((f"{path}.", f"{path}["))
+
+
+def _unsaid(gap: Gap) -> Finding:
+    field = gap.argument.rpartition(".")[2]
+    return Finding(
+        path=gap.argument,
+        seen=f"is not in the object: {gap.because}",
+        remedy=f"state it: --set {gap.argument}={field.upper()}",
+        rule="convertible",
+    )
+
+
+def _notes(described: ByEngines) -> Iterator[str]:
+    for index, role in enumerate(described.roles):
+        engine = described.args["roles"][index]["engine"]
+        joined = f", its {role.pods} pods joined by {engine['launcher']}"
+        yield (
+            f"describes roles[{index}] by its engine, {engine['kind']}"
+            f"{joined if 'launcher' in engine else ''}; the package writes its command and probes"
+        )
+
+
+def _lost(described: ByEngines, is_exposed: bool) -> Iterator[Loss]:
+    """Yield losses that are not about one field."""
+    for role in described.roles:
+        if role.folded:
+            seen = "becomes no pod: it has no GPUs, and the first pod of the engine does its work"
+            yield Loss(name=role.folded, seen=seen)
+    for title, why in described.sketch.beside.items():
+        if not (is_exposed and title.startswith("Service/")):
+            yield Loss(name=title, seen=f"is not made any more: {why}")
+
+
+def _unread(body: Body, described: ByEngines, gang: GangFacts | None) -> Iterator[Loss]:
+    """Yield the fields, and the commands of scripts, that the description does not depend on."""
+
+    def meaning(other: Body) -> object:
+        return _meaning(other, gang)
+
+    known = [*_HEAD, *described.known, *(entry.path for entry in annotated(body))]
+    known += [path_of(("metadata", "labels", key)) for key in described.args.get("labels", {})]
+    known += [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
+    unread = find_unread(body, meaning, known)
+    folded = [role.folded for role in described.roles if role.folded]
+    for path in unread:
+        if not any(path.startswith((f"{at}.", f"{at}[")) for at in folded):
+            yield Loss(name=path, seen="is not kept")
+    yield from find_lost_commands(body, meaning)
+
+
+def _meaning(body: Body, gang: GangFacts | None) -> object:
+    """Return what the result has of an object; None if it cannot be described.
+
+    The size of its gang is in the result if that has the same one.
+    """
+    try:
+        described = describe_engines(body)
+    except SpecError:
+        return None
+    own = described.facts.gang
+    kept = own is not None and gang is not None and own.min_member == gang.min_member
+    gaps = tuple(gap.argument for gap in described.gaps)
+    return described.args, described.said, gaps, kept

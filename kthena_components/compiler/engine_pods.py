@@ -1,0 +1,174 @@
+"""Takes pods that a controller completes apart: what an engine's arguments say, and the rest.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.container import SHM_PATH
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.plan.described import stated
+from kthena_components.core.spec.launch import ENGINE_CONTAINER
+from kthena_components.core.templates.overlay import MERGE_KEYS
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import mapping, sequence
+
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
+"""Fields of a container that only pods which serve have."""
+_LAUNCH = ("command", "args", "image", "resources", "name")
+"""Fields of the engine's container that its arguments replace."""
+_AMOUNTS = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
+_CONTROLLED = ("schedulerName", "restartPolicy")
+"""Fields of a pod that a serving decides for all pods."""
+
+_KINDS = ("limits", "requests")
+
+Named = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePod:
+    """A pod of an engine."""
+
+    set: PodSet
+    container: Mapping[str, Any]
+    """The one of the engine, as written."""
+    index: int
+    """Its index in the template."""
+
+    @property
+    def amounts(self) -> dict[str, Any]:
+        """Return the arguments about what it requests, besides GPUs."""
+        limits, requests = self.resources("limits"), self.resources("requests")
+        found = {
+            field: limits.get(key)
+            for field, key in _AMOUNTS.items()
+            if key in limits and str(requests.get(key, limits[key])) == str(limits[key])
+        }
+        shm = self.memory
+        return stated(**found, shm=mapping(shm.get("emptyDir")).get("sizeLimit"))
+
+    def rest(self, *, serves_alone: bool) -> dict[str, Any]:
+        """Return what an overlay would have to say: all that the arguments do not.
+
+        Args:
+            serves_alone: Whether the engine has one pod. Of several, an overlay changes all, so
+                that it must not have what only one has: probes and other containers.
+        """
+        spec, memory = self.set.spec, self.memory.get("name")
+        left = {k: v for k, v in spec.items() if k not in _CONTROLLED}
+        left["containers"] = [self._own(serves_alone=serves_alone), *self._others("containers")]
+        left["volumes"] = [
+            volume
+            for volume in sequence(spec.get("volumes"))
+            if mapping(volume).get("name") != memory or memory is None
+        ]
+        if not serves_alone:
+            left["containers"] = left["containers"][:1]
+            left.pop("initContainers", None)
+        if len(left["containers"][0]) == 1:
+            left["containers"] = left["containers"][1:]
+        labels = {k: v for k, v in self.set.labels.items() if k not in naming.KTHENA_LABELS}
+        metadata = {"labels": labels, "annotations": dict(self.set.annotations)}
+        made = _parts({"metadata": _parts(metadata), "spec": _parts(left)})
+        return dict(_without_nulls(made))
+
+    def _own(self, *, serves_alone: bool) -> dict[str, Any]:
+        made = {k: v for k, v in self.container.items() if k not in _LAUNCH}
+        if not serves_alone:
+            made = {k: v for k, v in made.items() if k not in _PROBES}
+        made["volumeMounts"] = [
+            mount
+            for mount in sequence(made.get("volumeMounts"))
+            if mapping(mount).get("mountPath") != SHM_PATH or not self.memory
+        ]
+        said = {_AMOUNTS[field] for field in self.amounts if field in _AMOUNTS}
+        left = {
+            kind: {
+                key: amount
+                for key, amount in self.resources(kind).items()
+                if not is_accelerator(key) and key not in said
+            }
+            for kind in _KINDS
+        }
+        return {"name": ENGINE_CONTAINER, **_parts({**made, "resources": _parts(left)})}
+
+    def _others(self, field: str) -> Iterator[Any]:
+        for index, item in enumerate(sequence(self.set.spec.get(field))):
+            if index != self.index:
+                yield item
+
+    def resources(self, kind: str) -> Mapping[str, Any]:
+        """Return the limits or the requests of the container."""
+        return mapping(mapping(self.container.get("resources")).get(kind))
+
+    @property
+    def memory(self) -> Mapping[str, Any]:
+        """Return the volume at /dev/shm, if it is memory that no other container mounts."""
+        mounts = map(mapping, sequence(self.container.get("volumeMounts")))
+        name = next((m.get("name") for m in mounts if m.get("mountPath") == SHM_PATH), None)
+        for volume in map(mapping, sequence(self.set.spec.get("volumes"))):
+            memory = mapping(volume.get("emptyDir")).get("medium") == "Memory"
+            if name is not None and volume.get("name") == name and memory:
+                return volume
+        return {}
+
+
+def engine_pod(pods: PodSet, name: str | None) -> EnginePod:
+    """Return a pod with its engine's container: of this name, or else the first one."""
+    listed = [mapping(item) for item in sequence(pods.spec.get("containers"))]
+    named = [index for index, item in enumerate(listed) if item.get("name") == name]
+    index = next(iter(named), 0)
+    return EnginePod(set=pods, container=listed[index] if index < len(listed) else {}, index=index)
+
+
+def named_leaves(value: Any, at: Named = (), field: str = "") -> Iterator[tuple[Named, str]]:
+    """Yield the values without parts of a template, members of lists by their names."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from named_leaves(item, (*at, str(key)), str(key))
+    elif isinstance(value, list | tuple):
+        merge = MERGE_KEYS.get(field)
+        for index, item in enumerate(value):
+            name = mapping(item).get(merge) if merge is not None else None
+            yield from named_leaves(item, (*at, f"[{index if name is None else name}]"))
+    elif value is not None and value != "":
+        yield at, str(value)
+
+
+Said = tuple[object, ...]
+"""What pods say in the place of a field, to find what others say, too."""
+
+
+def says(pod: EnginePod) -> Iterator[Said]:
+    """Yield what a pod says, wherever it stands."""
+    yield "image", str(pod.container.get("image"))
+    yield from (("amount", *pair) for pair in pod.amounts.items())
+    yield "memory", bool(pod.memory)
+    for kind in ("limits", "requests"):
+        for key, amount in pod.resources(kind).items():
+            if is_accelerator(key):
+                yield "GPUs", kind, key, str(amount)
+    yield from named_leaves(pod.rest(serves_alone=False))
+
+
+def shared(pods: Sequence[EnginePod], leads: Sequence[EnginePod]) -> frozenset[object]:
+    """Return what pods say that those say, too, which are described."""
+    said = {each for lead in leads for each in says(lead)}
+    said |= {("GPUs", kind, *each[2:]) for each in said if each[0] == "GPUs" for kind in _KINDS}
+    return frozenset((pod.set.path, each) for pod in pods for each in says(pod) if each in said)
+
+
+def _parts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the parts that have nothing."""
+    return {key: item for key, item in fields.items() if item not in ({}, [])}
+
+
+def _without_nulls(value: Any) -> Any:
+    """Leave out null, which an overlay reads as a removal."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value

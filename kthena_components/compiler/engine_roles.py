@@ -1,0 +1,211 @@
+"""Describes engines whose controller completes their pods, each as a role with an engine. Pure.
+
+The package's own launcher takes the place of what the controller adds. The sizes, the model and the
+options are those that the checks read from the object (`Kind.facts`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.compiler.engine_pods import EnginePod, engine_pod
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.words import words_for
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.plan.described import stated
+from kthena_components.core.spec.words import EngineKind, Launcher
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import mapping
+from kthena_components.core.values.unknown import Unknown
+
+_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
+"""Default port of each engine, where the package has another one.
+
+Source: vllm/entrypoints/openai/cli_args.py; sglang/srt/server_args.py; trtllm-serve --port.
+"""
+_SIZES = ("tensor", "pipeline", "data")
+_GPU = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """An argument that the object does not say."""
+
+    argument: str
+    """Path in the role: `engine.image`."""
+    because: str
+    """A clause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRole:
+    """An engine, and the pods that it is described by."""
+
+    name: str
+    engine: EngineFacts
+    lead: EnginePod
+    pods: int
+    """Pods of the engine. A head without GPUs is none of them."""
+    replicas: int
+    """In one copy of the object's group."""
+    folded: str = ""
+    """Path of a head without GPUs, whose work the first pod does."""
+
+    @property
+    def command(self) -> CommandFacts:
+        """The command line of the engine."""
+        return self.engine.entry.command or CommandFacts()
+
+
+def lead_of(engine: EngineFacts, sets: Sequence[PodSet]) -> tuple[EnginePod, str] | None:
+    """Return the pod that an engine is described by, and the path of a head without GPUs.
+
+    The workers have the ranks of such a head. None: no pods are those of the engine.
+    """
+    entry = _at(engine.entry.gpus_path, sets)
+    if entry is None:
+        return None
+    lead = engine_pod(entry, engine.entry.container)
+    worker = engine.worker
+    behind = _at(worker.gpus_path, sets) if worker is not None else None
+    if worker is None or behind is None or engine.entry.gpus != 0 or worker.gpus == 0:
+        return lead, ""
+    return engine_pod(behind, worker.container or _holder(behind)), entry.owner.at(entry.path)
+
+
+def _at(path: str, sets: Sequence[PodSet]) -> PodSet | None:
+    """Return the pods below whose path another one is; of several, those with the longest path."""
+    places = [(each.owner.at(each.path), each) for each in sets]
+    fits = [
+        (at, each) for at, each in places if path == at or path.startswith((f"{at}.", f"{at}["))
+    ]
+    return max(fits, key=lambda pair: len(pair[0]), default=("", None))[1]
+
+
+def _holder(pods: PodSet) -> str | None:
+    """Return the name of the container with the GPUs."""
+    for container in pods.spec.get("containers") or ():
+        limits = mapping(mapping(mapping(container).get("resources")).get("limits"))
+        if any(map(is_accelerator, map(str, limits))):
+            return str(mapping(container).get("name"))
+    return None
+
+
+def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, Any], list[Gap]]:
+    """Return the arguments of a role, and those that the object does not say.
+
+    Args:
+        role: The role.
+        extra: Its arguments that the object states in its own way.
+    """
+    gaps = list[Gap]()
+    command = role.command
+    words = words_for(str(command.engine), command.options)
+    gaps += _unread(command, words.unknown)
+    engine = stated(
+        kind=command.engine,
+        image=_text(role.lead.container.get("image"), "engine.image", gaps),
+        model=_text(command.model, "engine.model", gaps),
+        launcher=_launcher(role, gaps),
+        parallelism=_parallelism(command, gaps),
+        port=_port(command, gaps),
+        extra_args=words.words or None,
+    )
+    overlay = role.lead.rest(serves_alone=role.pods == 1)
+    made = stated(
+        name=role.name,
+        replicas=role.replicas,
+        worker_replicas=role.pods - 1,
+        engine=engine,
+        resources={**_gpus(role, gaps), **role.lead.amounts},
+        overlay=overlay or None,
+    )
+    return {**made, **extra}, gaps
+
+
+def _unread(command: CommandFacts, unknown: Sequence[str]) -> Iterator[Gap]:
+    if command.hidden is not None:
+        yield Gap(argument="engine.extra_args", because=command.hidden.because)
+    elif unknown:
+        because = f"the value of {' and '.join(unknown)} is not known here"
+        yield Gap(argument="engine.extra_args", because=because)
+
+
+def _text(value: object, argument: str, gaps: list[Gap]) -> str | None:
+    if isinstance(value, str) and value:
+        return value
+    because = value.because if isinstance(value, Unknown) else "the object does not name it"
+    gaps.append(Gap(argument=argument, because=because))
+    return None
+
+
+def _parallelism(command: CommandFacts, gaps: list[Gap]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name in _SIZES:
+        value = getattr(command, name)
+        if isinstance(value, Unknown):
+            gaps.append(Gap(argument=f"engine.parallelism.{name}", because=value.because))
+        elif value != 1 or name == "tensor":
+            made[name] = value
+    if isinstance(command.expert, Unknown):
+        gaps.append(Gap(argument="engine.parallelism.expert", because=command.expert.because))
+    elif command.expert:
+        made["expert"] = True
+    return made
+
+
+def _launcher(role: EngineRole, gaps: list[Gap]) -> str | None:
+    """Return how several pods of vLLM are joined; the other engines have one way."""
+    command = role.command
+    if role.pods == 1 or command.engine != EngineKind.VLLM:
+        return None
+    if isinstance(command.executor, Unknown) and command.ray_role is None:
+        gaps.append(Gap(argument="engine.launcher", because=command.executor.because))
+        return None
+    by_ray = command.executor == "ray" or command.ray_role is not None
+    return str(Launcher.RAY if by_ray else Launcher.NATIVE)
+
+
+def _port(command: CommandFacts, gaps: list[Gap]) -> int | None:
+    port = command.options.get("--port", _PORTS.get(str(command.engine)))
+    if isinstance(port, int):
+        return port
+    because = port.because if isinstance(port, Unknown) else "--port is not a number"
+    gaps.append(Gap(argument="engine.port", because=because))
+    return None
+
+
+def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:
+    pod = role.engine.worker if role.folded and role.engine.worker else role.engine.entry
+    if isinstance(pod.gpus, Unknown):
+        gaps.append(Gap(argument="resources.gpus_per_pod", because=pod.gpus.because))
+        return {}
+    own = {d.resource for d in pod.devices if pod.container in {None, d.container} and d.count}
+    name = next(iter(sorted(own)), _GPU)
+    return {"gpus_per_pod": pod.gpus, **({"gpu_resource": name} if name != _GPU else {})}
+
+
+def refused_role(role: EngineRole) -> Iterator[Finding]:
+    """Report an engine that no role with an engine can be."""
+    command, engine = role.command, role.engine
+    if command.engine not in {*EngineKind}:
+        what = command.engine or "nothing that is read"
+        yield _wrong(engine.path, f"starts {what}, for which the package writes no command line")
+        return
+    own = engine.worker
+    if own is not None and not role.folded and role.pods > 1 and own.gpus != engine.entry.gpus:
+        seen = f"has pods of {engine.entry.gpus} and of {own.gpus} GPUs in one engine"
+        yield _wrong(engine.path, seen)
+    for problem in command.problems:
+        if problem.hard:
+            yield _wrong(join_path(engine.entry.command_path, ""), problem.text)
+    named = {d.resource for d in engine.entry.devices if is_accelerator(d.resource)}
+    if len(named) > 1:
+        yield _wrong(engine.path, f"asks for several accelerators: {', '.join(sorted(named))}")
+
+
+def _wrong(path: str, seen: str) -> Finding:
+    remedy = "write the role of a ModelServing by hand"
+    return Finding(path=path, seen=seen, remedy=remedy, rule="convertible")

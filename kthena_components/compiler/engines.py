@@ -1,0 +1,179 @@
+"""Describes an object whose controller completes the pods of its engines, by its engines. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components import systems
+from kthena_components.compiler.conversion import title_of
+from kthena_components.compiler.engine_pods import EnginePod, engine_pod, shared
+from kthena_components.compiler.engine_roles import (
+    EngineRole,
+    Gap,
+    arguments_of,
+    lead_of,
+    refused_role,
+)
+from kthena_components.compiler.pods import labels_of, scheduler_of
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, SpecError, join_path
+from kthena_components.core.objects.object import Object, PodSet, read_object
+from kthena_components.core.objects.sketch import Sketch
+from kthena_components.core.naming import dns_name
+from kthena_components.core.plan.described import SERVE, stated
+from kthena_components.core.values.read import group_kind, name_of
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.contract import Body
+
+_BY_HAND = (
+    "convert the objects with pods that are made of it (kubectl get -o yaml), or write a "
+    "ModelServing by hand"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByEngines:
+    """An object, described by its engines."""
+
+    facts: ServingFacts
+    roles: tuple[EngineRole, ...]
+    args: Mapping[str, Any]
+    gaps: tuple[Gap, ...]
+    """With paths in the arguments."""
+    sketch: Sketch
+    pods: tuple[EnginePod, ...]
+
+    @property
+    def said(self) -> frozenset[object]:
+        """What its pods say that the described ones say, too."""
+        return shared(self.pods, [role.lead for role in self.roles])
+
+    @property
+    def known(self) -> Iterator[str]:
+        """Yield the paths of the names of containers that the result calls `engine`."""
+        for pod in self.pods:
+            yield pod.set.at(f"spec.containers[{pod.index}].name")
+
+
+def is_sketched(body: Body) -> bool:
+    """Return whether an object is described by its engines."""
+    kind = systems.find_kind(group_kind(body))
+    return kind is not None and kind.facts is not None and kind.sketch is not None
+
+
+def describe_engines(body: Body) -> ByEngines:
+    """Describe an object by its engines.
+
+    Raises:
+        SpecError: One of them cannot be described.
+    """
+    kind, found = systems.find_kind(group_kind(body)), read_object(body)
+    view = kind.view(found) if kind is not None else None
+    facts = kind.facts(view) if kind is not None and kind.facts is not None else None
+    if kind is None or facts is None or kind.sketch is None:
+        raise SpecError([_refusal("kind", f"is {found.kind}")], title_of(body))
+    sketch = kind.sketch(view)
+    if sketch.refused or not facts.engines:
+        raise SpecError([_refusal("spec", sketch.refused or "starts no engine")], title_of(body))
+    gaps = list[Gap]()
+    copies = _count(facts.copies, "replicas", gaps)
+    roles, wrong = list[EngineRole](), list[Finding]()
+    for index, engine in enumerate(facts.engines):
+        role = _role(found, engine, sketch.sets, f"roles[{index}]", gaps)
+        wrong += [_refusal(engine.path, "shows no pods of its engine")] if role is None else []
+        roles += [] if role is None else [role]
+    wrong += [finding for role in roles for finding in refused_role(role)]
+    if wrong:
+        raise SpecError(wrong, title_of(body))
+    return _described(found, facts, roles, sketch, copies, gaps)
+
+
+def _described(
+    found: Object,
+    facts: ServingFacts,
+    roles: Sequence[EngineRole],
+    sketch: Sketch,
+    copies: int,
+    gaps: list[Gap],
+) -> ByEngines:
+    alone = len(roles) == 1 and facts.gang is None
+    made = list[Mapping[str, Any]]()
+    for index, role in enumerate(roles):
+        at = role.lead.set.path
+        args, missing = arguments_of(role, sketch.roles.get(at, {}))
+        unsaid = [Gap(argument=k, because=v) for k, v in sketch.unsaid.get(at, {}).items()]
+        gaps += [_placed(gap, f"roles[{index}]") for gap in _once(unsaid, missing)]
+        made.append({**args, "replicas": 1} if alone else args)
+    if alone:
+        gaps = [_alone(gap) for gap in gaps]
+    args = stated(
+        name=found.metadata.get("name"),
+        namespace=found.metadata.get("namespace"),
+        replicas=roles[0].replicas * copies if alone else copies,
+        scheduler_name=scheduler_of(facts, sketch.sets),
+        labels=labels_of(found) or None,
+        roles=made,
+    )
+    leads = {role.lead.set.path: role.lead for role in roles}
+    pods = tuple(leads.get(each.path) or _other(each, roles) for each in sketch.sets)
+    return ByEngines(
+        facts=facts, roles=tuple(roles), args=args, gaps=tuple(gaps), sketch=sketch, pods=pods
+    )
+
+
+def _other(pods: PodSet, roles: Sequence[EngineRole]) -> EnginePod:
+    names = {
+        c for r in roles for p in (r.engine.entry, r.engine.worker) if p and (c := p.container)
+    }
+    own = [c.get("name") for c in pods.spec.get("containers") or () if isinstance(c, Mapping)]
+    return engine_pod(pods, next((name for name in own if name in names), None))
+
+
+def _once(unsaid: Sequence[Gap], missing: Sequence[Gap]) -> list[Gap]:
+    """Prefer what the object leaves to others to what is merely missing."""
+    named = {gap.argument for gap in unsaid}
+    return [*unsaid, *(gap for gap in missing if gap.argument not in named)]
+
+
+def _placed(gap: Gap, at: str) -> Gap:
+    return Gap(argument=join_path(at, gap.argument), because=gap.because)
+
+
+def _alone(gap: Gap) -> Gap:
+    """Engines of a single role are counted by the copies of its group."""
+    same = gap.argument == "roles[0].replicas"
+    return Gap(argument="replicas", because=gap.because) if same else gap
+
+
+def _role(
+    found: Object, engine: EngineFacts, sets: Sequence[PodSet], at: str, gaps: list[Gap]
+) -> EngineRole | None:
+    lead = lead_of(engine, sets)
+    if lead is None:
+        return None
+    pod, folded = lead
+    pods = _count(engine.pods, f"{at}.worker_replicas", gaps)
+    return EngineRole(
+        name=_name(found, engine),
+        engine=engine,
+        lead=pod,
+        pods=max(1, pods - bool(folded)),
+        replicas=_count(engine.replicas, f"{at}.replicas", gaps),
+        folded=folded,
+    )
+
+
+def _name(found: Object, engine: EngineFacts) -> str:
+    own = name_of(found.body)
+    return SERVE if engine.name in {own, "?"} else dns_name(engine.name.removeprefix(f"{own}-"))
+
+
+def _count(number: MaybeInt, argument: str, gaps: list[Gap]) -> int:
+    if isinstance(number, Unknown):
+        gaps.append(Gap(argument=argument, because=number.because))
+        return 1
+    return number
+
+
+def _refusal(path: str, seen: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=_BY_HAND, rule="convertible")
