@@ -5,7 +5,7 @@ field that the description does not depend on is a loss, as for objects that are
 pods.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes, with_changes
@@ -100,10 +100,14 @@ def _unsaid(gap: Gap) -> Finding:
 def _notes(described: ByEngines) -> Iterator[str]:
     for index, role in enumerate(described.roles):
         engine = described.args["roles"][index]["engine"]
-        joined = f", its {role.pods} pods joined by {engine['launcher']}"
+        joined = (
+            f", its {role.pods} pods joined by launcher {launcher}"
+            if (launcher := engine.get("launcher"))
+            else ""
+        )
         yield (
-            f"describes roles[{index}] by its engine, {engine['kind']}"
-            f"{joined if 'launcher' in engine else ''}; the package writes its command and probes"
+            f"describes roles[{index}] by its engine, {engine['kind']}{joined}; the package writes "
+            "its command and probes"
         )
 
 
@@ -113,6 +117,8 @@ def _lost(described: ByEngines, is_exposed: bool) -> Iterator[Loss]:
         if role.folded:
             seen = "becomes no pod: it has no GPUs, and the first pod of the engine does its work"
             yield Loss(name=role.folded, seen=seen)
+    for path in described.without_engine:
+        yield Loss(name=path, seen="is not kept: its pods run no engine")
     for title, why in described.sketch.beside.items():
         if not (is_exposed and title.startswith("Service/")):
             yield Loss(name=title, seen=f"is not made any more: {why}")
@@ -128,9 +134,10 @@ def _unread(body: Body, described: ByEngines, gang: GangFacts | None) -> Iterato
     known += [path_of(("metadata", "labels", key)) for key in described.args.get("labels", {})]
     known += [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
     unread = find_unread(body, meaning, known)
-    folded = [role.folded for role in described.roles if role.folded]
+    whole = [role.folded for role in described.roles if role.folded]
+    whole += described.without_engine
     for path in unread:
-        if not any(path.startswith((f"{at}.", f"{at}[")) for at in folded):
+        if not any(path.startswith((f"{at}.", f"{at}[")) for at in whole):
             yield Loss(name=path, seen="is not kept")
     yield from find_lost_commands(body, meaning)
 

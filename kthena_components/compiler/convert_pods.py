@@ -46,7 +46,8 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     Raises:
         SpecError: It cannot be described, or the target cannot express it.
     """
-    title, described = title_of(body), describe(body)
+    replicas = changes.arguments.get("replicas")
+    title, described = title_of(body), describe(body, replicas)
     if changes.target == SAME:
         raise SpecError([no_backend(body)], title)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
@@ -64,7 +65,7 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     before, known = placed(described.facts, _most(described)), list(known_paths(body, described))
     known += [entry.path for entry in annotated(body)]
     gang = facts_from_plan(compiled.plan).gang
-    unread = find_unread(body, lambda other: _meaning(other, gang), known)
+    unread = find_unread(body, lambda other: _meaning(other, gang, replicas), known)
     return Converted(
         source=body,
         backend="",
@@ -92,13 +93,13 @@ def _compiled(
     return compiled, compile_serving(changed, title, today=changes.today), changed
 
 
-def _meaning(body: Body, gang: GangFacts | None) -> object:
+def _meaning(body: Body, gang: GangFacts | None, replicas: object) -> object:
     """Return what the result has of an object; None if it cannot be described.
 
     The size of its gang is in the result if that has the same one.
     """
     try:
-        described = describe(body)
+        described = describe(body, replicas)
     except SpecError:
         return None
     own = described.facts.gang

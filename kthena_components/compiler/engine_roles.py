@@ -77,11 +77,14 @@ def lead_of(engine: EngineFacts, sets: Sequence[PodSet]) -> tuple[EnginePod, str
 
 def _at(path: str, sets: Sequence[PodSet]) -> PodSet | None:
     """Return the pods below whose path another one is; of several, those with the longest path."""
-    places = [(each.owner.at(each.path), each) for each in sets]
-    fits = [
-        (at, each) for at, each in places if path == at or path.startswith((f"{at}.", f"{at}["))
-    ]
-    return max(fits, key=lambda pair: len(pair[0]), default=("", None))[1]
+    fits = [each for each in sets if is_below(path, each)]
+    return max(fits, key=lambda each: len(each.path), default=None)
+
+
+def is_below(path: str, pods: PodSet) -> bool:
+    """Return whether a path is that of some pods, or below it."""
+    at = pods.owner.at(pods.path)
+    return path == at or path.startswith((f"{at}.", f"{at}["))
 
 
 def _holder(pods: PodSet) -> str | None:

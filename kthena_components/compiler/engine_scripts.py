@@ -5,7 +5,7 @@ left out in turn: what changes nothing is not kept.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.compiler.leaves import NOTHING, Steps, leaves, replaced
@@ -21,6 +21,7 @@ _LAUNCH = re.compile(
     r"|KUBERAY_GEN_RAY_START_CMD|wait_for_ray|wait-for-ray"
 )
 """Commands that join pods. The package's own launcher replaces them."""
+_LAUNCHERS = frozenset({"ray", "trtllm-llmapi-launch"})
 _IDLE = re.compile(r"(sleep|echo|printf|set|wait|true|:|exit|date)\b|:$|\[|test\b")
 """Commands that leave nothing behind for the engine."""
 _WRAPPERS = frozenset({"exec", "nohup"})
@@ -58,7 +59,7 @@ def joins_pods(steps: Steps, value: object) -> bool:
     if not _HOLDERS & set(map(str, steps[-2:])) or not isinstance(value, str):
         return False
     if not _SCRIPT.search(value.strip()):
-        return _SHELLS.fullmatch(value) is not None or value == "ray"
+        return _SHELLS.fullmatch(value) is not None or value in _LAUNCHERS
     said = [each.text(value) for each in commands_of(value[:_LONGEST])]
     return bool(said) and all(_LAUNCH.search(text) or _IDLE.match(text) for text in said)
 
@@ -76,7 +77,18 @@ def _lost(script: str, lost: Callable[[Span], bool]) -> Iterator[str]:
             if not _LAUNCH.search(text) and not _IDLE.match(text):
                 yield text
             continue
-        for word in command.words[:_MOST]:
-            said = word.text(script)
-            if said not in _WRAPPERS and lost(word):
-                yield said
+        yield from _lost_words(script, command.words[:_MOST], lost)
+
+
+def _lost_words(script: str, words: Sequence[Span], lost: Callable[[Span], bool]) -> Iterator[str]:
+    """Yield the words that are lost, those that follow each other as one text."""
+    together = list[str]()
+    for word in words:
+        text = word.text(script)
+        if text not in _WRAPPERS and lost(word):
+            together.append(text)
+        elif together:
+            yield " ".join(together)
+            together = []
+    if together:
+        yield " ".join(together)

@@ -11,15 +11,17 @@ from kthena_components.compiler.engine_roles import (
     EngineRole,
     Gap,
     arguments_of,
+    is_below,
     lead_of,
     refused_role,
 )
 from kthena_components.compiler.pods import labels_of, scheduler_of
+from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, join_path
+from kthena_components.core.naming import dns_name
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.objects.sketch import Sketch
-from kthena_components.core.naming import dns_name
 from kthena_components.core.plan.described import SERVE, stated
 from kthena_components.core.values.read import group_kind, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -42,6 +44,9 @@ class ByEngines:
     """With paths in the arguments."""
     sketch: Sketch
     pods: tuple[EnginePod, ...]
+    """Those of engines."""
+    without_engine: tuple[str, ...]
+    """Paths of the other pods."""
 
     @property
     def said(self) -> frozenset[object]:
@@ -50,9 +55,10 @@ class ByEngines:
 
     @property
     def known(self) -> Iterator[str]:
-        """Yield the paths of the names of containers that the result calls `engine`."""
+        """Yield the paths of fields that need not be tried."""
+        yield from self.sketch.known
         for pod in self.pods:
-            yield pod.set.at(f"spec.containers[{pod.index}].name")
+            yield pod.set.at(f"spec.containers[{pod.index}].name")  # it becomes `engine`
 
 
 def is_sketched(body: Body) -> bool:
@@ -76,7 +82,6 @@ def describe_engines(body: Body) -> ByEngines:
     if sketch.refused or not facts.engines:
         raise SpecError([_refusal("spec", sketch.refused or "starts no engine")], title_of(body))
     gaps = list[Gap]()
-    copies = _count(facts.copies, "replicas", gaps)
     roles, wrong = list[EngineRole](), list[Finding]()
     for index, engine in enumerate(facts.engines):
         role = _role(found, engine, sketch.sets, f"roles[{index}]", gaps)
@@ -85,7 +90,7 @@ def describe_engines(body: Body) -> ByEngines:
     wrong += [finding for role in roles for finding in refused_role(role)]
     if wrong:
         raise SpecError(wrong, title_of(body))
-    return _described(found, facts, roles, sketch, copies, gaps)
+    return _described(found, facts, roles, sketch, gaps)
 
 
 def _described(
@@ -93,9 +98,9 @@ def _described(
     facts: ServingFacts,
     roles: Sequence[EngineRole],
     sketch: Sketch,
-    copies: int,
     gaps: list[Gap],
 ) -> ByEngines:
+    copies = _count(facts.copies, "replicas", gaps)
     alone = len(roles) == 1 and facts.gang is None
     made = list[Mapping[str, Any]]()
     for index, role in enumerate(roles):
@@ -115,10 +120,23 @@ def _described(
         roles=made,
     )
     leads = {role.lead.set.path: role.lead for role in roles}
-    pods = tuple(leads.get(each.path) or _other(each, roles) for each in sketch.sets)
+    own = [each for each in sketch.sets if each.path in leads or _is_of(each, roles)]
     return ByEngines(
-        facts=facts, roles=tuple(roles), args=args, gaps=tuple(gaps), sketch=sketch, pods=pods
+        facts=facts,
+        roles=tuple(roles),
+        args=args,
+        gaps=tuple(gaps),
+        sketch=sketch,
+        pods=tuple(leads.get(each.path) or _other(each, roles) for each in own),
+        without_engine=tuple(each.owner.at(each.path) for each in sketch.sets if each not in own),
     )
+
+
+def _is_of(pods: PodSet, roles: Sequence[EngineRole]) -> bool:
+    """Return whether pods are a part of an engine: they have its GPUs, or start it."""
+    facts = read_pod({"spec": pods.spec}, "", context=pods.owner.context)
+    starts = (role.engine.entry.command_path for role in roles)
+    return facts.asks_for_gpus or any(is_below(path, pods) for path in starts)
 
 
 def _other(pods: PodSet, roles: Sequence[EngineRole]) -> EnginePod:

@@ -6,7 +6,7 @@ the checks read from the object (`Kind.facts`), so both read it alike.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components import systems
@@ -73,8 +73,12 @@ def shows_pods(kind: Kind[Any]) -> bool:
     return kind.facts is not None and kind.pods is not None and not kind.not_whole
 
 
-def describe(body: Body) -> Described:
+def describe(body: Body, replicas: object = None) -> Described:
     """Describe an object by its pods.
+
+    Args:
+        body: The object.
+        replicas: The number of its pods, if the object leaves it to others.
 
     Raises:
         SpecError: It does not show which pods its engines have.
@@ -84,7 +88,8 @@ def describe(body: Body) -> Described:
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
     if kind is None or facts is None or kind.pods is None or not shows_pods(kind):
         raise _refusal("kind", f"is {found.kind}: {_why(kind)}", _LATER, body)
-    sets, told = tuple(kind.pods(view)), kind.tells(view) if kind.tells is not None else Told()
+    told = kind.tells(view) if kind.tells is not None else Told()
+    facts, sets = _counted(facts, tuple(kind.pods(view)), replicas)
     copies = _known(facts.copies, facts.path, body)
     roles = tuple(_roles(found, facts, sets, copies))
     alone = len(roles) == 1 and facts.gang is None
@@ -99,6 +104,19 @@ def describe(body: Body) -> Described:
         roles=[_arguments(role, scheduler, alone=alone) for role in roles],
     )
     return Described(facts=facts, roles=roles, args=args, told=told, sets=sets)
+
+
+def _counted(
+    facts: ServingFacts, sets: tuple[PodSet, ...], replicas: object
+) -> tuple[ServingFacts, tuple[PodSet, ...]]:
+    """Use a stated number of pods where the object leaves it to others, as one that is scaled."""
+    if len(sets) != 1 or not isinstance(sets[0].count, Unknown) or not isinstance(replicas, int):
+        return facts, sets
+    engines = tuple(
+        replace(one, replicas=replicas if isinstance(one.replicas, Unknown) else one.replicas)
+        for one in facts.engines
+    )
+    return replace(facts, engines=engines), (replace(sets[0], count=replicas),)
 
 
 _LATER = (
@@ -131,7 +149,7 @@ def no_backend(body: Body) -> Finding:
 def _known(number: MaybeInt, path: str, body: Body) -> int:
     if isinstance(number, Unknown):
         seen = f"does not show how many pods it makes: {number.because}"
-        raise _refusal(path or "spec", seen, "state the number", body)
+        raise _refusal(path or "spec", seen, "state the number: --set replicas=1", body)
     return number
 
 

@@ -23,5 +23,7 @@ class Sketch:
     of the pods."""
     beside: Mapping[str, str] = field(default_factory=dict)
     """Objects that the controller makes for clients, by title, each with its use as a clause."""
+    known: tuple[str, ...] = ()
+    """Paths of fields that say what others say, too: either is enough for the description."""
     refused: str = ""
     """Why its engines cannot be described, as a clause. Empty: they can."""

@@ -21,6 +21,7 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
         yield pod_set(view.object, at, made, hosts, by_controller=True, spread=hosts != 0)
 
 
+_NUMBERS = ("replicas", "minReplicas", "maxReplicas")
 _SERVES = "serveConfigV2 starts it, and places its replicas on the cluster by itself"
 
 
@@ -30,6 +31,17 @@ def sketch(view: RayView) -> Sketch:
     by_serve = isinstance(served, Unknown) or bool(served)
     return Sketch(
         sets=tuple(pods_of_cluster(view)),
+        known=tuple(_same_numbers(view)),
         refused=f"is an application of Ray Serve: {_SERVES}" if by_serve else "",
         beside={f"Service/{name}-head-svc": "KubeRay makes it; --set expose.port=80 writes one"},
     )
+
+
+def _same_numbers(view: RayView) -> Iterator[str]:
+    """Yield the numbers of a group that all say how many pods it has."""
+    for group in view.workers:
+        fields = mapping(group.stated)
+        hosts = copies_in(fields.get("numOfHosts"), 1)
+        for key in (key for key in _NUMBERS if fields.get(key) is not None):
+            if group.low == group.high == product(copies_in(fields[key], 0), hosts):
+                yield view.object.at(f"{group.path}.{key}")

@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 def commands_of(script: str) -> list[Span]:
-    """Return the simple commands of a script, those inside of others left out."""
+    """Return the simple commands and redirections of a script, without those inside of others."""
     return list(_commands(parsed(script)))
 
 
@@ -38,6 +38,9 @@ def _commands(node: Node) -> Iterator[Span]:
     if node.type in _COMMANDS:
         words = tuple(Span(child.start_byte, child.end_byte) for child in node.children)
         yield Span(node.start_byte, node.end_byte, words)
+        return
+    if node.type == "file_redirect":
+        yield Span(node.start_byte, node.end_byte)
         return
     for child in node.children:
         yield from _commands(child)
