@@ -25,6 +25,7 @@ from kthena_components.compiler.sources import (
     written_as_one,
 )
 from kthena_components.core import naming
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
@@ -39,7 +40,8 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     found = find_servings(objects)
     shared = {place for merged, _ in found.values() for place in merged.others}
     others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
-    by_pods = {index: body for index, body in others.items() if _serves(body)}
+    context = Context(config_maps=gather(objects))
+    by_pods = {index: body for index, body in others.items() if _serves(body, context)}
     errors: list[SpecError] = []
     parts: dict[int, Converted | Kept] = {}
     moved: list[Moved] = []
@@ -55,8 +57,11 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
             del others[front]
     for index, body in by_pods.items():
         try:
-            by = convert_engines if is_sketched(body) else convert_pods
-            parts[index] = part = by(body, changes)
+            sketched = is_sketched(body)
+            part = (
+                convert_engines(body, changes, objects) if sketched else convert_pods(body, changes)
+            )
+            parts[index] = part
         except SpecError as error:
             errors.append(error)
             continue
@@ -68,12 +73,12 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
 
 
-def _serves(body: Body) -> bool:
+def _serves(body: Body, context: Context) -> bool:
     """Return whether an object runs engines, or stands for some: kept, it would serve twice."""
     kind = systems.find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return False
-    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body)
+    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body, context)
 
 
 def _convert(

@@ -5,20 +5,26 @@ field that the description does not depend on is a loss, as for objects that are
 pods.
 """
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.compiler.conversion import Converted, title_of
+from kthena_components.compiler.conversion import Converted, no_backend, title_of
 from kthena_components.compiler.engine_roles import Gap
-from kthena_components.compiler.engine_scripts import find_lost_commands, joins_pods
+from kthena_components.compiler.engine_scripts import (
+    find_lost_commands,
+    joins_pods,
+    mounted_scripts,
+    scripts_of,
+)
 from kthena_components.compiler.engines import ByEngines, describe_engines
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed
-from kthena_components.compiler.leaves import find_unread, leaves
+from kthena_components.compiler.leaves import find_unread, leaves, together
 from kthena_components.compiler.losses import Loss
-from kthena_components.compiler.pods import no_backend
 from kthena_components.compiler.same_engines import find_differences
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.plan.facts import facts_from_plan
@@ -28,13 +34,19 @@ from kthena_components.systems.contract import Body
 _HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
 
 
-def convert_engines(body: Body, changes: Changes) -> Converted:
+def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) -> Converted:
     """Convert an object by its engines.
+
+    Args:
+        body: The object.
+        changes: What is asked for.
+        objects: Those beside it, whose ConfigMaps may have the scripts of its engines.
 
     Raises:
         SpecError: It cannot be described, or the target cannot express it.
     """
-    title, described = title_of(body), describe_engines(body)
+    context = Context(config_maps=gather(objects))
+    title, described = title_of(body), describe_engines(body, context)
     if changes.target == SAME:
         raise SpecError([no_backend(body)], title)
     open_gaps = [gap for gap in described.gaps if not _is_given(gap, changes.arguments)]
@@ -52,8 +64,7 @@ def convert_engines(body: Body, changes: Changes) -> Converted:
     }
     own = with_changes(args, {**outside, **told})
     compiled = compile_serving(own, title, today=changes.today)
-    differences = find_differences(described.roles, described.facts.copies, compiled.plan)
-    if found := list(differences):
+    if found := list(find_differences(described, compiled.plan)):
         raise SpecError(found, title)
     changed = with_changes(args, changes.arguments)
     if changed != own:
@@ -67,7 +78,7 @@ def convert_engines(body: Body, changes: Changes) -> Converted:
         compiled=compiled,
         losses=(
             *_lost(described, compiled.plan.expose is not None),
-            *_unread(body, described, facts_from_plan(compiled.plan).gang),
+            *_unread(body, described, objects, facts_from_plan(compiled.plan).gang),
             *lost_gang(before, compiled),
             *lost_pods(compiled),
         ),
@@ -88,11 +99,12 @@ def _covers(path: str, argument: str) -> bool:
 
 
 def _unsaid(gap: Gap) -> Finding:
-    field = gap.argument.rpartition(".")[2]
+    word = gap.argument.rpartition(".")[2].upper()
+    change = shlex.quote(f"{gap.argument}={gap.value}") if gap.value else f"{gap.argument}={word}"
     return Finding(
         path=gap.argument,
         seen=f"is not in the object: {gap.because}",
-        remedy=f"state it: --set {gap.argument}={field.upper()}",
+        remedy=f"state it: --set {change}",
         rule="convertible",
     )
 
@@ -124,11 +136,13 @@ def _lost(described: ByEngines, is_exposed: bool) -> Iterator[Loss]:
             yield Loss(name=title, seen=f"is not made any more: {why}")
 
 
-def _unread(body: Body, described: ByEngines, gang: GangFacts | None) -> Iterator[Loss]:
+def _unread(
+    body: Body, described: ByEngines, objects: Sequence[Body], gang: GangFacts | None
+) -> Iterator[Loss]:
     """Yield the fields, and the commands of scripts, that the description does not depend on."""
 
-    def meaning(other: Body) -> object:
-        return _meaning(other, gang)
+    def meaning(other: Body, beside: Sequence[Body] = objects) -> object:
+        return _meaning(other, beside, gang)
 
     known = [*_HEAD, *described.known, *(entry.path for entry in annotated(body))]
     known += [path_of(("metadata", "labels", key)) for key in described.args.get("labels", {})]
@@ -136,19 +150,22 @@ def _unread(body: Body, described: ByEngines, gang: GangFacts | None) -> Iterato
     unread = find_unread(body, meaning, known)
     whole = [role.folded for role in described.roles if role.folded]
     whole += described.without_engine
-    for path in unread:
-        if not any(path.startswith((f"{at}.", f"{at}[")) for at in whole):
-            yield Loss(name=path, seen="is not kept")
-    yield from find_lost_commands(body, meaning)
+    apart = [path for path in unread if not any(_covers(at, path) for at in whole)]
+    yield from (Loss(name=path, seen="is not kept") for path in together(body, apart))
+    usual = meaning(body)
+    files = list(mounted_scripts(described.pods, objects, lambda other: meaning(body, other)))
+    engines = [file for file in files if file.meaning("") != usual]
+    own = [file.name.rpartition(".data.")[2] for file in engines]
+    yield from find_lost_commands([*scripts_of(body, meaning), *engines], usual, own)
 
 
-def _meaning(body: Body, gang: GangFacts | None) -> object:
+def _meaning(body: Body, objects: Sequence[Body], gang: GangFacts | None) -> object:
     """Return what the result has of an object; None if it cannot be described.
 
     The size of its gang is in the result if that has the same one.
     """
     try:
-        described = describe_engines(body)
+        described = describe_engines(body, Context(config_maps=gather(objects)))
     except SpecError:
         return None
     own = described.facts.gang

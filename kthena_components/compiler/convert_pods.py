@@ -11,7 +11,7 @@ from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.conversion import Converted, title_of
+from kthena_components.compiler.conversion import Converted, no_backend, title_of
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed
 from kthena_components.compiler.leaves import find_unread
 from kthena_components.compiler.losses import Loss
@@ -20,7 +20,6 @@ from kthena_components.compiler.pods import (
     PodRole,
     describe,
     known_paths,
-    no_backend,
 )
 from kthena_components.core.facts.serving import EngineFacts, GangFacts
 from kthena_components.core.findings import Finding, SpecError

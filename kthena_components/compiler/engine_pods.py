@@ -44,7 +44,7 @@ class EnginePod:
         """Return the arguments about what it requests, besides GPUs."""
         limits, requests = self.resources("limits"), self.resources("requests")
         found = {
-            field: limits.get(key)
+            field: str(limits[key])
             for field, key in _AMOUNTS.items()
             if key in limits and str(requests.get(key, limits[key])) == str(limits[key])
         }

@@ -4,13 +4,14 @@ The package's own launcher takes the place of what the controller adds. The size
 options are those that the checks read from the object (`Kind.facts`).
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.compiler.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.words import words_for
+from kthena_components.core.engines.words import Words, words_for
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.objects.object import PodSet
@@ -37,6 +38,8 @@ class Gap:
     """Path in the role: `engine.image`."""
     because: str
     """A clause."""
+    value: str = ""
+    """What is known of its value, as YAML. Empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +109,7 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
     gaps = list[Gap]()
     command = role.command
     words = words_for(str(command.engine), command.options)
-    gaps += _unread(command, words.unknown)
+    gaps += _unread(command, words)
     engine = stated(
         kind=command.engine,
         image=_text(role.lead.container.get("image"), "engine.image", gaps),
@@ -128,12 +131,13 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
     return {**made, **extra}, gaps
 
 
-def _unread(command: CommandFacts, unknown: Sequence[str]) -> Iterator[Gap]:
+def _unread(command: CommandFacts, words: Words) -> Iterator[Gap]:
     if command.hidden is not None:
         yield Gap(argument="engine.extra_args", because=command.hidden.because)
-    elif unknown:
-        because = f"the value of {' and '.join(unknown)} is not known here"
-        yield Gap(argument="engine.extra_args", because=because)
+    elif words.unknown:
+        because = f"the value of {' and '.join(words.unknown)} is not known here"
+        known = [*words.words, *(word for name in words.unknown for word in (name, "VALUE"))]
+        yield Gap(argument="engine.extra_args", because=because, value=json.dumps(known))
 
 
 def _text(value: object, argument: str, gaps: list[Gap]) -> str | None:

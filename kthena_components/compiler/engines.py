@@ -1,7 +1,7 @@
 """Describes an object whose controller completes the pods of its engines, by its engines. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components import systems
@@ -16,6 +16,7 @@ from kthena_components.compiler.engine_roles import (
     refused_role,
 )
 from kthena_components.compiler.pods import labels_of, scheduler_of
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, join_path
@@ -67,13 +68,17 @@ def is_sketched(body: Body) -> bool:
     return kind is not None and kind.facts is not None and kind.sketch is not None
 
 
-def describe_engines(body: Body) -> ByEngines:
+def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
     """Describe an object by its engines.
+
+    Args:
+        body: The object.
+        context: The ConfigMaps beside it, whose scripts may start the engines.
 
     Raises:
         SpecError: One of them cannot be described.
     """
-    kind, found = systems.find_kind(group_kind(body)), read_object(body)
+    kind, found = systems.find_kind(group_kind(body)), read_object(body, context=context)
     view = kind.view(found) if kind is not None else None
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
     if kind is None or facts is None or kind.sketch is None:
@@ -154,13 +159,13 @@ def _once(unsaid: Sequence[Gap], missing: Sequence[Gap]) -> list[Gap]:
 
 
 def _placed(gap: Gap, at: str) -> Gap:
-    return Gap(argument=join_path(at, gap.argument), because=gap.because)
+    return replace(gap, argument=join_path(at, gap.argument))
 
 
 def _alone(gap: Gap) -> Gap:
     """Engines of a single role are counted by the copies of its group."""
     same = gap.argument == "roles[0].replicas"
-    return Gap(argument="replicas", because=gap.because) if same else gap
+    return replace(gap, argument="replicas") if same else gap
 
 
 def _role(

@@ -5,7 +5,7 @@ change, or be missing, without a change of the description says something that i
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.findings import path_of
@@ -14,6 +14,8 @@ Steps = tuple[str | int, ...]
 NOTHING = object()
 """Stands for no value."""
 _DIGITS = 9
+_LARGE = 3
+"""Fewest steps to a part that is named as a whole."""
 
 
 def leaves(value: object, at: Steps = ()) -> Iterator[tuple[Steps, object]]:
@@ -74,3 +76,25 @@ def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, 
     else:
         holder[steps[-1]] = None  # the other members keep their places
     return result
+
+
+def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
+    """Yield some paths of values, those of a whole part of an object as one: that of the part.
+
+    The parts right below the object and its spec are too large for that.
+    """
+    of = {path_of(steps): steps for steps, _ in leaves(body)}
+    lost, told = {of[path] for path in paths}, set[Steps]()
+    for path in paths:
+        steps = of[path]
+        ends = (
+            end for end in range(_LARGE, len(steps)) if _all_below(of.values(), lost, steps[:end])
+        )
+        part = steps[: next(ends, len(steps))]
+        if part not in told:
+            told.add(part)
+            yield path_of(part)
+
+
+def _all_below(every: Iterable[Steps], lost: set[Steps], part: Steps) -> bool:
+    return all(steps in lost for steps in every if steps[: len(part)] == part)

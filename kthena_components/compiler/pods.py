@@ -13,6 +13,7 @@ from kthena_components import systems
 from kthena_components.compiler.conversion import title_of
 from kthena_components.compiler.leaves import leaves
 from kthena_components.core import naming
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
@@ -59,12 +60,12 @@ class Described:
     sets: tuple[PodSet, ...]
 
 
-def runs_engines(body: Body) -> bool:
+def runs_engines(body: Body, context: Context = NO_CONTEXT) -> bool:
     """Return whether an object runs engines, by its facts."""
     kind = systems.find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return False
-    facts = kind.facts(kind.view(read_object(body)))
+    facts = kind.facts(kind.view(read_object(body, context=context)))
     return facts is not None and bool(facts.engines)
 
 
@@ -134,16 +135,6 @@ def _why(kind: Kind[Any] | None) -> str:
 def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
     finding = Finding(path=path, seen=seen, remedy=remedy, rule="convertible")
     return SpecError([finding], title_of(body))
-
-
-def no_backend(body: Body) -> Finding:
-    """Report that an object has no backend to keep."""
-    return Finding(
-        path="kind",
-        seen=f"is {body.get('kind')}, for which there is no backend",
-        remedy=f"choose one with --backend: {', '.join(systems.EMITTERS)}",
-        rule="convertible",
-    )
 
 
 def _known(number: MaybeInt, path: str, body: Body) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from kthena_components.compiler.engine_roles import EngineRole
+from kthena_components.compiler.engines import ByEngines
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.words import words_for
 from kthena_components.core.facts.serving import EngineFacts
@@ -11,7 +12,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import Unknown
 
 _OF_THE_LAUNCH = frozenset(
     {
@@ -28,19 +29,18 @@ _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _OF_THE_LA
 Pair = tuple[str, object, object]
 
 
-def find_differences(
-    roles: tuple[EngineRole, ...], copies: MaybeInt, plan: ServingPlan
-) -> Iterator[Finding]:
+def find_differences(described: ByEngines, plan: ServingPlan) -> Iterator[Finding]:
     """Report engines that the checks read differently. What the object does not say may differ."""
-    made = facts_from_plan(plan).engines
-    for role, engine, planned in zip(roles, made, plan.roles, strict=True):
-        number = product(role.engine.replicas, copies)
+    made, open_ones = facts_from_plan(plan).engines, {gap.argument for gap in described.gaps}
+    for role, engine, planned in zip(described.roles, made, plan.roles, strict=True):
+        number = product(role.engine.replicas, described.facts.copies)
         for what, before, after in (
             ("the number of engines", number, plan.groups * planned.replicas),
             *_sizes(role, engine),
             *_commands(role.command, engine.entry.command or CommandFacts()),
         ):
-            if not isinstance(before, Unknown) and before != after:
+            said = f"{planned.path}.engine.{what}" not in open_ones
+            if said and not isinstance(before, Unknown) and before != after:
                 yield Finding(
                     path=planned.path,
                     seen=f"differs from its object: {what} would be {after}, and is {before}",

@@ -1,15 +1,21 @@
 """Finds the simple commands of a script, and their words, by where they stand in its text."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.tree import parsed
 from kthena_components.core.engines.bash.words import Node
 
 _COMMANDS = frozenset({"command", "declaration_command", "variable_assignment", "unset_command"})
+_QUOTED = frozenset({"string", "raw_string"})
+_FEWEST = 3
+"""Characters of a script in quotes, these included."""
+_RUNS = re.compile(rb"-[a-z]*c|--")
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
     """A part of a script."""
 
     start: int
@@ -17,6 +23,8 @@ class Span(NamedTuple):
     end: int
     words: tuple["Span", ...] = ()
     """The words of a command, assignments in front included."""
+    inner: tuple["Span", ...] = ()
+    """The commands of a word that is a script itself: behind `sh -c`, or all of the text."""
 
     def text(self, script: str) -> str:
         """Return it as written."""
@@ -31,16 +39,35 @@ class Span(NamedTuple):
 
 def commands_of(script: str) -> list[Span]:
     """Return the simple commands and redirections of a script, without those inside of others."""
-    return list(_commands(parsed(script)))
+    return list(_commands(script.encode(), 0))
 
 
-def _commands(node: Node) -> Iterator[Span]:
+def _commands(source: bytes, at: int) -> Iterator[Span]:
+    yield from _below(parsed(source), source, at)
+
+
+def _below(node: Node, source: bytes, at: int) -> Iterator[Span]:
+    start, end = at + node.start_byte, at + node.end_byte
     if node.type in _COMMANDS:
-        words = tuple(Span(child.start_byte, child.end_byte) for child in node.children)
-        yield Span(node.start_byte, node.end_byte, words)
-        return
-    if node.type == "file_redirect":
-        yield Span(node.start_byte, node.end_byte)
-        return
-    for child in node.children:
-        yield from _commands(child)
+        yield Span(start=start, end=end, words=tuple(_words(node.children, source, at)))
+    elif node.type == "file_redirect":
+        yield Span(start=start, end=end)
+    else:
+        for child in node.children:
+            yield from _below(child, source, at)
+
+
+def _words(children: Sequence[Node], source: bytes, at: int) -> Iterator[Span]:
+    before = b""
+    for child in children:
+        start, end = child.start_byte, child.end_byte
+        inner = source[start + 1 : end - 1] if _is_script(child, before, children) else b""
+        yield Span(start=at + start, end=at + end, inner=tuple(_commands(inner, at + start + 1)))
+        before = source[start:end]
+
+
+def _is_script(node: Node, before: bytes, among: Sequence[Node]) -> bool:
+    """Return whether a word is a script in quotes."""
+    held = next(iter(node.children), node) if node.type == "command_name" else node
+    quoted = held.type in _QUOTED and node.end_byte - node.start_byte >= _FEWEST
+    return quoted and (len(among) == 1 or _RUNS.fullmatch(before) is not None)

@@ -62,12 +62,8 @@ def _parse(text: str) -> Block | Unknown:
     return Unknown(f"its script has more than {_MOST_TRIES} lines that the grammar joins")
 
 
-def parsed(text: str) -> Node:
+def parsed(source: bytes) -> Node:
     """Return the tree of the grammar, unchecked: of some scripts it is wrong."""
-    return _root(text.encode("utf-8", "replace"))
-
-
-def _root(source: bytes) -> Node:
     # The scanner of the grammar passes code points above 255 to `isalpha`, which reads outside of
     # the C library's table and ends the process (tree-sitter-bash issue 337, open in 0.25.1). To a
     # shell such a character is part of a word and nothing else, like this control character; each
@@ -76,7 +72,7 @@ def _root(source: bytes) -> Node:
 
 
 def _read(source: bytes) -> Block:
-    root = _root(source)
+    root = parsed(source)
     if root.has_error:
         raise UnreadError("it does not follow the grammar")
     _check_blanks((root,), source, 0, len(source))
