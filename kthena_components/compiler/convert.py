@@ -17,11 +17,11 @@ from kthena_components.compiler.engines import is_sketched
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed_by_plan
 from kthena_components.compiler.kept import Moved, filled_service, keep, read_front, short_title
 from kthena_components.compiler.losses import Loss, find_additions, find_losses
-from kthena_components.compiler.pods import runs_engines
 from kthena_components.compiler.sources import (
     Backend,
     Merged,
     find_servings,
+    runs_engines,
     written_as_one,
 )
 from kthena_components.core import naming

@@ -6,11 +6,11 @@ pods.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes, with_changes
-from kthena_components.compiler.compile import compile_serving
+from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.conversion import Converted, no_backend, title_of
 from kthena_components.compiler.engine_roles import Gap
 from kthena_components.compiler.engine_scripts import (
@@ -45,36 +45,13 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
     Raises:
         SpecError: It cannot be described, or the target cannot express it.
     """
-    context = Context(config_maps=gather(objects))
-    title, described = title_of(body), describe_engines(body, context)
-    if changes.target == SAME:
-        raise SpecError([no_backend(body)], title)
-    open_gaps = [gap for gap in described.gaps if not _is_given(gap, changes.arguments)]
-    if open_gaps:
-        raise SpecError([_unsaid(gap) for gap in open_gaps], title)
-    waivers = {entry.rule: entry.text for entry in annotated(body)}
-    args = {
-        **described.args,
-        **({"waivers": waivers} if waivers else {}),
-        "backend": changes.target,
-    }
-    told = {path: value for path, value in changes.arguments.items() if _fills(path, described)}
-    outside = {
-        k: v for k, v in changes.arguments.items() if not k.startswith(("roles", "replicas"))
-    }
-    own = with_changes(args, {**outside, **told})
-    compiled = compile_serving(own, title, today=changes.today)
-    if found := list(find_differences(described, compiled.plan)):
-        raise SpecError(found, title)
-    changed = with_changes(args, changes.arguments)
-    if changed != own:
-        compiled = compile_serving(changed, title, today=changes.today)
-    most = max(role.pods for role in described.roles)
-    before = placed(described.facts, most)
+    described = describe_engines(body, Context(config_maps=gather(objects)))
+    compiled, args = _compiled(body, described, changes)
+    before = placed(described.facts, max(role.pods for role in described.roles))
     return Converted(
         source=body,
         backend="",
-        args=changed,
+        args=args,
         compiled=compiled,
         losses=(
             *_lost(described, compiled.plan.expose is not None),
@@ -86,12 +63,39 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
     )
 
 
-def _is_given(gap: Gap, arguments: Mapping[str, Any]) -> bool:
-    return any(_covers(path, gap.argument) for path in arguments)
+def _compiled(
+    body: Body, described: ByEngines, changes: Changes
+) -> tuple[Compiled, dict[str, Any]]:
+    """Compile the engines as they are, and with the changes that are asked for.
+
+    Raises:
+        SpecError: Something is not said, or the engines would be others.
+    """
+    title, given = title_of(body), changes.arguments
+    if changes.target == SAME:
+        raise SpecError([no_backend(body)], title)
+    unsaid = [
+        gap for gap in described.gaps if not any(_covers(path, gap.argument) for path in given)
+    ]
+    if unsaid:
+        raise SpecError(list(map(_unsaid, unsaid)), title)
+    waivers = {entry.rule: entry.text for entry in annotated(body)}
+    about = {"waivers": waivers} if waivers else {}
+    args = {**described.args, **about, "backend": changes.target}
+    plain = {path: value for path, value in given.items() if _is_plain(path, described)}
+    own, changed = with_changes(args, plain), with_changes(args, given)
+    compiled = compile_serving(own, title, today=changes.today)
+    if found := list(find_differences(described, compiled.plan)):
+        raise SpecError(found, title)
+    if changed != own:
+        compiled = compile_serving(changed, title, today=changes.today)
+    return compiled, changed
 
 
-def _fills(path: str, described: ByEngines) -> bool:
-    return any(_covers(path, gap.argument) for gap in described.gaps)
+def _is_plain(path: str, described: ByEngines) -> bool:
+    """Return whether a change leaves the engines as they are, or says what the object does not."""
+    fills = any(_covers(path, gap.argument) for gap in described.gaps)
+    return fills or not path.startswith(("roles", "replicas"))
 
 
 def _covers(path: str, argument: str) -> bool:

@@ -13,7 +13,6 @@ from kthena_components import systems
 from kthena_components.compiler.conversion import title_of
 from kthena_components.compiler.leaves import leaves
 from kthena_components.core import naming
-from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
@@ -58,15 +57,6 @@ class Described:
     args: Mapping[str, Any]
     told: Told
     sets: tuple[PodSet, ...]
-
-
-def runs_engines(body: Body, context: Context = NO_CONTEXT) -> bool:
-    """Return whether an object runs engines, by its facts."""
-    kind = systems.find_kind(group_kind(body))
-    if kind is None or kind.facts is None:
-        return False
-    facts = kind.facts(kind.view(read_object(body, context=context)))
-    return facts is not None and bool(facts.engines)
 
 
 def shows_pods(kind: Kind[Any]) -> bool:

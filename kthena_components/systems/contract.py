@@ -130,13 +130,9 @@ class Kind(Generic[V]):
     tells: Callable[[V], Told] | None = None
     """What its controller tells pods beside their templates, for `convert`. None: nothing."""
     not_whole: str = ""
-    """Why its pods are more than `pods` shows, so that `convert` cannot read it. A clause; empty if
-    they are not.
-    """
+    """Why its pods are more than `pods` shows, so that `convert` cannot read it. Empty: not."""
     sketch: Callable[[V], Sketch] | None = None
-    """Its engines for `convert`, where its controller completes their pods: they are described as
-    engines, with the package's own launcher. None: by its pods.
-    """
+    """Its engines for `convert`, if its controller completes their pods. None: `pods` are whole."""
     only_fields: bool = False
     """Whether it is checked against its CRD, and by nothing else."""
     cluster_wide: bool = False

@@ -217,7 +217,6 @@ def test_options_that_are_not_known_must_be_stated() -> None:
 def test_an_option_that_the_release_lacks_is_kept_and_refused_by_its_rule() -> None:
     body = ray_cluster(ray_pod("h", f"{SERVE} --no-such-option 3"), ray_pod("w"))
     texts = refusals(body)
-    print(texts)
     assert "--no-such-option" in texts[0]
 
 
