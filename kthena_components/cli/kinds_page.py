@@ -63,7 +63,7 @@ def _rows() -> Iterator[str]:
             pods,
             _YES if kind.templates else _NO,
             _YES if kind.restarts or kind.rollouts else _NO,
-            _YES if kind.group_kind in described or shows_pods(kind) else _NO,
+            _YES if kind.group_kind in described or shows_pods(kind) or kind.sketch else _NO,
         )
         yield f"| {' | '.join(cells)} |"
 

@@ -157,9 +157,17 @@ def says(pod: EnginePod) -> Iterator[Said]:
 
 def shared(pods: Sequence[EnginePod], leads: Sequence[EnginePod]) -> frozenset[object]:
     """Return what pods say that those say, too, which are described."""
-    said = {each for lead in leads for each in says(lead)}
-    said |= {("GPUs", kind, *each[2:]) for each in said if each[0] == "GPUs" for kind in _KINDS}
+    said = {each for lead in leads for each in says(lead) if each[0] != "GPUs"}
+    said |= {each for lead in leads for each in _gpus(lead)}
     return frozenset((pod.set.path, each) for pod in pods for each in says(pod) if each in said)
+
+
+def _gpus(lead: EnginePod) -> Iterator[Said]:
+    """Yield what pods may say of the GPUs of a described one: requests equal to its limits."""
+    amounts = {**lead.resources("requests"), **lead.resources("limits")}
+    for key, amount in amounts.items():
+        if is_accelerator(key):
+            yield from (("GPUs", kind, key, str(amount)) for kind in _KINDS)
 
 
 def _parts(fields: Mapping[str, Any]) -> dict[str, Any]:

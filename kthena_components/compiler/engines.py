@@ -95,7 +95,9 @@ def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
     wrong += [finding for role in roles for finding in refused_role(role)]
     if wrong:
         raise SpecError(wrong, title_of(body))
-    return _described(found, facts, roles, sketch, gaps)
+    own = kind.states(view) if kind.states is not None else {}
+    described = _described(found, facts, roles, sketch, gaps)
+    return replace(described, args={**described.args, **own})
 
 
 def _described(

@@ -92,6 +92,7 @@ def describe(body: Body, replicas: object = None) -> Described:
         replicas=groups,
         scheduler_name=scheduler,
         labels=labels_of(found) or None,
+        **(kind.states(view) if kind.states is not None else {}),
         roles=[_arguments(role, scheduler, alone=alone) for role in roles],
     )
     return Described(facts=facts, roles=roles, args=args, told=told, sets=sets)
