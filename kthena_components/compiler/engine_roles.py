@@ -189,8 +189,9 @@ def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:
     if isinstance(pod.gpus, Unknown):
         gaps.append(Gap(argument="resources.gpus_per_pod", because=pod.gpus.because))
         return {}
-    own = {d.resource for d in pod.devices if pod.container in {None, d.container} and d.count}
-    name = next(iter(sorted(own)), _GPU)
+    named = {d.resource for d in pod.devices if pod.container in {None, d.container} and d.count}
+    own = (key for kind in ("limits", "requests") for key in role.lead.resources(kind))
+    name = next((name for name in (*own, *sorted(named)) if is_accelerator(str(name))), _GPU)
     return {"gpus_per_pod": pod.gpus, **({"gpu_resource": name} if name != _GPU else {})}
 
 

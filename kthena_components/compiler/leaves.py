@@ -5,10 +5,12 @@ change, or be missing, without a change of the description says something that i
 """
 
 import copy
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.findings import path_of
+from kthena_components.core.findings import join_path, path_of
+from kthena_components.core.values.embedded import read_yaml_text
 
 Steps = tuple[str | int, ...]
 NOTHING = object()
@@ -49,6 +51,21 @@ def find_unread(
         others = (replaced(body, steps, other) for other in _others(value))
         if all(describe(other) == usual for other in others):
             yield path
+            continue
+        held = _held(value)
+        if held is None:
+            continue
+
+        def inside(other: Mapping[str, Any], at: Steps = steps) -> object:
+            return describe(replaced(body, at, json.dumps(other)))
+
+        yield from (join_path(path, inner) for inner in find_unread(held, inside, ()))
+
+
+def _held(value: object) -> Mapping[str, Any] | None:
+    """Return the fields of a text that is YAML itself, such as a config; None for other values."""
+    found = read_yaml_text(value, "") if isinstance(value, str) and "\n" in value else None
+    return found if isinstance(found, Mapping) else None
 
 
 def _others(value: object) -> Iterator[object]:
@@ -84,6 +101,8 @@ def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
     The parts right below the object and its spec are too large for that.
     """
     of = {path_of(steps): steps for steps, _ in leaves(body)}
+    yield from (path for path in paths if path not in of)
+    paths = [path for path in paths if path in of]
     lost, told = {of[path] for path in paths}, set[Steps]()
     for path in paths:
         steps = of[path]

@@ -193,9 +193,43 @@ def test_a_job_runs_its_entrypoint_and_another_one_is_lost() -> None:
     assert "spec.entrypoint: is not kept" in losses(other)
 
 
-def test_an_application_of_ray_serve_is_refused() -> None:
-    (text,) = refusals(documents("rayservice")[0])
-    assert text.startswith("spec: is an application of Ray Serve: serveConfigV2 starts it, ")
+IMAGE = {"roles[0].engine.image": "vllm/vllm-openai:v0.17.0"}
+SERVED = """\
+applications:
+  - name: llm
+    import_path: ray.serve.llm:build_openai_app
+    args:
+      llm_configs:
+        - model_loading_config: {model_id: chat, model_source: org/model}
+          deployment_config: {autoscaling_config: {min_replicas: 1, max_replicas: 2}}
+          engine_kwargs: {tensor_parallel_size: 8, pipeline_parallel_size: 2, max_num_seqs: 64}
+"""
+
+
+def test_a_model_of_ray_serve_becomes_a_role_and_the_rest_of_its_config_is_lost() -> None:
+    body = changed(documents("rayservice")[0], {"spec.serveConfigV2": SERVED})
+    assert [text.partition(":")[0] for text in refusals(body)] == [*IMAGE]
+    part = serving(body, **IMAGE)
+    engine = part.args["roles"][0]["engine"]
+    assert engine["parallelism"] == {"tensor": 8, "pipeline": 2}
+    assert engine["extra_args"] == ["--max-num-seqs", "64", "--served-model-name", "chat"]
+    at = "spec.serveConfigV2.applications[0]"
+    assert [loss.name for loss in part.losses] == [
+        "spec.rayClusterConfig.headGroupSpec.template",
+        "Service/deepseek-serve-svc",
+        f"{at}.name",
+        f"{at}.args.llm_configs[0].deployment_config.autoscaling_config.max_replicas",
+        "spec.rayClusterConfig.headGroupSpec.rayStartParams",
+        "spec.rayClusterConfig.workerGroupSpecs[0].groupName",
+    ]
+
+
+def test_replicas_of_ray_serve_that_share_a_pod_are_refused() -> None:
+    sizes = "tensor_parallel_size: 8, pipeline_parallel_size: 2"
+    text = SERVED.replace(sizes, "tensor_parallel_size: 4")
+    body = changed(documents("rayservice")[0], {"spec.serveConfigV2": text})
+    (refused,) = refusals(body)
+    assert "runs chat on 4 GPUs of pods of 8 GPUs: Ray Serve places several replicas" in refused
 
 
 def test_options_that_are_not_known_must_be_stated() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.objects.object import PodSet, copies_in, pod_set
 from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.read import mapping, name_of
+from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import RayView
 
@@ -22,19 +22,47 @@ def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
 
 
 _NUMBERS = ("replicas", "minReplicas", "maxReplicas")
-_SERVES = "serveConfigV2 starts it, and places its replicas on the cluster by itself"
+_OF_RAY = "rayproject/"
+_NO_SCRIPT = "an image of Ray has no script to join pods; name an image of vLLM"
 
 
 def sketch(view: RayView) -> Sketch:
-    """Return the engine that the head starts, with the pods of the cluster."""
+    """Return the engine that the head starts, or those of Ray Serve, with the pods of the cluster.
+
+    The proxy and the router of Ray Serve run on the cluster, too.
+    """
     name, served = name_of(view.object.body), view.served
-    by_serve = isinstance(served, Unknown) or bool(served)
+    service = "serve" if served else "head"
+    sets = tuple(pods_of_cluster(view))
+    images = {each.path: _image(each) for each in sets}
     return Sketch(
-        sets=tuple(pods_of_cluster(view)),
+        sets=sets,
         known=tuple(_same_numbers(view)),
-        refused=f"is an application of Ray Serve: {_SERVES}" if by_serve else "",
-        beside={f"Service/{name}-head-svc": "KubeRay makes it; --set expose.port=80 writes one"},
+        unsaid={at: {"engine.image": _NO_SCRIPT} for at, i in images.items() if _OF_RAY in i},
+        refused=_refused(view),
+        beside={
+            f"Service/{name}-{service}-svc": "KubeRay makes it; --set expose.port=80 writes one"
+        },
     )
+
+
+def _refused(view: RayView) -> str:
+    if isinstance(view.served, Unknown):
+        return f"has a serveConfigV2 that is not read: {view.served.because}"
+    sizes = [g.pod.gpus for g in view.cluster.with_gpus] if view.cluster is not None else []
+    size = max((n for n in sizes if isinstance(n, int)), default=0)
+    for one in view.served:
+        if not isinstance(one.ranks, int) or (one.ranks % size if size else one.ranks):
+            return (
+                f"runs {one.name} on {one.ranks} GPUs of pods of {size} GPUs: Ray Serve places "
+                "several replicas on a pod, and a role has pods of its own"
+            )
+    return ""
+
+
+def _image(pods: PodSet) -> str:
+    containers = [mapping(item) for item in sequence(pods.spec.get("containers"))]
+    return str(containers[0].get("image")) if containers else ""
 
 
 def _same_numbers(view: RayView) -> Iterator[str]:
