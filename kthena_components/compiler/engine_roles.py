@@ -13,7 +13,7 @@ from kthena_components.compiler.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.words import Words, words_for
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.described import stated
 from kthena_components.core.spec.words import EngineKind, Launcher
@@ -198,17 +198,18 @@ def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:
 def refused_role(role: EngineRole) -> Iterator[Finding]:
     """Report an engine that no role with an engine can be."""
     command, engine = role.command, role.engine
+    for problem in command.problems:
+        if problem.hard:
+            yield _wrong(engine.entry.command_path, problem.text)
     if command.engine not in {*EngineKind}:
-        what = command.engine or "nothing that is read"
-        yield _wrong(engine.path, f"starts {what}, for which the package writes no command line")
+        seen = f"starts {command.engine}, for which the package writes no command line"
+        hidden = command.hidden.because if command.hidden else "its command starts another program"
+        yield _wrong(engine.path, seen if command.engine else f"shows no engine: {hidden}")
         return
     own = engine.worker
     if own is not None and not role.folded and role.pods > 1 and own.gpus != engine.entry.gpus:
         seen = f"has pods of {engine.entry.gpus} and of {own.gpus} GPUs in one engine"
         yield _wrong(engine.path, seen)
-    for problem in command.problems:
-        if problem.hard:
-            yield _wrong(join_path(engine.entry.command_path, ""), problem.text)
     named = {d.resource for d in engine.entry.devices if is_accelerator(d.resource)}
     if len(named) > 1:
         yield _wrong(engine.path, f"asks for several accelerators: {', '.join(sorted(named))}")

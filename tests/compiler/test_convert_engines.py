@@ -50,23 +50,23 @@ def ray_cluster(head: Args, worker: Args, workers: int = 1, **spec: Any) -> Args
     }
 
 
-def run(body: Args, target: str = "native", **changes: Any) -> Conversion:
-    return convert([body], Changes(target=target, arguments=changes))
+def run(body: Args, changes: Args | None = None, target: str = "native") -> Conversion:
+    return convert([body], Changes(target=target, arguments=changes or {}))
 
 
-def serving(body: Args, target: str = "native", **changes: Any) -> Converted:
-    result = run(body, target, **changes)
+def serving(body: Args, changes: Args | None = None, target: str = "native") -> Converted:
+    result = run(body, changes, target)
     assert result.errors == ()
     (part,) = result.servings
     return part
 
 
-def losses(body: Args, **changes: Any) -> list[str]:
-    return [str(loss) for loss in serving(body, **changes).losses]
+def losses(body: Args, changes: Args | None = None) -> list[str]:
+    return [str(loss) for loss in serving(body, changes).losses]
 
 
-def refusals(body: Args, **changes: Any) -> list[str]:
-    result = run(body, **changes)
+def refusals(body: Args, changes: Args | None = None) -> list[str]:
+    result = run(body, changes)
     assert result.parts == ()
     return [str(finding) for error in result.errors for finding in error.findings]
 
@@ -154,7 +154,7 @@ def test_a_head_without_gpus_is_folded_into_the_first_pod_of_the_engine() -> Non
     body = ray_cluster(ray_pod("h", SERVE, gpus=0), ray_pod("w"), workers=2)
     part = serving(body)
     (role,) = part.compiled.plan.roles
-    assert (role.pods, role.stated.resources.gpus_per_pod) == (2, 8)
+    assert (role.pods, part.args["roles"][0]["resources"]["gpus_per_pod"]) == (2, 8)
     assert str(part.losses[0]) == (
         "spec.headGroupSpec.template: becomes no pod: it has no GPUs, and the first pod of the "
         "engine does its work"
@@ -169,7 +169,7 @@ def test_pods_with_different_gpus_in_one_engine_are_refused() -> None:
 
 def test_a_service_that_is_written_is_no_loss() -> None:
     body = ray_cluster(ray_pod("h", SERVE), ray_pod("w"))
-    assert losses(body, **{"expose.port": 80}) == USUAL[1:]
+    assert losses(body, {"expose.port": 80}) == USUAL[1:]
 
 
 def test_a_cluster_that_starts_no_engine_is_kept() -> None:
@@ -209,7 +209,7 @@ applications:
 def test_a_model_of_ray_serve_becomes_a_role_and_the_rest_of_its_config_is_lost() -> None:
     body = changed(documents("rayservice")[0], {"spec.serveConfigV2": SERVED})
     assert [text.partition(":")[0] for text in refusals(body)] == [*IMAGE]
-    part = serving(body, **IMAGE)
+    part = serving(body, IMAGE)
     engine = part.args["roles"][0]["engine"]
     assert engine["parallelism"] == {"tensor": 8, "pipeline": 2}
     assert engine["extra_args"] == ["--max-num-seqs", "64", "--served-model-name", "chat"]
@@ -242,9 +242,9 @@ def test_options_that_are_not_known_must_be_stated() -> None:
         '"--served-model-name", "chat", "--api-key", "VALUE"]\'. [convertible]'
     )
     words = ["--max-model-len", "8000", "--served-model-name", "chat", "--api-key", "$(KEY)"]
-    part = serving(body, **{"roles[0].engine.extra_args": words})
+    part = serving(body, {"roles[0].engine.extra_args": words})
     assert part.args["roles"][0]["engine"]["extra_args"] == words
-    others = refusals(body, **{"roles[0].engine.extra_args": words[2:]})
+    others = refusals(body, {"roles[0].engine.extra_args": words[2:]})
     assert "max_model_len would be None, and is 8000" in others[0]
 
 
@@ -307,7 +307,7 @@ def test_without_its_config_map_its_engine_is_not_known() -> None:
 
 @pytest.mark.parametrize("target", ["native", "kthena", "lws"])
 def test_a_model_booster_becomes_its_workers(target: str) -> None:
-    part = serving(documents("booster")[0], target)
+    part = serving(documents("booster")[0], target=target)
     (role,) = part.args["roles"]
     assert role["name"] == "server"
     assert role["engine"]["model"] == "Qwen/Qwen3-32B"
@@ -330,7 +330,7 @@ def test_a_model_that_is_downloaded_from_elsewhere_must_be_named() -> None:
     assert text.startswith(
         "roles[0].engine.model: is not in the object: Kthena's downloader writes "
     )
-    part = serving(body, **{"roles[0].engine.model": "/cache/model"})
+    part = serving(body, {"roles[0].engine.model": "/cache/model"})
     assert part.args["roles"][0]["engine"]["model"] == "/cache/model"
 
 
@@ -355,7 +355,7 @@ def test_what_a_configuration_or_a_catalogue_says_is_an_error_with_its_argument(
     arguments = ["replicas", "roles[0].engine.image", "roles[0].resources.gpus_per_pod"]
     assert [text.partition(":")[0] for text in refusals(body)] == arguments
     values = dict(zip(arguments, (2, "vllm/vllm-openai:v0.33.0", 8), strict=True))
-    part = serving(body, **values)
+    part = serving(body, values)
     assert part.compiled.plan.groups == 2
 
 
@@ -367,7 +367,7 @@ def test_a_playground_is_described_with_what_its_runtime_says() -> None:
         "roles[0].resources.gpus_per_pod": 8,
     }
     assert len(refusals(documents("playground")[0])) == len(values) + 1
-    assert serving(documents("playground")[0], **values).args["roles"][0]["engine"]["image"]
+    assert serving(documents("playground")[0], values).args["roles"][0]["engine"]["image"]
 
 
 def test_an_engine_without_commands_of_the_package_is_refused() -> None:
@@ -396,4 +396,19 @@ def test_a_knative_service_becomes_its_pods() -> None:
     annotations["autoscaling.knative.dev/max-scale"] = "5"
     (text,) = refusals(body)
     assert text.endswith("State the number: --set replicas=1. [convertible]")
-    assert serving(body, replicas=3).compiled.plan.groups == 3
+    assert serving(body, {"replicas": 3}).compiled.plan.groups == 3
+
+
+def test_a_cluster_keeps_its_queue_its_priority_and_its_topology() -> None:
+    labels = {
+        "volcano.sh/queue-name": "team",
+        "ray.io/priority-class-name": "high",
+        "volcano.sh/network-topology-mode": "hard",
+        "volcano.sh/network-topology-highest-tier-allowed": "2",
+    }
+    body = ray_cluster(ray_pod("h", SERVE), ray_pod("w"))
+    body["metadata"]["labels"] = labels
+    args = serving(body).args
+    assert (args["queue"], args["priority_class"], args["labels"]) == ("team", "high", labels)
+    assert args["network_topology"] == {"group_policy": {"mode": "hard", "highest_tier_allowed": 2}}
+    assert losses(body) == USUAL

@@ -24,6 +24,7 @@ from kthena_components.systems.ray.rules_job import ray_job, ray_runtime_env
 from kthena_components.systems.ray.rules_recovery import ray_fault_tolerance
 from kthena_components.systems.ray.rules_serve import ray_serve_gpus
 from kthena_components.systems.ray.rules_service import ray_service, ray_service_upgrade
+from kthena_components.systems.ray.states import states
 from kthena_components.systems.ray.view import CLUSTERS, read_ray
 
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
@@ -50,6 +51,7 @@ SYSTEM = System(
             view=read_ray,
             facts=facts,
             pods=pods_of_cluster,
+            states=states,
             sketch=sketch,
             rules=(
                 ray_start_params,
