@@ -21,7 +21,7 @@ kinds are counted but not checked.
 - *pods*: rules over all objects of a cluster include its pods: Secrets, claims, gangs, GPU budgets.
 - *templates*: the fields of its pod templates are checked against the schema of Kubernetes.
 - *updates*: a review reports how its pods restart, and how many GPUs a surge needs.
-- *convert*: [`convert`](convert.md) reads it.
+- *convert*: [`convert`](convert.md) reads it, by its backend, its pods or its engines.
 
 A kind without any of these is held against its CRD ([crd-schema](policies.md#crd-schema)).
 

@@ -4,6 +4,7 @@ The manifests follow public examples: Ray's docs of vLLM on KubeRay, vLLM's prod
 samples of Kthena, Dynamo, KubeAI, llmaz, OME and the MPI operator.
 """
 
+import copy
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ def test_what_the_script_does_besides_is_lost_command_by_command() -> None:
 
 
 def test_what_all_pods_have_is_an_overlay_and_what_only_workers_have_is_lost() -> None:
-    shared = {
+    shared: Args = {
         "env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]
     }
     head = ray_pod("h", SERVE, **shared)
@@ -371,9 +372,16 @@ def test_a_playground_is_described_with_what_its_runtime_says() -> None:
 
 
 def test_an_engine_without_commands_of_the_package_is_refused() -> None:
-    body = changed(documents("kubeai-model")[0], {"spec.engine": "OLlama"})
-    body["spec"]["resourceProfile"] = "ours:1"
-    assert "for which the package writes no command line" in " ".join(refusals(body))
+    other = {"spec.engine": "OLlama", "spec.resourceProfile": "ours:1"}
+    body = changed(documents("kubeai-model")[0], other)
+    (text,) = refusals(body)
+    assert text.startswith("spec: shows no engine: its command starts another program. Write the ")
+
+
+@pytest.mark.parametrize("name", ["nim-service", "nim-pipeline"])
+def test_a_nim_is_refused_with_the_reason(name: str) -> None:
+    (text,) = refusals(documents(name)[0])
+    assert "its image starts a program of NVIDIA's own, for which the package writes no" in text
 
 
 def test_without_a_backend_the_target_must_be_chosen() -> None:
@@ -387,8 +395,8 @@ def refusals_of_same(body: Args) -> list[str]:
 
 
 def test_a_knative_service_becomes_its_pods() -> None:
-    body = documents("knative-service")[0]
-    body["spec"]["template"]["spec"]["timeoutSeconds"] = 600
+    timeout = {"spec.template.spec.timeoutSeconds": 600}
+    body = copy.deepcopy(changed(documents("knative-service")[0], timeout))
     part = serving(body)
     assert part.compiled.plan.groups == 2
     assert [loss.name for loss in part.losses] == ["spec.template.spec.timeoutSeconds"]
