@@ -5,6 +5,7 @@ field that the description does not depend on is a loss, as for objects that are
 pods.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -31,6 +32,10 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 
+_ENGINES = re.compile(
+    r"(replicas|roles|roles\[\d+\](\.(replicas|worker_replicas|engine|resources)\b.*)?)"
+)
+"""Arguments that say which engines there are."""
 _HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
 
 
@@ -84,7 +89,12 @@ def _compiled(
     args = {**described.args, **about, "backend": changes.target}
     plain = {path: value for path, value in given.items() if _is_plain(path, described)}
     own, changed = with_changes(args, plain), with_changes(args, given)
-    compiled = compile_serving(own, title, today=changes.today)
+    try:
+        compiled = compile_serving(own, title, today=changes.today)
+    except SpecError:
+        if changed == own:
+            raise
+        return compile_serving(changed, title, today=changes.today), changed
     if found := list(find_differences(described, compiled.plan)):
         raise SpecError(found, title)
     if changed != own:
@@ -95,7 +105,7 @@ def _compiled(
 def _is_plain(path: str, described: ByEngines) -> bool:
     """Return whether a change leaves the engines as they are, or says what the object does not."""
     fills = any(_covers(path, gap.argument) for gap in described.gaps)
-    return fills or not path.startswith(("roles", "replicas"))
+    return fills or _ENGINES.fullmatch(path) is None
 
 
 def _covers(path: str, argument: str) -> bool:

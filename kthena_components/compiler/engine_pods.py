@@ -25,6 +25,7 @@ _CONTROLLED = ("schedulerName", "restartPolicy")
 """Fields of a pod that a serving decides for all pods."""
 
 _KINDS = ("limits", "requests")
+_SAID = frozenset({"image", "amount", "memory"})
 
 Named = tuple[str, ...]
 
@@ -38,10 +39,14 @@ class EnginePod:
     """The one of the engine, as written."""
     index: int
     """Its index in the template."""
+    is_whole: bool = True
+    """Whether the engine has all of the pod: a replica of Ray Serve may share one."""
 
     @property
     def amounts(self) -> dict[str, Any]:
         """Return the arguments about what it requests, besides GPUs."""
+        if not self.is_whole:
+            return {}
         limits, requests = self.resources("limits"), self.resources("requests")
         found = {
             field: str(limits[key])
@@ -51,26 +56,33 @@ class EnginePod:
         shm = self.memory
         return stated(**found, shm=mapping(shm.get("emptyDir")).get("sizeLimit"))
 
-    def rest(self, *, serves_alone: bool) -> dict[str, Any]:
+    @property
+    def command_paths(self) -> Iterator[str]:
+        """Yield the paths of the words that the container starts."""
+        for field in ("command", "args"):
+            for index, _ in enumerate(sequence(self.container.get(field))):
+                yield self.set.at(f"spec.containers[{self.index}].{field}[{index}]")
+
+    def rest(self, peers: "Sequence[EnginePod] | None" = None) -> dict[str, Any]:
         """Return what an overlay would have to say: all that the arguments do not.
 
         Args:
-            serves_alone: Whether the engine has one pod. Of several, an overlay changes all, so
-                that it must not have what only one has: probes and other containers.
+            peers: The other pods of the engine, which an overlay changes, too: it must not have
+                probes, and no container that one of them lacks. None: there are none.
         """
         spec, memory = self.set.spec, self.memory.get("name")
         left = {k: v for k, v in spec.items() if k not in _CONTROLLED}
-        left["containers"] = [self._own(serves_alone=serves_alone), *self._others("containers")]
+        own = self._own(serves_alone=peers is None)
+        others = [c for i, c in enumerate(sequence(spec.get("containers"))) if i != self.index]
+        common = _common("containers", others, peers or ())
+        left["containers"] = [*([own] if len(own) > 1 else []), *common]
+        inits = sequence(spec.get("initContainers"))
+        left["initContainers"] = _common("initContainers", inits, peers or ())
         left["volumes"] = [
             volume
             for volume in sequence(spec.get("volumes"))
             if mapping(volume).get("name") != memory or memory is None
         ]
-        if not serves_alone:
-            left["containers"] = left["containers"][:1]
-            left.pop("initContainers", None)
-        if len(left["containers"][0]) == 1:
-            left["containers"] = left["containers"][1:]
         labels = {k: v for k, v in self.set.labels.items() if k not in naming.KTHENA_LABELS}
         metadata = {"labels": labels, "annotations": dict(self.set.annotations)}
         made = _parts({"metadata": _parts(metadata), "spec": _parts(left)})
@@ -90,16 +102,11 @@ class EnginePod:
             kind: {
                 key: amount
                 for key, amount in self.resources(kind).items()
-                if not is_accelerator(key) and key not in said
+                if self.is_whole and not is_accelerator(key) and key not in said
             }
             for kind in _KINDS
         }
         return {"name": ENGINE_CONTAINER, **_parts({**made, "resources": _parts(left)})}
-
-    def _others(self, field: str) -> Iterator[Any]:
-        for index, item in enumerate(sequence(self.set.spec.get(field))):
-            if index != self.index:
-                yield item
 
     def resources(self, kind: str) -> Mapping[str, Any]:
         """Return the limits or the requests of the container."""
@@ -152,21 +159,29 @@ def says(pod: EnginePod) -> Iterator[Said]:
         for key, amount in pod.resources(kind).items():
             if is_accelerator(key):
                 yield "GPUs", kind, key, str(amount)
-    yield from named_leaves(pod.rest(serves_alone=False))
+    yield from named_leaves(pod.rest())
 
 
-def shared(pods: Sequence[EnginePod], leads: Sequence[EnginePod]) -> frozenset[object]:
-    """Return what pods say that those say, too, which are described."""
-    said = {each for lead in leads for each in says(lead) if each[0] != "GPUs"}
+def shared(
+    pods: Sequence[EnginePod], leads: Sequence[EnginePod], overlays: Sequence[object]
+) -> frozenset[object]:
+    """Return what pods say that a description says: by the pods it is made of, and overlays."""
+    said = {each for lead in leads for each in says(lead) if each[0] in _SAID}
     said |= {each for lead in leads for each in _gpus(lead)}
+    said |= {each for overlay in overlays for each in named_leaves(overlay)}
     return frozenset((pod.set.path, each) for pod in pods for each in says(pod) if each in said)
+
+
+def _common(field: str, items: Sequence[Any], peers: Sequence[EnginePod]) -> list[Any]:
+    """Return the containers that all pods of an engine have, or all of them without others."""
+    return [one for one in items if all(one in sequence(p.set.spec.get(field)) for p in peers)]
 
 
 def _gpus(lead: EnginePod) -> Iterator[Said]:
     """Yield what pods may say of the GPUs of a described one: requests equal to its limits."""
     amounts = {**lead.resources("requests"), **lead.resources("limits")}
     for key, amount in amounts.items():
-        if is_accelerator(key):
+        if is_accelerator(key) and lead.is_whole:
             yield from (("GPUs", kind, key, str(amount)) for kind in _KINDS)
 
 

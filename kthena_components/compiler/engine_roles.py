@@ -6,12 +6,13 @@ options are those that the checks read from the object (`Kind.facts`).
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.compiler.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.words import Words, words_for
+from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
@@ -53,6 +54,8 @@ class EngineRole:
     """Pods of the engine. A head without GPUs is none of them."""
     replicas: int
     """In one copy of the object's group."""
+    peers: tuple[EnginePod, ...] = ()
+    """The other pods of the engine, as they are shown."""
     folded: str = ""
     """Path of a head without GPUs, whose work the first pod does."""
 
@@ -71,11 +74,33 @@ def lead_of(engine: EngineFacts, sets: Sequence[PodSet]) -> tuple[EnginePod, str
     if entry is None:
         return None
     lead = engine_pod(entry, engine.entry.container)
-    worker = engine.worker
-    behind = _at(worker.gpus_path, sets) if worker is not None else None
+    worker, behind = engine.worker, worker_of(engine, sets)
     if worker is None or behind is None or engine.entry.gpus != 0 or worker.gpus == 0:
-        return lead, ""
+        return replace(lead, is_whole=not _shares(engine, lead)), ""
     return engine_pod(behind, worker.container or _holder(behind)), entry.owner.at(entry.path)
+
+
+def worker_of(engine: EngineFacts, sets: Sequence[PodSet]) -> PodSet | None:
+    """Return the workers of an engine, if they have a template of their own."""
+    return None if engine.worker is None else _at(engine.worker.gpus_path, sets)
+
+
+def starts_same(pod: EnginePod, role: EngineRole) -> bool:
+    """Return whether a pod starts the engine of a role, with another rank."""
+    facts = read_pod({"spec": pod.set.spec}, "", context=pod.set.owner.context)
+    one, other = facts.command, role.command
+    if one is None or one.engine is None or one.engine != other.engine:
+        return False
+    same = all(getattr(one, name) == getattr(other, name) for name in ("model", *_SIZES))
+    kind = str(one.engine)
+    return same and words_for(kind, one.options) == words_for(kind, other.options)
+
+
+def _shares(engine: EngineFacts, lead: EnginePod) -> bool:
+    """Return whether an engine has some of the GPUs of its pod only."""
+    whole = read_pod({"spec": lead.set.spec}, "", context=lead.set.owner.context).all_gpus
+    own = engine.entry.gpus
+    return isinstance(own, int) and isinstance(whole, int) and 0 < own < whole
 
 
 def _at(path: str, sets: Sequence[PodSet]) -> PodSet | None:
@@ -119,7 +144,7 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
         port=_port(command, gaps),
         extra_args=words.words or None,
     )
-    overlay = role.lead.rest(serves_alone=role.pods == 1)
+    overlay = role.lead.rest(role.peers if role.pods > 1 else None)
     made = stated(
         name=role.name,
         replicas=role.replicas,

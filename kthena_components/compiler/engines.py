@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kthena_components import systems
@@ -14,6 +15,8 @@ from kthena_components.compiler.engine_roles import (
     is_below,
     lead_of,
     refused_role,
+    starts_same,
+    worker_of,
 )
 from kthena_components.compiler.pods import labels_of, scheduler_of
 from kthena_components.core.facts.context import NO_CONTEXT, Context
@@ -52,13 +55,17 @@ class ByEngines:
     @property
     def said(self) -> frozenset[object]:
         """What its pods say that the described ones say, too."""
-        return shared(self.pods, [role.lead for role in self.roles])
+        overlays = [role.get("overlay") for role in self.args["roles"]]
+        return shared(self.pods, [role.lead for role in self.roles], overlays)
 
     @property
     def known(self) -> Iterator[str]:
         """Yield the paths of fields that need not be tried."""
         yield from self.sketch.known
+        leads = {role.lead.set.path for role in self.roles}
         for pod in self.pods:
+            if pod.set.path not in leads and any(map(partial(starts_same, pod), self.roles)):
+                yield from pod.command_paths
             yield pod.set.at(f"spec.containers[{pod.index}].name")  # it becomes `engine`
 
 
@@ -177,6 +184,8 @@ def _role(
     if lead is None:
         return None
     pod, folded = lead
+    worker = worker_of(engine, sets)
+    others = [each for each in sets if worker and each.spec == worker.spec]
     pods = _count(engine.pods, f"{at}.worker_replicas", gaps)
     return EngineRole(
         name=_name(found, engine),
@@ -184,6 +193,7 @@ def _role(
         lead=pod,
         pods=max(1, pods - bool(folded)),
         replicas=_count(engine.replicas, f"{at}.replicas", gaps),
+        peers=tuple(engine_pod(each, None) for each in others if each.path != pod.set.path),
         folded=folded,
     )
 

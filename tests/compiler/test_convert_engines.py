@@ -225,12 +225,47 @@ def test_a_model_of_ray_serve_becomes_a_role_and_the_rest_of_its_config_is_lost(
     ]
 
 
-def test_replicas_of_ray_serve_that_share_a_pod_are_refused() -> None:
+def test_replicas_of_ray_serve_that_share_a_pod_get_pods_of_their_own() -> None:
     sizes = "tensor_parallel_size: 8, pipeline_parallel_size: 2"
     text = SERVED.replace(sizes, "tensor_parallel_size: 4")
     body = changed(documents("rayservice")[0], {"spec.serveConfigV2": text})
-    (refused,) = refusals(body)
-    assert "runs chat on 4 GPUs of pods of 8 GPUs: Ray Serve places several replicas" in refused
+    part = serving(body, IMAGE)
+    assert part.args["roles"][0]["resources"] == {"gpus_per_pod": 4}
+    at = "spec.rayClusterConfig.workerGroupSpecs[0].template.spec.containers[0].resources"
+    assert f"{at}: is not kept" in losses(body, IMAGE)
+    other = text.replace("tensor_parallel_size: 4", "tensor_parallel_size: 12")
+    (refused,) = refusals(changed(body, {"spec.serveConfigV2": other}))
+    assert "runs chat on 12 GPUs, which are no whole pods of 8 GPUs" in refused
+
+
+def test_what_is_wrong_in_the_object_may_be_set_right() -> None:
+    body = ray_cluster(ray_pod("h", SERVE, gpus=4), ray_pod("w", gpus=4))
+    assert "world-size-equals-gpus" in refusals(body)[0]
+    part = serving(body, {"roles[0].engine.parallelism.pipeline": 1})
+    assert part.args["roles"][0]["engine"]["parallelism"] == {"tensor": 8, "pipeline": 1}
+    named = serving(body, {"roles[0].engine.parallelism.pipeline": 1, "roles[0].name": "chat"})
+    assert named.args["roles"][0]["name"] == "chat"
+
+
+def test_containers_that_all_pods_of_an_engine_have_are_kept() -> None:
+    load = {"name": "load", "image": "example.com/load:1.0"}
+    head, worker = ray_pod("h", SERVE), ray_pod("w")
+    head["spec"]["initContainers"] = [load, {"name": "only", "image": "example.com/other:1.0"}]
+    worker["spec"]["initContainers"] = [load]
+    part = serving(ray_cluster(head, worker))
+    assert part.args["roles"][0]["overlay"] == {"spec": {"initContainers": [load]}}
+    assert [str(loss) for loss in part.losses] == [
+        USUAL[0],
+        "spec.headGroupSpec.template.spec.initContainers[1]: is not kept",
+        USUAL[1],
+    ]
+
+
+def test_the_command_of_workers_that_start_the_same_engine_is_no_loss() -> None:
+    body = changed(documents("llmaz-service")[0])
+    template = body["spec"]["workloadTemplate"]
+    template["leaderTemplate"] = template["workerTemplate"]
+    assert [str(loss).partition(":")[0] for loss in serving(body).losses] == ["Service/sglang-lb"]
 
 
 def test_options_that_are_not_known_must_be_stated() -> None:

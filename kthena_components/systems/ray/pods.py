@@ -52,11 +52,11 @@ def _refused(view: RayView) -> str:
     sizes = [g.pod.gpus for g in view.cluster.with_gpus] if view.cluster is not None else []
     size = max((n for n in sizes if isinstance(n, int)), default=0)
     for one in view.served:
-        if not isinstance(one.ranks, int) or (one.ranks % size if size else one.ranks):
-            return (
-                f"runs {one.name} on {one.ranks} GPUs of pods of {size} GPUs: Ray Serve places "
-                "several replicas on a pod, and a role has pods of its own"
-            )
+        ranks = one.ranks
+        if isinstance(ranks, Unknown):
+            return f"runs {one.name} on a number of GPUs that is not known: {ranks.because}"
+        if not size or (ranks > size and ranks % size):
+            return f"runs {one.name} on {ranks} GPUs, which are no whole pods of {size} GPUs"
     return ""
 
 
