@@ -1,5 +1,6 @@
 """Describes an object whose controller completes the pods of its engines, by its engines. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,10 +28,16 @@ from kthena_components.core.naming import dns_name
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.plan.described import SERVE, stated
+from kthena_components.core.spec.words import EngineKind
 from kthena_components.core.values.read import group_kind, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
 
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SAME_FOR_ALL = frozenset({*EngineKind, "worker"})
+"""Words in names of engines that tell nothing about one of them."""
+_LONG = 12
+"""Characters that every backend allows in the name of a role."""
 _BY_HAND = (
     "convert the objects with pods that are made of it (kubectl get -o yaml), or write a "
     "ModelServing by hand"
@@ -199,8 +206,14 @@ def _role(
 
 
 def _name(found: Object, engine: EngineFacts) -> str:
+    """Return a short name for a role: `decode` for VllmDecodeWorker."""
     own = name_of(found.body)
-    return SERVE if engine.name in {own, "?"} else dns_name(engine.name.removeprefix(f"{own}-"))
+    if engine.name in {own, "?"}:
+        return SERVE
+    name = engine.name.removeprefix(f"{own}-")
+    words = [word.lower() for word in _WORDS.findall(name)]
+    kept = [word for word in words if word not in _SAME_FOR_ALL]
+    return dns_name("-".join(kept)) if len(name) > _LONG and kept else dns_name(name)
 
 
 def _count(number: MaybeInt, argument: str, gaps: list[Gap]) -> int:

@@ -26,6 +26,8 @@ _OF_THE_LAUNCH = frozenset(
 """Facts about how the pods are joined: the launcher's, which is another one. And those that quote
 the command line."""
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _OF_THE_LAUNCH)
+_BY_VARIABLES = frozenset({"long_context_allowed", "stages_draft"})
+"""Facts that an unknown variable may set: a Secret that the object mounts by its controller."""
 Pair = tuple[str, object, object]
 
 
@@ -40,7 +42,8 @@ def find_differences(described: ByEngines, plan: ServingPlan) -> Iterator[Findin
             *_commands(role.command, engine.entry.command or CommandFacts()),
         ):
             said = f"{planned.path}.engine.{what}" not in open_ones
-            if said and not isinstance(before, Unknown) and before != after:
+            unread = isinstance(after, Unknown) and what in _BY_VARIABLES
+            if said and not unread and not isinstance(before, Unknown) and before != after:
                 yield Finding(
                     path=planned.path,
                     seen=f"differs from its object: {what} would be {after}, and is {before}",

@@ -455,3 +455,27 @@ def test_a_cluster_keeps_its_queue_its_priority_and_its_topology() -> None:
     assert (args["queue"], args["priority_class"], args["labels"]) == ("team", "high", labels)
     assert args["network_topology"] == {"group_policy": {"mode": "hard", "highest_tier_allowed": 2}}
     assert losses(body) == USUAL
+
+
+def dynamo(*args: str, **fields: Any) -> Args:
+    body = copy.deepcopy(documents("dynamo-beta")[0])
+    worker = body["spec"]["components"][1]
+    container = worker["podTemplate"]["spec"]["containers"][0]
+    container |= {"command": ["python3", "-m", args[0]], "args": list(args[1:])}
+    worker |= fields
+    return body
+
+
+def test_variables_of_a_graph_and_short_names_for_its_components() -> None:
+    body = dynamo(
+        "dynamo.sglang", "--model-path", "m", "--tp-size", "16", name="SglangDecodeWorker"
+    )
+    body["spec"]["env"] = [{"name": "NCCL_DEBUG", "value": "INFO"}]
+    (role,) = serving(body).args["roles"]
+    assert role["name"] == "decode"
+    assert role["overlay"]["spec"]["containers"][0]["env"] == body["spec"]["env"]
+
+
+def test_another_program_around_tensorrt_llm_is_refused() -> None:
+    (text,) = refusals(dynamo("dynamo.trtllm", "--model-path", "m", "--tensor-parallel-size", "16"))
+    assert "with the options --model-path, --tensor-parallel-size, which trtllm-serve lacks" in text

@@ -39,6 +39,12 @@ def words_for(kind: str, options: Mapping[str, Any]) -> Words:
     return made
 
 
+def unknown_to(kind: str, options: Mapping[str, Any]) -> list[str]:
+    """Return the options that no release of an engine's own program has: another program's."""
+    dialect = WRITERS[kind].dialect()
+    return [name for name in options if understand(name, dialect).option is None]
+
+
 def _written(name: str, value: Any, dialect: Dialect) -> Iterator[str]:
     if value is False:
         yield _off(name, dialect)

@@ -23,10 +23,22 @@ def sketch(graph: Graph) -> Sketch:
 
 def _pods(graph: Graph, component: Component) -> PodSet:
     number = product(component.replicas, component.pods)
-    template = _alpha(component) if component.alpha else template_of(component)
+    template = _alpha(component) if component.alpha else _beta(component)
     return pod_set(
         graph.object, component.path, template, number, written=partial(written, component)
     )
+
+
+def _beta(component: Component) -> object:
+    """Return the template of a v1beta1 component, with the variables of the graph."""
+    template = mapping(template_of(component))
+    spec, shared = mapping(template.get("spec")), component.shared
+    main, *others = [mapping(item) for item in sequence(spec.get("containers"))] or [{}]
+    own = [mapping(entry) for entry in sequence(main.get("env"))]
+    names = {entry.get("name") for entry in own}
+    more = [entry for entry in shared if mapping(entry).get("name") not in names]
+    made = {**main, "env": [*own, *more]} if more else main
+    return {**template, "spec": {**spec, "containers": [made, *others]}}
 
 
 def _alpha(component: Component) -> dict[str, Any]:
