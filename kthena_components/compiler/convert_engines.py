@@ -147,7 +147,7 @@ def _lost(described: ByEngines, is_exposed: bool) -> Iterator[Loss]:
         yield Loss(name=path, seen="is not kept: its pods run no engine")
     for title, why in described.sketch.beside.items():
         if not (is_exposed and title.startswith("Service/")):
-            yield Loss(name=title, seen=f"is not made any more: {why}")
+            yield Loss(name=title, seen=f"is not there any more: {why}")
 
 
 def _unread(

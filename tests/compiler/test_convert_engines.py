@@ -15,6 +15,7 @@ from kthena_components.compiler.convert import convert
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed
 
+ONE_GPU = {"limits": {"nvidia.com/gpu": 1}}
 SHM = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}
 MOUNT = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108 - NCCL's memory
 SERVE = (
@@ -72,7 +73,7 @@ def refusals(body: Args, changes: Args | None = None) -> list[str]:
     return [str(finding) for error in result.errors for finding in error.findings]
 
 
-SERVICE = "is not made any more: KubeRay makes it; --set expose.port=80 writes one"
+SERVICE = "is not there any more: KubeRay makes it; --set expose.port=80 writes one"
 USUAL = [
     f"Service/chat-head-svc: {SERVICE}",
     "spec.workerGroupSpecs[0].groupName: is not kept",
@@ -353,6 +354,18 @@ def test_a_model_booster_becomes_its_workers(target: str) -> None:
         "ModelRoute/qwen",
         "spec.backend.name",
     ]
+
+
+def test_what_kthena_installs_in_the_pods_of_a_model_booster_is_a_loss() -> None:
+    config = {"kv-transfer-config": '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'}
+    body = changed(documents("booster")[0], {"spec.backend.workers[0].config": config})
+    body["spec"]["backend"]["workers"][0] |= {"pods": 1, "resources": ONE_GPU}
+    told = "nixl: is not there any more: Kthena installs it when the pods start; choose an image "
+    assert f"{told}that has it" in losses(body)
+    body["spec"]["backend"]["env"] = [
+        {"name": "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL", "value": "1"}
+    ]
+    assert not [loss for loss in losses(body) if loss.startswith("nixl")]
 
 
 def test_the_copies_of_a_model_booster_are_groups() -> None:

@@ -9,13 +9,17 @@ from typing import Any
 
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.sketch import Sketch
-from kthena_components.core.values.read import name_of
+from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
 
 _HUB = "hf://"
 _POD = ("affinity", "tolerations")
 _OF_BACKEND = ("schedulerName", "runtimeClassName")
 _FOLDERS = {"pvc": "claim", "hostpath": "host_path"}
+_PACKAGES = {"NixlConnector": "nixl", "MooncakeConnector": "mooncake-transfer-engine"}
+"""What vLLM's image lacks for a connector."""
+_INSTALLED = "Kthena installs it when the pods start; choose an image that has it"
+_SKIPS, _TRUE = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL", {"1", "t", "T", "true", "TRUE", "True"}
 _ROUTER = (
     "Kthena makes it for its router; --to kthena writes one with --set backend_options.{0}={{…}}"
 )
@@ -39,8 +43,19 @@ def sketch(view: Booster) -> Sketch:
         beside={
             **{f"ModelServer/{each}": _ROUTER.format("model_server") for each in own},
             f"ModelRoute/{name}": _ROUTER.format("model_route"),
+            **{package: _INSTALLED for b in view.backends for package in _installed(b)},
         },
     )
+
+
+def _installed(backend: Backend) -> Iterator[str]:
+    """Yield what Kthena installs in the pods when they start."""
+    env = [mapping(entry) for entry in sequence(backend.fields.get("env"))]
+    if any(entry.get("name") == _SKIPS and entry.get("value") in _TRUE for entry in env):
+        return
+    for worker in backend.workers:
+        text = str(mapping(worker.fields.get("config")).get("kv-transfer-config"))
+        yield from (package for name, package in _PACKAGES.items() if f'"{name}"' in text)
 
 
 def _template(backend: Backend, worker: Worker) -> dict[str, Any]:
