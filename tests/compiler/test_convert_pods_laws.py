@@ -139,6 +139,22 @@ def test_the_checks_read_the_same_engines_from_the_objects_of_the_result(name: s
     assert found == engines_of(before)
 
 
+@pytest.mark.parametrize("target", ["kthena", "lws"])
+@each_whole
+def test_other_backends_have_the_same_engines(name: str, target: str) -> None:
+    before, result = read_manifest(WHOLE[name]), converted(WHOLE[name], target)
+    emitter = find_emitter(target)
+    assert before is not None
+    assert emitter is not None
+    if result.errors:  # what the backend cannot express
+        assert {f.rule for error in result.errors for f in error.findings} == {"backend-loss"}
+        return
+    (serving,) = result.servings
+    groups = emitter.read_back([manifest.body for manifest in serving.compiled.manifests])
+    found = {_key(one) for group in groups for one in group.engines if one.entry.asks_for_gpus}
+    assert found == set(engines_of(before))
+
+
 def outcome(body: Mapping[str, Any]) -> object:
     """Give the objects of a conversion and its losses, or that there are none."""
     found = converted(body)
