@@ -100,7 +100,11 @@ def find_lost_commands(
     """
     for script in scripts:
         # A script without which all is the same is a loss itself, or the launcher's.
-        if len(script.text) > _LONGEST or script.meaning("") == usual:
+        if script.meaning("") == usual:
+            continue
+        if len(script.text) > _LONGEST:
+            seen = f"has {len(script.text)} characters: what it does besides is not known"
+            yield Loss(name=script.name, seen=seen)
             continue
 
         def lost(part: Span, of: Script = script) -> bool:

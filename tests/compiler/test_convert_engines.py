@@ -131,6 +131,16 @@ def test_what_the_script_does_besides_is_lost_command_by_command() -> None:
     assert serving(body).args["roles"][0]["engine"]["port"] == 8080
 
 
+def test_a_long_script_is_a_loss_as_a_whole() -> None:
+    script = f"{'echo waits; ' * 400}{SERVE}"
+    body = ray_cluster(ray_pod("h", script), ray_pod("w"))
+    told = [loss for loss in losses(body) if "args" in loss]
+    at = "spec.headGroupSpec.template.spec.containers[0].args[0]"
+    assert told == [
+        f"{at}: has {len(script) + 2} characters: what it does besides is not known",
+    ]
+
+
 def test_what_all_pods_have_is_an_overlay_and_what_only_workers_have_is_lost() -> None:
     shared: Args = {
         "env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]

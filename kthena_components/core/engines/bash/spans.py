@@ -9,6 +9,8 @@ from kthena_components.core.engines.bash.words import Node
 
 _COMMANDS = frozenset({"command", "declaration_command", "variable_assignment", "unset_command"})
 _QUOTED = frozenset({"string", "raw_string"})
+_DEEPEST = 50
+"""Levels of statements and scripts that are looked into."""
 _FEWEST = 3
 """Characters of a script in quotes, these included."""
 _RUNS = re.compile(rb"-[a-z]*c|--")
@@ -39,30 +41,32 @@ class Span:
 
 def commands_of(script: str) -> list[Span]:
     """Return the simple commands and redirections of a script, without those inside of others."""
-    return list(_commands(script.encode(), 0))
+    return list(_commands(script.encode(), 0, 0))
 
 
-def _commands(source: bytes, at: int) -> Iterator[Span]:
-    yield from _below(parsed(source), source, at)
+def _commands(source: bytes, at: int, depth: int) -> Iterator[Span]:
+    yield from _below(parsed(source), source, at, depth)
 
 
-def _below(node: Node, source: bytes, at: int) -> Iterator[Span]:
+def _below(node: Node, source: bytes, at: int, depth: int) -> Iterator[Span]:
     start, end = at + node.start_byte, at + node.end_byte
     if node.type in _COMMANDS:
-        yield Span(start=start, end=end, words=tuple(_words(node.children, source, at)))
-    elif node.type == "file_redirect":
+        words = tuple(_words(node.children, source, at, depth))
+        yield Span(start=start, end=end, words=words)
+    elif node.type == "file_redirect" or depth > _DEEPEST:
         yield Span(start=start, end=end)
     else:
         for child in node.children:
-            yield from _below(child, source, at)
+            yield from _below(child, source, at, depth + 1)
 
 
-def _words(children: Sequence[Node], source: bytes, at: int) -> Iterator[Span]:
+def _words(children: Sequence[Node], source: bytes, at: int, depth: int) -> Iterator[Span]:
     before = b""
     for child in children:
         start, end = child.start_byte, child.end_byte
-        inner = source[start + 1 : end - 1] if _is_script(child, before, children) else b""
-        yield Span(start=at + start, end=at + end, inner=tuple(_commands(inner, at + start + 1)))
+        held = _is_script(child, before, children) and depth < _DEEPEST
+        found = _commands(source[start + 1 : end - 1], at + start + 1, depth + 1) if held else ()
+        yield Span(start=at + start, end=at + end, inner=tuple(found))
         before = source[start:end]
 
 
