@@ -120,7 +120,7 @@ def joins_pods(steps: Steps, value: object) -> bool:
         return False
     if not _SCRIPT.search(value.strip()):
         return _SHELLS.fullmatch(value) is not None or value in _LAUNCHERS
-    said = [each.text(value) for each in commands_of(value[:_LONGEST])]
+    said = [each.text(value) for each in commands_of(value)] if len(value) <= _LONGEST else []
     return bool(said) and all(_LAUNCH.search(text) or _IDLE.match(text) for text in said)
 
 

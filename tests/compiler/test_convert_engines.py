@@ -366,6 +366,14 @@ def test_a_model_booster_becomes_its_workers(target: str) -> None:
     ]
 
 
+def test_the_router_objects_of_a_model_booster_are_no_loss_where_they_are_written() -> None:
+    options: Args = {"backend_options.model_server": {}, "backend_options.model_route": {}}
+    part = serving(documents("booster")[0], options, target="kthena")
+    assert [loss.name for loss in part.losses] == ["spec.backend.name"]
+    kinds = {manifest.body["kind"] for manifest in part.compiled.manifests}
+    assert kinds >= {"ModelServing", "ModelServer", "ModelRoute"}
+
+
 def test_what_kthena_installs_in_the_pods_of_a_model_booster_is_a_loss() -> None:
     config = {"kv-transfer-config": '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'}
     body = changed(documents("booster")[0], {"spec.backend.workers[0].config": config})

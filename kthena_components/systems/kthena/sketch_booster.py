@@ -21,7 +21,7 @@ _PACKAGES = {"NixlConnector": "nixl", "MooncakeConnector": "mooncake-transfer-en
 _INSTALLED = "Kthena installs it when the pods start; choose an image that has it"
 _SKIPS, _TRUE = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL", {"1", "t", "T", "true", "TRUE", "True"}
 _ROUTER = (
-    "Kthena makes it for its router; --to kthena writes one with --set backend_options.{0}={{…}}"
+    "Kthena makes it for its router; --to kthena writes one with --set backend_options.{0}={{}}"
 )
 
 
