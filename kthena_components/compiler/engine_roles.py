@@ -11,7 +11,7 @@ from typing import Any
 
 from kthena_components.compiler.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.words import Words, unknown_to, words_for
+from kthena_components.core.engines.words import Words, words_for
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
@@ -159,10 +159,15 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
 def _unread(command: CommandFacts, words: Words) -> Iterator[Gap]:
     if command.hidden is not None:
         yield Gap(argument="engine.extra_args", because=command.hidden.because)
-    elif words.unknown:
+    elif words.unknown or words.foreign:
+        lacks = f"{' and '.join(words.foreign)} is no option of {command.engine} that is known"
         because = f"the value of {' and '.join(words.unknown)} is not known here"
         known = [*words.words, *(word for name in words.unknown for word in (name, "VALUE"))]
-        yield Gap(argument="engine.extra_args", because=because, value=json.dumps(known))
+        yield Gap(
+            argument="engine.extra_args",
+            because=lacks if words.foreign else because,
+            value=json.dumps(known),
+        )
 
 
 def _text(value: object, argument: str, gaps: list[Gap]) -> str | None:
@@ -231,10 +236,6 @@ def refused_role(role: EngineRole) -> Iterator[Finding]:
         hidden = command.hidden.because if command.hidden else "its command starts another program"
         yield _wrong(engine.path, seen if command.engine else f"shows no engine: {hidden}")
         return
-    others = unknown_to("trtllm", command.options) if command.engine == EngineKind.TRTLLM else []
-    if others:
-        seen = f"starts a program with the options {', '.join(others)}, which trtllm-serve lacks"
-        yield _wrong(engine.entry.command_path, seen)
     own = engine.worker
     if own is not None and not role.folded and role.pods > 1 and own.gpus != engine.entry.gpus:
         seen = f"has pods of {engine.entry.gpus} and of {own.gpus} GPUs in one engine"

@@ -507,6 +507,14 @@ def test_variables_of_a_graph_and_short_names_for_its_components() -> None:
     assert role["overlay"]["spec"]["containers"][0]["env"] == body["spec"]["env"]
 
 
-def test_another_program_around_tensorrt_llm_is_refused() -> None:
-    (text,) = refusals(dynamo("dynamo.trtllm", "--model-path", "m", "--tensor-parallel-size", "16"))
-    assert "with the options --model-path, --tensor-parallel-size, which trtllm-serve lacks" in text
+def test_options_of_another_program_must_be_replaced() -> None:
+    body = dynamo(
+        *("dynamo.vllm", "--model", "m", "--tensor-parallel-size", "8", "--pipeline-parallel-size"),
+        *("2", "--disaggregation-mode", "decode", "--max-model-len", "8192"),
+    )
+    (text,) = refusals(body)
+    assert "--disaggregation-mode is no option of vllm that is known. State it: --set " in text
+    assert """'roles[0].engine.extra_args=["--max-model-len", "8192"]'""" in text
+    words = ["--max-model-len", "8192"]
+    part = serving(body, {"roles[0].engine.extra_args": words})
+    assert part.args["roles"][0]["engine"]["extra_args"] == words

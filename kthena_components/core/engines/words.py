@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kthena_components.core.engines.dialects import option_elsewhere
 from kthena_components.core.engines.options import Dialect, understand
 from kthena_components.core.engines.writer import WRITERS
 from kthena_components.core.values.unknown import Unknown
@@ -17,6 +18,9 @@ class Words(NamedTuple):
     """The options that these words set."""
     unknown: list[str]
     """Options whose values are not known, so that they are not among the words."""
+    foreign: list[str]
+    """Options that no known release of the engine's own program has, and not among the words:
+    those of a program around it, or of a fork."""
 
 
 def words_for(kind: str, options: Mapping[str, Any]) -> Words:
@@ -26,23 +30,19 @@ def words_for(kind: str, options: Mapping[str, Any]) -> Words:
         kind: vllm, sglang or trtllm.
         options: `CommandFacts.options`.
     """
-    made, dialect = Words([], [], []), WRITERS[kind].dialect()
+    made, dialect = Words([], [], [], []), WRITERS[kind].dialect()
     for name, value in options.items():
         option = understand(name, dialect).option
         if option is not None and option.counted:
             continue
-        if _is_unknown(value):
+        if option is None and option_elsewhere(name, dialect) is None:
+            made.foreign.append(name)
+        elif _is_unknown(value):
             made.unknown.append(name)
         else:
             made.words.extend(_written(name, value, dialect))
             made.options.append(name)
     return made
-
-
-def unknown_to(kind: str, options: Mapping[str, Any]) -> list[str]:
-    """Return the options that no release of an engine's own program has: another program's."""
-    dialect = WRITERS[kind].dialect()
-    return [name for name in options if understand(name, dialect).option is None]
 
 
 def _written(name: str, value: Any, dialect: Dialect) -> Iterator[str]:

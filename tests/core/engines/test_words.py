@@ -3,14 +3,13 @@
 import pytest
 
 from kthena_components.core.engines import read_command
-from kthena_components.core.engines.words import unknown_to, words_for
+from kthena_components.core.engines.words import words_for
 
 LINES = {
     "vllm": [
         "vllm serve m --max-model-len 8k --served-model-name a b --no-enable-prefix-caching",
         "vllm serve m --speculative-config.method ngram --trust-remote-code --seed=-1",
         'vllm serve m --kv-transfer-config {"kv_role":"kv_both"} --gpu-memory-utilization 0.9',
-        "vllm serve m --no-such-option 3 --no-such-switch --and-another=x",
     ],
     "sglang": [
         "python3 -m sglang.launch_server --model-path m --mem-fraction-static 0.8 --enable-metrics",
@@ -54,4 +53,8 @@ def test_values_that_are_not_known_are_named() -> None:
 
 
 def test_options_of_another_program_are_named() -> None:
-    assert unknown_to("trtllm", {"--model-path": "m", "--tp_size": 8}) == ["--model-path"]
+    options = {"--model-path": "m", "--tp_size": 8, "--max_num_tokens": 3}
+    made = words_for("trtllm", options)
+    assert (made.words, made.foreign) == (["--max_num_tokens", "3"], ["--model-path"])
+    older = words_for("vllm", {"--disable-log-requests": True, "--disaggregation-mode": "decode"})
+    assert (older.words, older.foreign) == (["--disable-log-requests"], ["--disaggregation-mode"])
