@@ -160,7 +160,7 @@ def _unread(command: CommandFacts, words: Words) -> Iterator[Gap]:
     if command.hidden is not None:
         yield Gap(argument="engine.extra_args", because=command.hidden.because)
     elif words.unknown or words.foreign:
-        lacks = f"{' and '.join(words.foreign)} is no option of {command.engine} that is known"
+        lacks = f"no known {command.engine} has the option {' or '.join(words.foreign)}"
         because = f"the value of {' and '.join(words.unknown)} is not known here"
         known = [*words.words, *(word for name in words.unknown for word in (name, "VALUE"))]
         yield Gap(

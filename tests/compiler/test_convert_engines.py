@@ -513,7 +513,7 @@ def test_options_of_another_program_must_be_replaced() -> None:
         *("2", "--disaggregation-mode", "decode", "--max-model-len", "8192"),
     )
     (text,) = refusals(body)
-    assert "--disaggregation-mode is no option of vllm that is known. State it: --set " in text
+    assert "no known vllm has the option --disaggregation-mode. State it: --set " in text
     assert """'roles[0].engine.extra_args=["--max-model-len", "8192"]'""" in text
     words = ["--max-model-len", "8192"]
     part = serving(body, {"roles[0].engine.extra_args": words})
