@@ -21,7 +21,7 @@ kinds are counted but not checked.
 - *pods*: rules over all objects of a cluster include its pods: Secrets, claims, gangs, GPU budgets.
 - *templates*: the fields of its pod templates are checked against the schema of Kubernetes.
 - *updates*: a review reports how its pods restart, and how many GPUs a surge needs.
-- *convert*: [`convert`](convert.md) reads it.
+- *convert*: [`convert`](convert.md) reads it, by its backend, its pods or its engines.
 
 A kind without any of these is held against its CRD ([crd-schema](policies.md#crd-schema)).
 
@@ -63,7 +63,7 @@ def _rows() -> Iterator[str]:
             pods,
             _YES if kind.templates else _NO,
             _YES if kind.restarts or kind.rollouts else _NO,
-            _YES if kind.group_kind in described or shows_pods(kind) else _NO,
+            _YES if kind.group_kind in described or shows_pods(kind) or kind.sketch else _NO,
         )
         yield f"| {' | '.join(cells)} |"
 

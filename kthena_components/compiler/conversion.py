@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components import systems
 from kthena_components.compiler.compile import Compiled
 from kthena_components.compiler.losses import Loss
-from kthena_components.core.findings import SpecError
+from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.systems.contract import Body
 
@@ -54,3 +55,13 @@ def title_of(body: Body) -> str:
     """Return the kind, the namespace and the name of an object."""
     namespace = mapping(body.get("metadata")).get("namespace")
     return f"{group_kind(body)[1]} {f'{namespace}/' if namespace else ''}{name_of(body)}"
+
+
+def no_backend(body: Body) -> Finding:
+    """Report that an object has no backend to keep."""
+    return Finding(
+        path="kind",
+        seen=f"is {body.get('kind')}, for which there is no backend",
+        remedy=f"choose one with --backend: {', '.join(systems.EMITTERS)}",
+        rule="convertible",
+    )

@@ -8,21 +8,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components import systems
+from kthena_components.compiler.beside import read_beside
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.conversion import Conversion, Converted, Kept, title_of
+from kthena_components.compiler.convert_engines import convert_engines
 from kthena_components.compiler.convert_pods import convert_pods
+from kthena_components.compiler.engines import is_sketched
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed_by_plan
-from kthena_components.compiler.kept import Moved, filled_service, keep, read_front, short_title
+from kthena_components.compiler.kept import Moved, keep
 from kthena_components.compiler.losses import Loss, find_additions, find_losses
-from kthena_components.compiler.pods import runs_engines
 from kthena_components.compiler.sources import (
     Backend,
     Merged,
     find_servings,
+    runs_engines,
     written_as_one,
 )
 from kthena_components.core import naming
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
@@ -37,23 +41,28 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     found = find_servings(objects)
     shared = {place for merged, _ in found.values() for place in merged.others}
     others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
-    by_pods = {index: body for index, body in others.items() if _serves(body)}
+    context = Context(config_maps=gather(objects))
+    by_pods = {index: body for index, body in others.items() if _serves(body, context)}
     errors: list[SpecError] = []
     parts: dict[int, Converted | Kept] = {}
     moved: list[Moved] = []
     for index, (merged, backend) in found.items():
         try:
-            part, front = _convert(merged, backend, others, changes)
+            part, used = _convert(merged, backend, others, changes)
         except SpecError as error:
             errors.append(error)
             continue
         parts[index] = part
         moved.append(_moved(part, merged, changes.target))
-        if front is not None:
-            del others[front]
+        for place in used:
+            del others[place]
     for index, body in by_pods.items():
         try:
-            parts[index] = part = convert_pods(body, changes)
+            sketched = is_sketched(body)
+            part = (
+                convert_engines(body, changes, objects) if sketched else convert_pods(body, changes)
+            )
+            parts[index] = part
         except SpecError as error:
             errors.append(error)
             continue
@@ -65,17 +74,17 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
 
 
-def _serves(body: Body) -> bool:
+def _serves(body: Body, context: Context) -> bool:
     """Return whether an object runs engines, or stands for some: kept, it would serve twice."""
     kind = systems.find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return False
-    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body)
+    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body, context)
 
 
 def _convert(
     merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes
-) -> tuple[Converted, int | None]:
+) -> tuple[Converted, tuple[int, ...]]:
     backend, _, describer = found
     body, same = merged.source, changes.target in {SAME, backend}
     bodies = [body, *merged.others.values()]
@@ -88,7 +97,8 @@ def _convert(
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(describer.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
-    own, args, front = _exposed(args, given, others, title_of(body), changes)
+    beside = read_beside(args, given, others, title_of(body), changes)
+    own, args = beside.compiled, beside.args
     written = written_as_one([manifest.body for manifest in own.manifests], describer)
     result = describer.filled(written)
     if not same:
@@ -112,7 +122,7 @@ def _convert(
             *gained_gang(placed_by_plan(own), compiled),
         ),
     )
-    return converted, front
+    return converted, beside.used
 
 
 def _own_labels(source: Body) -> dict[str, Any]:
@@ -140,30 +150,6 @@ def _unnamed(body: Body) -> dict[str, Any]:
     """Leave out what another kind of object states in another way."""
     metadata = {k: v for k, v in mapping(body.get("metadata")).items() if k != "name"}
     return {**{k: v for k, v in body.items() if k not in _NAMES}, "metadata": metadata}
-
-
-def _exposed(
-    args: dict[str, Any],
-    given: Mapping[str, Any],
-    others: Mapping[int, Body],
-    title: str,
-    changes: Changes,
-) -> tuple[Compiled, dict[str, Any], int | None]:
-    """Compile a description for its own backend, with the Service that `expose` would write."""
-    for index, body in others.items():
-        expose = read_front(body, args)
-        if expose is None:
-            continue
-        try:
-            own = compile_serving({**given, "expose": expose}, title, today=changes.today)
-        except SpecError:
-            continue
-        key = short_title(body)
-        service = next((m.body for m in own.manifests if m.key == key), {})
-        there, here = filled_service(body), filled_service(service)
-        if not [*find_losses(there, here), *find_additions(there, here)]:
-            return own, {**args, "expose": expose}, index
-    return compile_serving(given, title, today=changes.today), args, None
 
 
 def _for_target(

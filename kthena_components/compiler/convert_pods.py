@@ -11,11 +11,16 @@ from typing import Any
 
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.conversion import Converted, title_of
+from kthena_components.compiler.conversion import Converted, no_backend, title_of
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed
 from kthena_components.compiler.leaves import find_unread
 from kthena_components.compiler.losses import Loss
-from kthena_components.compiler.pods import Described, PodRole, describe, known_paths
+from kthena_components.compiler.pods import (
+    Described,
+    PodRole,
+    describe,
+    known_paths,
+)
 from kthena_components.core.facts.serving import EngineFacts, GangFacts
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.facts import facts_from_plan
@@ -25,7 +30,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.waivers import annotated
-from kthena_components.systems import EMITTERS
 from kthena_components.systems.contract import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})
@@ -41,9 +45,10 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     Raises:
         SpecError: It cannot be described, or the target cannot express it.
     """
-    title, described = title_of(body), describe(body)
+    replicas = changes.arguments.get("replicas")
+    title, described = title_of(body), describe(body, replicas)
     if changes.target == SAME:
-        raise SpecError([_no_backend(body)], title)
+        raise SpecError([no_backend(body)], title)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
     notes: list[str] = []
     args = {
@@ -59,7 +64,7 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
     before, known = placed(described.facts, _most(described)), list(known_paths(body, described))
     known += [entry.path for entry in annotated(body)]
     gang = facts_from_plan(compiled.plan).gang
-    unread = find_unread(body, lambda other: _meaning(other, gang), known)
+    unread = find_unread(body, lambda other: _meaning(other, gang, replicas), known)
     return Converted(
         source=body,
         backend="",
@@ -87,13 +92,13 @@ def _compiled(
     return compiled, compile_serving(changed, title, today=changes.today), changed
 
 
-def _meaning(body: Body, gang: GangFacts | None) -> object:
+def _meaning(body: Body, gang: GangFacts | None, replicas: object) -> object:
     """Return what the result has of an object; None if it cannot be described.
 
     The size of its gang is in the result if that has the same one.
     """
     try:
-        described = describe(body)
+        described = describe(body, replicas)
     except SpecError:
         return None
     own = described.facts.gang
@@ -103,15 +108,6 @@ def _meaning(body: Body, gang: GangFacts | None) -> object:
 
 def _most(described: Described) -> int:
     return max((role.pods for role in described.roles), default=0)
-
-
-def _no_backend(body: Body) -> Finding:
-    return Finding(
-        path="kind",
-        seen=f"is {body.get('kind')}, for which there is no backend",
-        remedy=f"choose one with --backend: {', '.join(EMITTERS)}",
-        rule="convertible",
-    )
 
 
 def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[str, Any]]:

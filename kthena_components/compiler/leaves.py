@@ -5,14 +5,19 @@ change, or be missing, without a change of the description says something that i
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.findings import path_of
+from kthena_components.core.findings import join_path, path_of
+from kthena_components.core.values.embedded import read_yaml_text
 
 Steps = tuple[str | int, ...]
-_NOTHING = object()
+NOTHING = object()
+"""Stands for no value."""
 _DIGITS = 9
+_LARGE = 3
+"""Fewest steps to a part that is named as a whole."""
 
 
 def leaves(value: object, at: Steps = ()) -> Iterator[tuple[Steps, object]]:
@@ -43,14 +48,29 @@ def find_unread(
         path = path_of(steps)
         if path in skipped:
             continue
-        others = (_with(body, steps, other) for other in _others(value))
+        others = (replaced(body, steps, other) for other in _others(value))
         if all(describe(other) == usual for other in others):
             yield path
+            continue
+        held = _held(value)
+        if held is None:
+            continue
+
+        def inside(other: Mapping[str, Any], at: Steps = steps) -> object:
+            return describe(replaced(body, at, json.dumps(other)))
+
+        yield from (join_path(path, inner) for inner in find_unread(held, inside, ()))
+
+
+def _held(value: object) -> Mapping[str, Any] | None:
+    """Return the fields of a text that is YAML itself, such as a config; None for other values."""
+    found = read_yaml_text(value, "") if isinstance(value, str) and "\n" in value else None
+    return found if isinstance(found, Mapping) else None
 
 
 def _others(value: object) -> Iterator[object]:
     """Yield what may stand in the place of a value."""
-    yield _NOTHING
+    yield NOTHING
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
@@ -60,15 +80,40 @@ def _others(value: object) -> Iterator[object]:
         yield str(int(value) + 1) if number else f"{value}x"
 
 
-def _with(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
+def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
+    """Return an object with another value at a place; NOTHING removes what stands there."""
     result = copy.deepcopy(dict(body))
     holder: Any = result
     for step in steps[:-1]:
         holder = holder[step]
-    if value is not _NOTHING:
+    if value is not NOTHING:
         holder[steps[-1]] = value
     elif isinstance(holder, dict):
         del holder[steps[-1]]
     else:
         holder[steps[-1]] = None  # the other members keep their places
     return result
+
+
+def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
+    """Yield some paths of values, those of a whole part of an object as one: that of the part.
+
+    The parts right below the object and its spec are too large for that.
+    """
+    of = {path_of(steps): steps for steps, _ in leaves(body)}
+    yield from (path for path in paths if path not in of)
+    paths = [path for path in paths if path in of]
+    lost, told = {of[path] for path in paths}, set[Steps]()
+    for path in paths:
+        steps = of[path]
+        ends = (
+            end for end in range(_LARGE, len(steps)) if _all_below(of.values(), lost, steps[:end])
+        )
+        part = steps[: next(ends, len(steps))]
+        if part not in told:
+            told.add(part)
+            yield path_of(part)
+
+
+def _all_below(every: Iterable[Steps], lost: set[Steps], part: Steps) -> bool:
+    return all(steps in lost for steps in every if steps[: len(part)] == part)

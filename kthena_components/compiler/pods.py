@@ -6,7 +6,7 @@ the checks read from the object (`Kind.facts`), so both read it alike.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components import systems
@@ -59,22 +59,17 @@ class Described:
     sets: tuple[PodSet, ...]
 
 
-def runs_engines(body: Body) -> bool:
-    """Return whether an object runs engines, by its facts."""
-    kind = systems.find_kind(group_kind(body))
-    if kind is None or kind.facts is None:
-        return False
-    facts = kind.facts(kind.view(read_object(body)))
-    return facts is not None and bool(facts.engines)
-
-
 def shows_pods(kind: Kind[Any]) -> bool:
     """Return whether objects of a kind can be described by their pods."""
     return kind.facts is not None and kind.pods is not None and not kind.not_whole
 
 
-def describe(body: Body) -> Described:
+def describe(body: Body, replicas: object = None) -> Described:
     """Describe an object by its pods.
+
+    Args:
+        body: The object.
+        replicas: The number of its pods, if the object leaves it to others.
 
     Raises:
         SpecError: It does not show which pods its engines have.
@@ -84,21 +79,36 @@ def describe(body: Body) -> Described:
     facts = kind.facts(view) if kind is not None and kind.facts is not None else None
     if kind is None or facts is None or kind.pods is None or not shows_pods(kind):
         raise _refusal("kind", f"is {found.kind}: {_why(kind)}", _LATER, body)
-    sets, told = tuple(kind.pods(view)), kind.tells(view) if kind.tells is not None else Told()
+    told = kind.tells(view) if kind.tells is not None else Told()
+    facts, sets = _counted(facts, tuple(kind.pods(view)), replicas)
     copies = _known(facts.copies, facts.path, body)
     roles = tuple(_roles(found, facts, sets, copies))
     alone = len(roles) == 1 and facts.gang is None
     groups = roles[0].replicas * copies if alone else copies
-    scheduler = _scheduler(facts, sets)
+    scheduler = scheduler_of(facts, sets)
     args = stated(
         name=found.metadata.get("name"),
         namespace=found.metadata.get("namespace"),
         replicas=groups,
         scheduler_name=scheduler,
-        labels=_labels(found) or None,
+        labels=labels_of(found) or None,
+        **(kind.states(view) if kind.states is not None else {}),
         roles=[_arguments(role, scheduler, alone=alone) for role in roles],
     )
     return Described(facts=facts, roles=roles, args=args, told=told, sets=sets)
+
+
+def _counted(
+    facts: ServingFacts, sets: tuple[PodSet, ...], replicas: object
+) -> tuple[ServingFacts, tuple[PodSet, ...]]:
+    """Use a stated number of pods where the object leaves it to others, as one that is scaled."""
+    if len(sets) != 1 or not isinstance(sets[0].count, Unknown) or not isinstance(replicas, int):
+        return facts, sets
+    engines = tuple(
+        replace(one, replicas=replicas if isinstance(one.replicas, Unknown) else one.replicas)
+        for one in facts.engines
+    )
+    return replace(facts, engines=engines), (replace(sets[0], count=replicas),)
 
 
 _LATER = (
@@ -121,16 +131,18 @@ def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
 def _known(number: MaybeInt, path: str, body: Body) -> int:
     if isinstance(number, Unknown):
         seen = f"does not show how many pods it makes: {number.because}"
-        raise _refusal(path or "spec", seen, "state the number", body)
+        raise _refusal(path or "spec", seen, "state the number: --set replicas=1", body)
     return number
 
 
-def _labels(found: Object) -> dict[str, Any]:
+def labels_of(found: Object) -> dict[str, Any]:
+    """Return the labels of an object that are not those of the package."""
     labels = mapping(found.metadata.get("labels"))
     return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
 
 
-def _scheduler(facts: ServingFacts, sets: Sequence[PodSet]) -> str:
+def scheduler_of(facts: ServingFacts, sets: Sequence[PodSet]) -> str:
+    """Return the scheduler of the pods: the one that they name, or Volcano for a gang."""
     named = [name for each in sets if is_name(name := each.spec.get("schedulerName"))]
     if named:
         return str(named[0])

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kthena_components import systems
-from kthena_components.core.objects.object import GroupKind
+from kthena_components.core.facts.context import Context
+from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems.contract import Body, Describer, Emitter
 
@@ -84,3 +85,12 @@ def written_as_one(bodies: Sequence[Body], describer: Describer) -> Body:
     (written,) = (body for body in bodies if group_kind(body) in describer.kinds)
     beside = {index: body for index, body in enumerate(bodies) if body is not written}
     return merge(written, beside, describer).whole
+
+
+def runs_engines(body: Body, context: Context) -> bool:
+    """Return whether an object runs engines, by its facts and the ConfigMaps beside it."""
+    kind = systems.find_kind(group_kind(body))
+    if kind is None or kind.facts is None:
+        return False
+    facts = kind.facts(kind.view(read_object(body, context=context)))
+    return facts is not None and bool(facts.engines)

@@ -15,6 +15,7 @@ from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.reduction import kept_spec
+from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
@@ -104,8 +105,7 @@ class Kind(Generic[V]):
     """The pods of templates in the object. None: they are counted from the facts."""
     demand: Callable[[V], GpuDemand | None] | None = None
     """GPUs of pods without templates in it, in addition to `pods`. None: without `pods` they are
-    counted from the facts.
-    """
+    counted from the facts."""
     rules: tuple[Rule[V], ...] = ()
     """Rules of the system, with paths in the object."""
     change_rules: tuple[ChangeRule, ...] = ()
@@ -129,18 +129,19 @@ class Kind(Generic[V]):
     tells: Callable[[V], Told] | None = None
     """What its controller tells pods beside their templates, for `convert`. None: nothing."""
     not_whole: str = ""
-    """Why its pods are more than `pods` shows, so that `convert` cannot read it. A clause; empty if
-    they are not.
-    """
+    """Why its pods are more than `pods` shows, so that `convert` cannot read it. Empty: not."""
+    states: Callable[[V], Mapping[str, Any]] | None = None
+    """Arguments that it states beside its pods, for `convert`. None: only its name and labels."""
+    sketch: Callable[[V], Sketch] | None = None
+    """Its engines for `convert`, if its controller completes their pods. None: `pods` are whole."""
     only_fields: bool = False
     """Whether it is checked against its CRD, and by nothing else."""
     cluster_wide: bool = False
     title: str = ""
     """What its rules are about, if not the system's title."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Why an expected field is omitted: `{"pods": "a preset creates them"}`. With a rule about
-    production, or PRODUCTION for all of them, why it does not read the pods.
-    """
+    """Why an expected field is omitted, such as `pods`. With a rule about production, or PRODUCTION
+    for all of them, why it does not read the pods."""
 
     @property
     def group_kind(self) -> GroupKind:

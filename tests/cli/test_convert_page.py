@@ -9,7 +9,9 @@ from kthena_components.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "convert.md").read_text()
 SHOWN = re.findall(r"```\n\$ kthena-components (.*)\n((?:.*\n)*?)```", PAGE)
-SOURCE, SERVICE, STATEFUL_SET = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+SOURCE, SERVICE, STATEFUL_SET, RAY_CLUSTER, MODEL = re.findall(
+    r"```yaml\n(.*?)```", PAGE, re.DOTALL
+)
 
 
 def test_the_commands_are_found() -> None:
@@ -17,6 +19,8 @@ def test_the_commands_are_found() -> None:
         ["convert", "--to", "kthena"],
         ["convert", "--to", "kthena"],
         ["convert", "--to", "kthena"],
+        ["convert", "--to", "kthena"],
+        ["convert", "--to", "native"],
         ["convert", "--to", "native"],
     ]
 
@@ -27,6 +31,8 @@ def test_the_page_shows_what_the_command_prints(
     monkeypatch.chdir(tmp_path)
     Path("llama.yaml").write_text(SOURCE)
     Path("qwen.yaml").write_text(STATEFUL_SET)
+    Path("ray.yaml").write_text(RAY_CLUSTER)
+    Path("model.yaml").write_text(MODEL)
     for command, printed in SHOWN:
         status = main(command.split())
         told = capsys.readouterr()

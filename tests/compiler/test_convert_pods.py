@@ -275,3 +275,25 @@ def test_what_is_not_known_of_both_is_alike() -> None:
     pod = read_pod(part.compiled.plan.roles[0].entry, "")
     assert pod.command is not None
     assert isinstance(pod.command.node_rank, Unknown)
+
+
+@pytest.mark.parametrize("target", ["native", "kthena"])
+def test_a_job_keeps_its_queue_its_priority_and_its_topology(target: str) -> None:
+    script = f"{SERVER} --node-rank ${{VC_TASK_INDEX}} --dist-init-addr chat-serve-0.chat:20000"
+    body = volcano_job(
+        ("serve", 2, script),
+        minAvailable=2,
+        schedulerName="volcano",
+        queue="team",
+        priorityClassName="high",
+        networkTopology={"highestTierAllowed": 2},
+    )
+    part = serving(body, target=target)
+    assert part.args["queue"] == "team"
+    assert part.args["priority_class"] == "high"
+    assert part.args["network_topology"] == {
+        "group_policy": {"mode": "hard", "highest_tier_allowed": 2}
+    }
+    assert not [loss for loss in part.losses if "opology" in loss.name or "queue" in loss.name]
+    texts = json.dumps([manifest.body for manifest in part.compiled.manifests])
+    assert all(word in texts for word in ('"team"', '"high"', '"highestTierAllowed": 2'))

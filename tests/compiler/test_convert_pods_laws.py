@@ -1,4 +1,7 @@
-"""Laws of conversions of kinds without a backend, for each kind's own manifest."""
+"""Laws of conversions of kinds without a backend, for each kind's own manifest.
+
+They are described by their pods, or by their engines if their controllers complete the pods.
+"""
 
 import copy
 import json
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.conversion import Conversion, Converted
 from kthena_components.compiler.convert import convert
+from kthena_components.compiler.engine_scripts import joins_pods
+from kthena_components.compiler.engines import describe_engines, is_sketched
 from kthena_components.compiler.leaves import leaves
 from kthena_components.compiler.sources import describers
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -66,9 +71,21 @@ def test_the_kinds_whose_pods_are_whole_are_converted() -> None:
         ("batch", "CronJob"),
         ("batch", "Job"),
         ("grove.io", "PodCliqueSet"),
+        ("inference.llmaz.io", "Service"),
         ("jobset.x-k8s.io", "JobSet"),
+        ("kubeai.org", "Model"),
+        ("kubeflow.org", "MPIJob"),
+        ("nvidia.com", "DynamoComponentDeployment"),
+        ("nvidia.com", "DynamoGraphDeployment"),
+        ("ome.io", "InferenceService"),
+        ("orchestration.aibrix.ai", "RayClusterFleet"),
         ("orchestration.aibrix.ai", "RoleSet"),
         ("orchestration.aibrix.ai", "StormService"),
+        ("ray.io", "RayCluster"),
+        ("ray.io", "RayJob"),
+        ("serving.knative.dev", "Configuration"),
+        ("serving.knative.dev", "Service"),
+        ("workload.serving.volcano.sh", "ModelBooster"),
         ("workloads.x-k8s.io", "RoleBasedGroup"),
         ("workloads.x-k8s.io", "RoleBasedGroupSet"),
     }
@@ -122,10 +139,27 @@ def test_the_checks_read_the_same_engines_from_the_objects_of_the_result(name: s
     assert found == engines_of(before)
 
 
+@pytest.mark.parametrize("target", ["kthena", "lws"])
+@each_whole
+def test_other_backends_have_the_same_engines(name: str, target: str) -> None:
+    before, result = read_manifest(WHOLE[name]), converted(WHOLE[name], target)
+    emitter = find_emitter(target)
+    assert before is not None
+    assert emitter is not None
+    if result.errors:  # what the backend cannot express
+        assert {f.rule for error in result.errors for f in error.findings} == {"backend-loss"}
+        return
+    (serving,) = result.servings
+    groups = emitter.read_back([manifest.body for manifest in serving.compiled.manifests])
+    found = {_key(one) for group in groups for one in group.engines if one.entry.asks_for_gpus}
+    assert found == set(engines_of(before))
+
+
 def outcome(body: Mapping[str, Any]) -> object:
-    """Give the objects of a conversion, or that there are none."""
+    """Give the objects of a conversion and its losses, or that there are none."""
     found = converted(body)
-    return [m.body for part in found.servings for m in part.compiled.manifests] or None
+    made = [m.body for part in found.servings for m in part.compiled.manifests]
+    return (made, {loss.name for part in found.servings for loss in part.losses}) if made else None
 
 
 @pytest.mark.property
@@ -133,16 +167,29 @@ def outcome(body: Mapping[str, Any]) -> object:
 @given(data=st.data())
 @each_whole
 def test_each_field_is_in_the_result_or_is_a_loss(name: str, data: st.DataObject) -> None:
-    """A field that is no loss makes another result if it is another, or none."""
+    """A field that is no loss makes another result if it is another, or none.
+
+    A field of a worker that says what the entry says is a loss once it says something else.
+    """
     body = WHOLE[name]
     (part,) = converted(body).parts
     assert isinstance(part, Converted)
-    lost = {loss.name for loss in part.losses}
+    lost = tuple(loss.name for loss in part.losses)
     steps, value = data.draw(st.sampled_from([*leaves(body)]))
-    if path_of(steps) in {*lost, "apiVersion", "kind"} or "selector" in steps:
+    path, named = path_of(steps), {*replaced_in(body), "apiVersion", "kind"}
+    inside = path.startswith((*(f"{name}." for name in lost), *(f"{name}[" for name in lost)))
+    if path in {*lost, *named} or inside or "selector" in steps:
         return
     usual = outcome(body)
     assert any(outcome(other) != usual for other in others(body, steps, value))
+
+
+def replaced_in(body: Mapping[str, Any]) -> list[str]:
+    """List the fields that the package's launcher replaces, or that say what others say."""
+    if not is_sketched(body):
+        return []
+    joins = [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
+    return [*describe_engines(body).known, *joins]
 
 
 def others(body: Mapping[str, Any], steps: tuple[str | int, ...], value: object) -> list[Any]:

@@ -171,6 +171,8 @@ class Reading:
         if option is None:
             follows = at < len(items) and not is_flag(items[at]) and not is_line(items[at])
             alone = equals or meaning.value or head.startswith(_SWITCH_LIKE)
+            held = value if equals else items[at] if follows and not alone else None
+            self.options[head] = True if held is None else self.scope.read(held)
             return at + (follows and not alone)
         if meaning.candidates and option.use:
             full = meaning.candidates[0]

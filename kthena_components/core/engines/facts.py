@@ -64,7 +64,7 @@ class CommandFacts:
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Every option on the command line, by its first long spelling in that release
     (`--max-num-seqs`): int, float, str, bool for a switch, a tuple for several words, a dict for a
-    JSON object, or Unknown."""
+    JSON object, or Unknown. One that the release does not have: as written."""
     tensor: MaybeInt = 1
     """GPUs that share each layer. Default 1 in every engine."""
     pipeline: MaybeInt = 1

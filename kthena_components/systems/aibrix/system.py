@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.aibrix.facts import facts
-from kthena_components.systems.aibrix.pods import pods_of_fleet, pods_of_roles
+from kthena_components.systems.aibrix.pods import pods_of_fleet, pods_of_roles, sketch_of_fleet
 from kthena_components.systems.aibrix.tells import tells
 from kthena_components.systems.aibrix.view import GROUP, read_role_sets
 from kthena_components.systems.aibrix.view_fleet import Fleet, of_cluster, read_fleet
@@ -60,7 +60,7 @@ SYSTEM = System(
             pods=pods_of_fleet,
             rules=tuple(map(of_cluster, _CLUSTER.rules)),
             rollouts=rollouts,
-            not_whole=_CLUSTER.not_whole,
+            sketch=sketch_of_fleet,
             templates=tuple(f"spec.template.{at}" for at in _CLUSTER.templates),
             kept=kept_pods,
             restarts=Restart(paths=r"spec\.template\b", how="new clusters start, and old ones end"),

@@ -10,6 +10,7 @@ from kthena_components.systems.dynamo.rules import (
     dynamo_shape,
 )
 from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_name_length
+from kthena_components.systems.dynamo.sketch import sketch
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 
 _WITHOUT = {
@@ -28,7 +29,7 @@ SYSTEM = System(
             view=read_graph,
             facts=facts,
             pods=pods,
-            not_whole="its operator adds variables, probes, and the options that connect pods",
+            sketch=sketch,
             demand=demand,
             rules=(
                 dynamo_shape,

@@ -2,8 +2,7 @@
 
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, Restart, System
-from kthena_components.systems.knative.view import as_it_is, pods
-from kthena_components.systems.kubernetes.facts import facts_of_copies
+from kthena_components.systems.knative.view import as_it_is, facts, pods
 
 SYSTEM = System(
     name="knative",
@@ -13,9 +12,8 @@ SYSTEM = System(
             group="serving.knative.dev",
             name=name,
             view=as_it_is,
-            facts=facts_of_copies,
+            facts=facts,
             pods=pods,
-            not_whole="Knative adds a proxy to its pods, and scales them by requests",
             kept=kept_pods,
             restarts=Restart(
                 paths=r"spec\.template\b",

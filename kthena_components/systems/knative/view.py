@@ -3,16 +3,28 @@
 Source: knative/serving v1.19 pkg/apis/serving/v1/revision_types.go, pkg/apis/autoscaling.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SCALED = Unknown("Knative decides how many pods there are")
 _GROUP = "autoscaling.knative.dev"
 _BOUNDS = (("min-scale", "minScale"), ("max-scale", "maxScale"))
 """Annotations of a template, with their former names."""
+_OF_KNATIVE = frozenset(
+    {
+        *("containerConcurrency", "timeoutSeconds"),
+        *("responseStartTimeoutSeconds", "idleTimeoutSeconds"),
+    }
+)
+"""Fields of a revision beside those of a pod."""
+_CONTAINER = "user-container"
+"""Name that Knative gives a container without one."""
 
 
 def as_it_is(found: Object) -> Object:
@@ -20,10 +32,24 @@ def as_it_is(found: Object) -> Object:
     return found
 
 
+def facts(found: Object) -> ServingFacts:
+    """Return the facts of a Knative Service, with as many engines as pods."""
+    made, number = facts_of_copies(found), _number(found.spec.get("template"))
+    return replace(made, engines=tuple(replace(one, replicas=number) for one in made.engines))
+
+
 def pods(found: Object) -> Iterator[PodSet]:
     """Yield the pods of a Knative Service. Their number is known if its bounds are equal."""
     template = found.spec.get("template")
-    yield pod_set(found, "spec.template", template, _number(template))
+    made = pod_set(found, "spec.template", template, _number(template))
+    spec = {key: item for key, item in made.spec.items() if key not in _OF_KNATIVE}
+    if isinstance(spec.get("containers"), list):
+        spec["containers"] = [
+            {"name": _CONTAINER, **one} if isinstance(one, Mapping) else one
+            for one in spec["containers"]
+        ]
+    own = {k: v for k, v in made.annotations.items() if not str(k).startswith(_GROUP)}
+    yield replace(made, spec=spec, annotations=own)
 
 
 def _number(template: object) -> MaybeInt:

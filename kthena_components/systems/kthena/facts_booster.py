@@ -35,16 +35,18 @@ def facts(view: Booster) -> ServingFacts:
         path=view.object.at("spec"),
         name=name_of(view.object.body),
         engines=tuple(engine for b in view.backends for engine in _engines(b, view.object)),
-        gang_expected=all(name in _VOLCANO or is_unresolved(name) for name in asked),
         copies=_copies(view),
+        gang_expected=all(name in _VOLCANO or is_unresolved(name) for name in asked),
     )
 
 
 def _copies(view: Booster) -> MaybeInt:
-    """Return the groups of the only backend. The first versions had several, each with its own."""
+    """Count the groups that have all workers: of the only backend, up to 0.4 the least of them."""
     if len(view.backends) != 1:
         return 1
-    return count_or_unknown(view.backends[0].fields.get("replicas"), "replicas", 1)
+    fields = view.backends[0].fields
+    name = "replicas" if fields.get("replicas") is not None else "minReplicas"
+    return count_or_unknown(fields.get(name), name, 1)
 
 
 def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:

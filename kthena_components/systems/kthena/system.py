@@ -19,6 +19,7 @@ from kthena_components.systems.kthena.rules_router import (
     SERVER_RULES,
     kthena_model_name_fixed,
 )
+from kthena_components.systems.kthena.sketch_booster import sketch
 from kthena_components.systems.kthena.stack_references import (
     autoscaling_target_exists,
     model_route_has_servers,
@@ -85,6 +86,7 @@ SYSTEM = System(
             name="ModelBooster",
             view=read_booster,
             facts=facts_booster.facts,
+            sketch=sketch,
             rules=BOOSTER_RULES,
             title="Kthena ModelBooster",
             without=dict.fromkeys(("pods", "templates", "restarts"), _MAKES_SERVINGS),

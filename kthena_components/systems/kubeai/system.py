@@ -2,6 +2,7 @@
 
 from kthena_components.systems.contract import Kind, System
 from kthena_components.systems.kubeai.facts import facts
+from kthena_components.systems.kubeai.sketch import sketch
 from kthena_components.systems.kubeai.view import read_model
 
 _MADE = "KubeAI makes pods of it"
@@ -15,6 +16,7 @@ SYSTEM = System(
             name="Model",
             view=read_model,
             facts=facts,
+            sketch=sketch,
             without={
                 "pods": _MADE,
                 "templates": _MADE,

@@ -3,7 +3,7 @@
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.kubeflow.facts import facts
-from kthena_components.systems.kubeflow.pods import pods
+from kthena_components.systems.kubeflow.pods import pods, sketch
 from kthena_components.systems.kubeflow.view import read_mpi_job
 
 SYSTEM = System(
@@ -16,7 +16,7 @@ SYSTEM = System(
             view=read_mpi_job,
             facts=facts,
             pods=pods,
-            not_whole="the operator gives its pods the hosts, and keys to reach them",
+            sketch=sketch,
             templates=tuple(
                 f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
             ),

@@ -11,7 +11,7 @@ from kthena_components.core.objects.object import Object, copies_in
 from kthena_components.core.values.read import inside, mapping
 from kthena_components.core.values.unknown import MaybeInt
 
-_SPECS = "spec.mpiReplicaSpecs"
+SPECS = "spec.mpiReplicaSpecs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,4 +48,4 @@ def read_mpi_job(found: Object) -> MpiJob:
 
 
 def _part(name: str, stated: object, count: MaybeInt) -> Part:
-    return Part(path=f"{_SPECS}.{name}.template", template=inside(stated, "template"), count=count)
+    return Part(path=f"{SPECS}.{name}.template", template=inside(stated, "template"), count=count)

@@ -15,6 +15,8 @@ SYSTEM = System(
             name=name,
             view=read_nims,
             facts=facts,
+            not_whole="its image starts a program of NVIDIA's own, for which the package writes no "
+            "command line",
             restarts=Restart(
                 paths=r"spec\b.*\b(?:args|command|env|image|resources)\b",
                 how="the operator changes the Deployment or LeaderWorkerSet, and pods restart",

@@ -4,6 +4,7 @@ from typing import Any
 
 from kthena_components.systems.contract import Kind, System
 from kthena_components.systems.ome.facts import facts
+from kthena_components.systems.ome.sketch import sketch
 from kthena_components.systems.ome.view import (
     GROUP,
     RUNTIMES,
@@ -32,6 +33,10 @@ SYSTEM = System(
             )
             for name in RUNTIMES
         ),
-        _kind(SERVICE, without=dict.fromkeys(("pods", "templates", "restarts"), _MERGED)),
+        _kind(
+            SERVICE,
+            sketch=sketch,
+            without=dict.fromkeys(("pods", "templates", "restarts"), _MERGED),
+        ),
     ),
 )

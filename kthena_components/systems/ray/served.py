@@ -5,7 +5,8 @@ reserves one GPU for each rank in a placement group.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts, read_command
@@ -86,14 +87,25 @@ def _served(config: Mapping[str, Any]) -> Served:
     gap = Unknown(f"{own} decides what a replica reserves") if own else None
     if not config:
         gap = Unknown("the model's config is in another file")
-    command = read_command(_argv(config.get("engine_kwargs"), names[-1:]), {})
+    arguments = config.get("engine_kwargs")
+    command = read_command(_argv(arguments, names[-1:]), {}) or CommandFacts(engine="vllm")
+    unread = dict(_unread(arguments, names))
     return Served(
         name=names[0] if names and not is_unresolved(names[0]) else "?",
-        command=command or CommandFacts(engine="vllm"),
+        command=replace(command, options=MappingProxyType({**command.options, **unread})),
         low=low,
         high=high,
         gap=gap,
     )
+
+
+def _unread(arguments: object, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the options that no rule reads, and the name that the model is served by."""
+    for key, value in mapping(arguments).items():
+        if key not in _ARGUMENTS and value is not None:
+            yield f"--{str(key).replace('_', '-')}", value
+    if len(names) > 1:
+        yield "--served-model-name", (names[0],)
 
 
 def _argv(arguments: object, model: list[str]) -> list[str]:

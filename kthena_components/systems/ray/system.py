@@ -3,7 +3,7 @@
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.ray.facts import facts
-from kthena_components.systems.ray.pods import pods_of_cluster
+from kthena_components.systems.ray.pods import pods_of_cluster, sketch
 from kthena_components.systems.ray.rules import (
     ray_cluster_gpus,
     ray_start_params,
@@ -24,6 +24,7 @@ from kthena_components.systems.ray.rules_job import ray_job, ray_runtime_env
 from kthena_components.systems.ray.rules_recovery import ray_fault_tolerance
 from kthena_components.systems.ray.rules_serve import ray_serve_gpus
 from kthena_components.systems.ray.rules_service import ray_service, ray_service_upgrade
+from kthena_components.systems.ray.states import states
 from kthena_components.systems.ray.view import CLUSTERS, read_ray
 
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
@@ -50,7 +51,8 @@ SYSTEM = System(
             view=read_ray,
             facts=facts,
             pods=pods_of_cluster,
-            not_whole="KubeRay adds `ray start` with its options, variables and probes to its pods",
+            states=states,
+            sketch=sketch,
             rules=(
                 ray_start_params,
                 ray_worker_groups,

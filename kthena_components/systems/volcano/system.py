@@ -29,6 +29,7 @@ from kthena_components.systems.volcano.stack_queues import (
 )
 from kthena_components.systems.volcano.stack_subgroups import subgroup_has_pods
 from kthena_components.systems.volcano.stack_topology import hypernode_tree, topology_tier_exists
+from kthena_components.systems.volcano.states import states
 from kthena_components.systems.volcano.tells import tells
 
 
@@ -57,6 +58,7 @@ SYSTEM = System(
             facts=facts,
             pods=pods,
             tells=tells,
+            states=states,
             rules=JOB_RULES,
             templates=("spec.tasks[].template",),
             kept=kept_pods,

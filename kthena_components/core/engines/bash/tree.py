@@ -62,12 +62,17 @@ def _parse(text: str) -> Block | Unknown:
     return Unknown(f"its script has more than {_MOST_TRIES} lines that the grammar joins")
 
 
-def _read(source: bytes) -> Block:
+def parsed(source: bytes) -> Node:
+    """Return the tree of the grammar, unchecked: of some scripts it is wrong."""
     # The scanner of the grammar passes code points above 255 to `isalpha`, which reads outside of
     # the C library's table and ends the process (tree-sitter-bash issue 337, open in 0.25.1). To a
     # shell such a character is part of a word and nothing else, like this control character; each
     # byte has its own, so that positions stay those of `source`.
-    root = _parser().parse(_NOT_ASCII.sub(b"\x01", source)).root_node
+    return _parser().parse(_NOT_ASCII.sub(b"\x01", source)).root_node
+
+
+def _read(source: bytes) -> Block:
+    root = parsed(source)
     if root.has_error:
         raise UnreadError("it does not follow the grammar")
     _check_blanks((root,), source, 0, len(source))
