@@ -210,7 +210,7 @@ def pods_of(body: dict[str, Any], context: Context, per_pod: int) -> int:
     if counts:
         assert all(isinstance(count, int) for count in counts)
         return sum(count for count in counts if isinstance(count, int))
-    facts = kind.facts(view) if kind.facts and not kind.pods and not kind.demand else None
+    facts = kind.facts(view) if kind.facts and kind.sketch and not kind.demand else None
     if facts is not None:
         one = total(product(engine.pods, engine.replicas) for engine in facts.engines)
         pods = product(facts.copies, one)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kthena_components.core.engines.dialects import option_elsewhere
+from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.options import Dialect, understand
-from kthena_components.core.engines.writer import WRITERS
+from kthena_components.core.engines.table import release_for
 from kthena_components.core.values.unknown import Unknown
 
 
@@ -30,7 +30,7 @@ def words_for(kind: str, options: Mapping[str, Any]) -> Words:
         kind: vllm, sglang or trtllm.
         options: `CommandFacts.options`.
     """
-    made, dialect = Words([], [], [], []), WRITERS[kind].dialect()
+    made, dialect = Words([], [], [], []), dialect_of(release_for(kind, None))
     for name, value in options.items():
         option = understand(name, dialect).option
         if option is not None and option.counted:
