@@ -14,6 +14,7 @@ import psutil
 
 from conformance.__main__ import Context
 from conformance.report import Part
+from conformance.sandbox_page import run_page
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.doctor import judge_cluster
@@ -51,6 +52,7 @@ def run(context: Context) -> None:
     finally:
         one.processes.stop_all()
     context.part.check("nothing runs any more", holds=not one.processes.running())
+    run_page(context)
 
 
 def _start(context: Context, name: str) -> Sandbox:
