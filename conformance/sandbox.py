@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from conformance.__main__ import Context
+from conformance.other_cluster import move
 from conformance.report import Part
 from conformance.sandbox_page import run_page
 from conformance.waiting import wait
@@ -45,6 +46,7 @@ def run(context: Context) -> None:
         two = _start(context, "two")
         try:
             _beside(context.part, one, two)
+            move(context.part, one, two, context.folder / "moved")
             _dead(context.part, two)
             _ends_only_its_own(context, one, two)
         finally:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 CLEAN, FOUND = 0, 1
 _PERIOD = 2
 """Seconds between two looks of --watch."""
+_UNCHANGED = (
+    " If `pulumi up` says that it is unchanged, the state is of another cluster: run "
+    "`pulumi up --refresh`."
+)
 _EXITS = """exit status:
   0  all pods run
   1  a pod does not run, or there is no serving
@@ -99,5 +103,9 @@ def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
         where = f"in namespace {asked.namespace}" if asked.namespace else "in this cluster"
         named = f"serving '{asked.serving}' {where}" if asked.serving else f"serving {where}"
         known = f" ({suggest(asked.serving, everything.names)})" if asked.serving else ""
-        text = "\n\n".join(filter(None, (f"There is no {named}{known}.", text)))
+        text = "\n\n".join(
+            filter(
+                None, (f"There is no {named}{known}.{'' if asked.serving else _UNCHANGED}", text)
+            )
+        )
     return status, f"{visible_lines(text)}\n"

@@ -13,6 +13,7 @@ from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.resources._elsewhere import warn_if_elsewhere
 from kthena_components.resources._metadata import completed
 from kthena_components.resources._outputs import Outputs
 from kthena_components.resources._provider import provider_version, warn_of_untested
@@ -88,6 +89,7 @@ def apply(
                 version=provider_version(),
             ),
         )
+        warn_if_elsewhere(resources[manifest.key], manifest, provider)
     _await_registrations_first()
     return resources
 

@@ -26,17 +26,19 @@ def discovery(
     status: int = 404,
     known: Mapping[str, tuple[str, ...]] = KNOWN,
     says: bytes | None = None,
+    everything: dict[str, Any] | None = None,
 ) -> Iterator[str]:
     """Serve what is known without some groups, which answer with a status; give a kubeconfig.
 
-    With `says`, that is the answer to everything.
+    With `says`, that is the answer to everything. `everything` is each object.
     """
     refused = {_path(version) for version in missing}
 
     def answer(path: str) -> dict[str, Any] | None:
         answers = {_path(version): _listed(version, kinds) for version, kinds in known.items()}
-        answers["/version"] = {"gitVersion": "v1.34.4"}
-        return None if path in refused else answers.get(path)
+        answers |= {"/version": {"gitVersion": "v1.34.4"}}
+        other = everything if "/namespaces/" in path else None
+        return None if path in refused else answers.get(path, other)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
