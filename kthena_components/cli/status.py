@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import add_cluster, opened
+from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
 from kthena_components.core.values.visible import visible_lines
 
@@ -91,7 +92,8 @@ def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
     from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
     from kthena_components.cluster.status import describe_status, render_status  # noqa: PLC0415
 
-    everything = look_at_servings(cluster, asked.namespace)
+    with Progress(sys.stderr, "reading the cluster"):
+        everything = look_at_servings(cluster, asked.namespace)
     seen = everything.only(asked.serving) if asked.serving else everything
     found = describe_status(seen)
     nothing = not (found["pods"] or found["waiting"])

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,10 +28,12 @@ def discovery(
     known: Mapping[str, tuple[str, ...]] = KNOWN,
     says: bytes | None = None,
     everything: dict[str, Any] | None = None,
+    seconds: float = 0,
 ) -> Iterator[str]:
     """Serve what is known without some groups, which answer with a status; give a kubeconfig.
 
     With `says`, that is the answer to everything. `everything` is each object.
+    Each answer takes some seconds.
     """
     refused = {_path(version) for version in missing}
 
@@ -43,6 +46,7 @@ def discovery(
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             tokens.append(self.headers.get("Authorization", ""))
+            time.sleep(seconds)
             found = answer(self.path)
             body = found or {"kind": "Status", "reason": "None", "message": "no"}
             self.send_response(200 if found or says is not None else status)
