@@ -15,6 +15,7 @@ import psutil
 from conformance.__main__ import Context
 from conformance.other_cluster import move
 from conformance.report import Part
+from conformance.rivals import compete
 from conformance.sandbox_page import run_page
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
@@ -43,6 +44,7 @@ def run(context: Context) -> None:
         _folder_in_use(context, one)
         _port_in_use(context, one)
         _stack(context, one)
+        compete(context.part, one, context.folder / "rivals")
         two = _start(context, "two")
         try:
             _beside(context.part, one, two)

@@ -6,9 +6,8 @@ the uid of its object, so one request shows whether that object is there.
 """
 
 import asyncio
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,6 +17,7 @@ import pulumi
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.read import mapping
+from kthena_components.resources._access import Access, access_of, live
 from kthena_components.resources._claims import running
 
 RULE = "state-of-another-cluster"
@@ -25,23 +25,6 @@ STARTED = datetime.now(UTC)
 """An object that this run creates is younger, also in a preview's dry run."""
 _Asked = set[pulumi.ProviderResource | None]
 _programs: WeakKeyDictionary[object, _Asked] = WeakKeyDictionary()
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How a provider reaches its cluster; None for what the shell says."""
-
-    kubeconfig: str | None = field(repr=False)
-    """A path, or a whole kubeconfig."""
-    context: str | None
-
-
-_accesses: WeakKeyDictionary[pulumi.ProviderResource, Access] = WeakKeyDictionary()
-
-
-def mark_reaching(provider: pulumi.ProviderResource, access: Access) -> None:
-    """Remember how a provider reaches its cluster."""
-    _accesses[provider] = access
 
 
 def warn_if_elsewhere(
@@ -52,7 +35,7 @@ def warn_if_elsewhere(
     Once in a program for each provider. Nothing happens without the extra `cluster`, and for a
     provider that the user creates, because its kubeconfig may be an Output.
     """
-    access = _access_of(provider)
+    access = access_of(provider)
     metadata: object = getattr(resource, "metadata", None)
     if access is None or not isinstance(metadata, pulumi.Output):
         return
@@ -90,38 +73,13 @@ class _Known:
         return cls(uid, created) if since < STARTED else None
 
 
-def _access_of(provider: pulumi.ProviderResource | None) -> Access | None:
-    if provider is not None:
-        return _accesses.get(provider)
-    config = pulumi.Config("kubernetes")
-    return Access(config.get("kubeconfig"), config.get("context"))
-
-
 def _missing_on(access: Access, manifest: Manifest, known: _Known) -> str | None:
     """Return the address of the cluster that does not have an object; None if it may have it."""
-    # Imported here because a program without such a state needs none of it.
-    from kthena_components.core.plan.stack import OutputMode, StackSpec  # noqa: PLC0415
-    from kthena_components.resources.cluster import askable_context  # noqa: PLC0415
-
-    where = StackSpec(
-        output=OutputMode.CLUSTER, kubeconfig=access.kubeconfig, context=access.context
-    )
-    context = askable_context(where, os.environ)
-    if context is None:
-        return None
-    try:
-        from kthena_components.cluster.asking import ask  # noqa: PLC0415 - needs the extra
-        from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415
-    except ImportError:
-        return None
-    answer = ask(access.kubeconfig, context, lambda cluster: read(cluster, manifest.body))
+    answer = live(access, manifest)
     if answer is None:
         return None
-    server, found = answer
-    if found is None:
-        return server
-    uid = mapping(mapping(found).get("metadata")).get("uid") if isinstance(found, Mapping) else None
-    return server if uid not in (None, known.uid) else None
+    server, metadata = answer
+    return server if metadata is None or metadata.get("uid") != known.uid else None
 
 
 def _finding(manifest: Manifest, known: _Known, server: str) -> Finding:

@@ -36,11 +36,12 @@ def completed(
     if _renders(provider):
         kept = {k: text for k, text in annotations.items() if not k.startswith(_OF_PROVIDER)}
     else:
-        kept = {**annotations, naming.STACK: _stack()}
+        kept = {**annotations, naming.STACK: own_stack()}
     return {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
 
 
-def _stack() -> str:
+def own_stack() -> str:
+    """Return organization, project and stack."""
     # Tests of a program have no organization.
     parts = (pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
     return "/".join(filter(None, parts))

@@ -30,7 +30,7 @@ from kthena_components.core.plan.stack import (
     within_budget,
 )
 from kthena_components.judge.secrecy import conceal
-from kthena_components.resources._elsewhere import Access, mark_reaching
+from kthena_components.resources._access import Access, mark_reaching
 from kthena_components.resources._log import today
 from kthena_components.resources._metadata import mark_rendering
 from kthena_components.resources._model import read_hf_configs
