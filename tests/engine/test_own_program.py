@@ -4,24 +4,37 @@ pip installs the built wheel without network: its libraries are those of this en
 """
 
 import os
-import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kthena_components import ModelServing
 from kthena_components.resources import _provider
 from tests.resources.test_provider_release import SAID
 from tests.support.checkout import checkout
-from tests.support.engine import ROOT, STATE_VARIABLES, environment
+from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
 from tests.support.follow import follow
-from tests.support.pages import steps
+from tests.support.pages import block, steps
+from tests.support.recorder import attempt
 from tests.support.shells import Bash
 from tests.support.wheel import build, libraries
 
 pytestmark = pytest.mark.engine
 PAGE = (ROOT / "docs" / "own-program.md").read_text()
+ADDED = "an unhandled error occurred"
+PODS: Any = {
+    "name": "serve",
+    "resources": {"gpus_per_pod": 1},
+    "engine": {
+        "kind": "vllm",
+        "image": "vllm/vllm-openai:v0.33.0",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+    },
+}
+MISSPELT: Any = {**PODS, "overlay": {"spec": {"node_selector": {"pool": "gpu"}}}}
 WITHOUT_NETWORK = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "LC_ALL": "C.UTF-8"}
 
 
@@ -76,11 +89,39 @@ def test_the_pulumi_of_the_checkout_works_with_a_state_of_ones_own(newcomer: Bas
 
 
 def test_the_program_is_the_one_of_the_readme() -> None:
-    readme, page = (
-        re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-        for text in ((ROOT / "README.md").read_text(), PAGE)
-    )
-    assert readme == page
+    assert block("README.md", "import pulumi\n") == block("docs/own-program.md", "import pulumi\n")
+
+
+def test_a_program_can_avoid_the_line_after_a_refusal(tmp_path: Path) -> None:
+    """Without the lines of the page, Pulumi adds its own; with them, it does not."""
+    stack = Stack.make(ROOT / "examples" / "ten-lines", "dev", tmp_path)
+    program = block("docs/own-program.md", "import pulumi\n").replace('"port": 80', '"port": 0')
+    caught = block("docs/own-program.md", "import sys\n").replace('"port": 80', '"port": 0')
+    head, _, rest = program.partition("chat = ")
+    main = stack.project / "__main__.py"
+    main.write_text(f"{head}chat = {rest}")
+    plain = stack.preview()
+    main.write_text(f"{head}{caught}{rest.partition(chr(10))[2]}")
+    better = stack.preview()
+    for run in (plain, better):
+        assert run.code != 0
+        assert "expose.port: is 0" in run.text
+        assert "Traceback" not in run.text
+    assert [ADDED in run.text for run in (plain, better)] == [True, False]
+
+
+REFUSALS: dict[str, Callable[[], object]] = {
+    "ModelServing 'chat' is refused": lambda: ModelServing("chat", {"roles": [MISSPELT]}),
+    "ModelServing 'other' is refused": lambda: [
+        ModelServing("chat", {"roles": [PODS]}),
+        ModelServing("other", {"name": "chat", "roles": [PODS]}),
+    ],
+}
+
+
+@pytest.mark.parametrize("start", REFUSALS)
+def test_the_page_quotes_the_refusals(start: str) -> None:
+    assert f"{attempt(REFUSALS[start]).error}\n" == block("docs/own-program.md", start)
 
 
 def test_the_page_quotes_the_warning_and_the_tested_release() -> None:

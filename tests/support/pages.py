@@ -51,6 +51,14 @@ def items(page: str) -> tuple[File | Step, ...]:
     return tuple(_items((ROOT / page).read_text()))
 
 
+def block(page: str, start: str) -> str:
+    """Give the only fenced block of a page that begins with a text."""
+    tokens = MarkdownIt().parse((ROOT / page).read_text())
+    found = [one.content for one in tokens if one.type == "fence"]
+    (only,) = (text for text in found if text.startswith(start))
+    return only
+
+
 def steps(page: str) -> list[Step]:
     """List the commands of a page."""
     return [item for item in items(page) if isinstance(item, Step)]
