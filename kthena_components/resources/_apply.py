@@ -92,7 +92,7 @@ def apply(
         )
         if len(resources) == 1:
             warn_of_rival(resources[manifest.key], manifest, own_stack(), provider)
-        warn_if_elsewhere(resources[manifest.key], manifest, provider)
+            warn_if_elsewhere(resources[manifest.key], manifest, provider)
     _await_registrations_first()
     return resources
 

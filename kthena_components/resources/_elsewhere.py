@@ -30,7 +30,7 @@ _programs: WeakKeyDictionary[object, _Asked] = WeakKeyDictionary()
 def warn_if_elsewhere(
     resource: pulumi.CustomResource, manifest: Manifest, provider: pulumi.ProviderResource | None
 ) -> None:
-    """Warn if a resource that exists in the state is not in the cluster of its provider.
+    """Warn if a component's first resource is in the state and not in its provider's cluster.
 
     Once in a program for each provider. Nothing happens without the extra `cluster`, and for a
     provider that the user creates, because its kubeconfig may be an Output.
