@@ -133,7 +133,7 @@ rendering: ## Find helm, kustomize and promtool, which tests use, or build them 
 	@$(PYTHON) -m toolchain ensure-rendering
 
 .PHONY: languages
-languages: ## Find Pulumi's language hosts of YAML, TypeScript and Go, which tests use, or build them (3 minutes, once per machine)
+languages: ## Find Pulumi's language hosts and SDK generators, which tests use, or build them (6 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure-languages
 
 .PHONY: env

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from conformance import drawn, lws, witness
 from conformance.__main__ import Context
 from conformance.emission import namespace
@@ -26,6 +28,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Sandbox, Size
+from tests.engine.languages import example, install, missing
 from tests.support.engine import ROOT, Run, Stack
 
 SERVINGS = 12
@@ -40,14 +43,19 @@ def run(context: Context) -> None:
     """Create servings in each way, and adopt each in a stack of its own."""
     rng = random.Random(f"adoption {context.seed}")  # noqa: S311 - to repeat, not to hide
     servings = draw(rng, context.many(SERVINGS))
+    typescript = not (why := missing("typescript"))
+    if why:
+        context.part.skip("adoption in TypeScript", why)
     sandbox = context.sandbox(ROOM)
     try:
         sandbox.api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata":
                             {"name": drawn.QUEUE}, "spec": {"weight": 1}})  # fmt: skip
         for number, args in enumerate(servings):
             name, create = list(WAYS.items())[number % len(WAYS)]
-            case = _Case(context, sandbox, f"adopt-{number}", f"{args['backend']}, {name}", args)
-            case.run(create)
+            # The third and the fourth, which are of different backends or made in different ways.
+            language = "typescript" if typescript and number in {2, 3} else "python"
+            about = f"{args['backend']}, {name}, in {language}"
+            _Case(context, sandbox, f"adopt-{number}", about, args, language).run(create)
         sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()
@@ -102,6 +110,7 @@ class _Case:
     space: str
     about: str
     args: drawn.Args
+    language: str
 
     def run(self, create: Callable[[Cluster, Body], None]) -> None:
         api = self.sandbox.api
@@ -128,15 +137,25 @@ class _Case:
     def _converts(self, folder: Path) -> bool:
         said = io.StringIO()
         with redirect_stderr(said):
-            status = main(["convert", "--from-cluster", "-n", self.space, "--to", "python",
+            status = main(["convert", "--from-cluster", "-n", self.space, "--to", self.language,
                            "--kubeconfig", str(self.sandbox.layout.kubeconfig),
                            "-o", str(folder / "out")])  # fmt: skip
         return self._check("it is converted without a loss", status == 0, said.getvalue())
 
     def _stack(self, folder: Path) -> Stack:
         kubeconfig = {"KUBECONFIG": str(self.sandbox.layout.kubeconfig)}
-        stack = Stack.make(ROOT / "examples" / "ten-lines", "dev", folder, kubeconfig)
-        shutil.copy(folder / "out" / "__main__.py", stack.project)
+        if self.language == "python":
+            stack = Stack.make(ROOT / "examples" / "ten-lines", "dev", folder, kubeconfig)
+            shutil.copy(folder / "out" / "__main__.py", stack.project)
+            return stack
+        home = folder / "home"
+        home.mkdir()
+        stack = example("typescript", folder, {**install(home), **kubeconfig})
+        project = stack.project / "Pulumi.yaml"
+        told = yaml.safe_load(project.read_text())
+        del told["config"]  # which renders
+        project.write_text(yaml.safe_dump(told))
+        shutil.copy(folder / "out" / "index.ts", stack.project)
         return stack
 
     def _adopts(self, stack: Stack, bodies: list[Body], before: Mapping[str, Any]) -> None:

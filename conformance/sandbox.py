@@ -13,7 +13,10 @@ from pathlib import Path
 import psutil
 
 from conformance.__main__ import Context
+from conformance.other_cluster import move
 from conformance.report import Part
+from conformance.rivals import compete
+from conformance.sandbox_page import run_page
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.doctor import judge_cluster
@@ -41,9 +44,11 @@ def run(context: Context) -> None:
         _folder_in_use(context, one)
         _port_in_use(context, one)
         _stack(context, one)
+        compete(context.part, one, context.folder / "rivals")
         two = _start(context, "two")
         try:
             _beside(context.part, one, two)
+            move(context.part, one, two, context.folder / "moved")
             _dead(context.part, two)
             _ends_only_its_own(context, one, two)
         finally:
@@ -51,6 +56,7 @@ def run(context: Context) -> None:
     finally:
         one.processes.stop_all()
     context.part.check("nothing runs any more", holds=not one.processes.running())
+    run_page(context)
 
 
 def _start(context: Context, name: str) -> Sandbox:

@@ -1,7 +1,6 @@
 """docs/from-lws.md shows what its commands print, and what a serving says that nobody converted."""
 
 import copy
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.report import render_table
+from tests.support.follow import follow
+from tests.support.shells import InProcess
 
 PAGE = (Path(__file__).parents[1] / "docs" / "from-lws.md").read_text()
-(SOURCE,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-SHOWN = re.findall(r"```\n\$ kthena-components (.*)\n((?:.*\n)*?)```", PAGE)
 WORDS = {
     "LWS_GROUP_SIZE": "GROUP_SIZE",
     "LWS_LEADER_ADDRESS": "ENTRY_ADDRESS",
@@ -27,13 +26,9 @@ WORDS = {
 def folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Path:
-    """Run the commands of the page in their order, and compare what they print."""
+    """Give the folder in which the commands of the page ran."""
     monkeypatch.chdir(tmp_path)
-    Path("set.yaml").write_text(SOURCE)
-    for command, printed in SHOWN:
-        assert main(command.split()) == 0, command
-        told = capsys.readouterr()
-        assert told.out + told.err == printed
+    follow("docs/from-lws.md", InProcess(capsys), tmp_path)
     return tmp_path
 
 

@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
                     ensure_rendering(os.environ, _say, purpose)
             case "ensure-languages":
                 ensure_languages(os.environ, _say)
+                ensure_rendering(os.environ, _say, "generators")
             case "env":
                 _print_exports(stacks=options.stacks)
             case action:
@@ -54,7 +55,10 @@ def _parser() -> argparse.ArgumentParser:
         "parts", nargs="*", help="parts of conformance, for the programs that only they need"
     )
     commands.add_parser("ensure-rendering", help="find helm, kustomize and promtool, or build them")
-    commands.add_parser("ensure-languages", help="find Pulumi's language hosts, or build them")
+    commands.add_parser(
+        "ensure-languages",
+        help="find Pulumi's language hosts and generators of SDKs, or build them",
+    )
     env = commands.add_parser("env", help="print the shell variables that put them on PATH")
     env.add_argument(
         "--stacks", action="store_true", help="and those with which pulumi finds the local stacks"

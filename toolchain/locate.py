@@ -70,7 +70,8 @@ def ensure_rendering(
     Args:
         environ: The variables that state PATH and the cache.
         report: Called with each line of progress.
-        purpose: `alerts` for the program that checks alerts.
+        purpose: `alerts` for the program that checks alerts, `generators` for those that make the
+            SDKs of .NET and Java.
     """
     for program in known_programs(purpose).values():
         if rendering_program(program, environ) is None:

@@ -29,8 +29,8 @@ class Program:
     folder: Path
     package: str
     purpose: str
-    """The purpose: `pulumi`, `sandbox`, `rendering`, `alerts`, or the only conformance part that
-    needs it."""
+    """The purpose: `pulumi`, `sandbox`, `rendering`, `alerts`, `languages` or `generators`, or the
+    only conformance part that needs it."""
     stamps: tuple[str, ...] = ()
     """Linker settings for the program's version. Without them it reports a dev build."""
     tags: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ not known to be harmless counts as code.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from kthena_components.core.findings import count_of
 
@@ -25,6 +26,8 @@ _BESIDE = re.compile(
     r"(policies|ci|\.ci|\.github|\.gitlab)/.*|\.gitlab-ci\.yml|CODEOWNERS", re.DOTALL
 )
 """Checking files that previews do not run, because previews use those of the base."""
+_CALLERS = re.compile(r"(\.ci|\.github|\.gitlab)/.*|\.gitlab-ci\.yml|CODEOWNERS", re.DOTALL)
+"""Files at the root of a repository that decide how its projects are checked."""
 _SHOWN = 5
 
 
@@ -36,6 +39,8 @@ class Changed:
     deleted: bool = False
     is_file: bool = True
     """Whether it is a regular file, not a link or a submodule."""
+    is_outside: bool = False
+    """Whether it is outside the folder of the project. Its path starts at the repository's root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +82,10 @@ class Branch:
 
 
 def sort_branch(
-    changes: Iterable[Changed], layouts: Sequence[Layout], known: Sequence[str]
+    changes: Iterable[Changed],
+    layouts: Sequence[Layout],
+    known: Sequence[str],
+    reads: Sequence[str] | None = None,
 ) -> Branch:
     """Sort the paths that a branch changes.
 
@@ -85,9 +93,14 @@ def sort_branch(
         changes: All paths that differ.
         layouts: The layouts of the base and of the branch.
         known: The stacks in the branch.
+        reads: Folders outside the project that its program reads, from the root of the repository.
+            None: it may read everything.
     """
     found = _Sorted()
     for change in changes:
+        if change.is_outside:
+            found.take_outside(change.path, reads)
+            continue
         stack = next(filter(None, (layout.stack_of(change.path) for layout in layouts)), None)
         if stack is None:
             found.take(change.path)
@@ -121,6 +134,14 @@ class _Sorted:
         else:
             self.odd.append(change.path)
 
+    def take_outside(self, path: str, reads: Sequence[str] | None) -> None:
+        """Sort a path outside the project."""
+        if _CALLERS.fullmatch(path):
+            self.judge.append(f"/{path}")
+        elif not _HARMLESS.fullmatch(path) and (reads is None or _is_below(path, reads)):
+            self.code.append(f"/{path}")
+            self.everything = True
+
     def take(self, path: str) -> None:
         """Sort any other path."""
         if _JUDGE.fullmatch(path):
@@ -129,6 +150,10 @@ class _Sorted:
         elif not _HARMLESS.fullmatch(path):
             self.code.append(path)
             self.everything = True
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
 
 
 def is_harmless(path: str) -> bool:

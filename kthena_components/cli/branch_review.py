@@ -55,7 +55,7 @@ class ReviewOptions:
     """The options of a review."""
 
     tree: Path
-    """The checkout of the branch."""
+    """The checkout of the branch, or the folder of the project in it."""
     base: str
     judge: Path
     """The folder with the files of the base."""
@@ -64,6 +64,8 @@ class ReviewOptions:
     approved: bool = False
     previews: bool = True
     """Whether to preview the stacks. This runs the program of the branch."""
+    reads: tuple[str, ...] | None = None
+    """Folders outside the project that its program reads. None: it may read everything."""
     today: date
 
 
@@ -74,14 +76,19 @@ def review_branch(options: ReviewOptions) -> BranchReview:
         checkout = Checkout(options.tree)
         changes = checkout.changes(options.base)
         project = read_project(options.tree)
+        unread = [path for path in options.reads or () if not checkout.has_folder(path)]
     except (GitError, ProjectError) as error:
         made.failed.append(str(error).removeprefix(f"{options.tree}/"))
         return made
     layout = _layout(project)
     known = sorted(_stacks(options.tree, layout))
-    branch = sort_branch(changes, [*_base_layout(options.judge), layout], known)
+    branch = sort_branch(changes, [*_base_layout(options.judge), layout], known, options.reads)
     if not (known or branch.odd) and branch != Branch():
         made.failed.append(f"there is no stack file {layout.file_of('<stack>')}")
+    made.failed += [
+        f"--reads {path}: the repository has no such folder. Name it from its root"
+        for path in unread
+    ]
     made.failed += [f"{path} is not a regular file with a valid stack name" for path in branch.odd]
     made.notes += [
         f"Stack {stack}: the branch deletes its file. Its resources stay until you run "

@@ -27,6 +27,7 @@ from kthena_components.cli.converted import (
     write_yaml,
 )
 from kthena_components.cli.imports import COMMAND, IMPORTS, write_imports
+from kthena_components.cli.terminal import Progress
 from kthena_components.compiler.changes import SAME, ChangeError, Changes
 from kthena_components.compiler.conversion import Converted, Kept, title_of
 from kthena_components.compiler.kept import short_title
@@ -118,9 +119,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         changes = _changes(asked)
         if not asked.from_cluster:
-            return _convert([from_file(path, changes) for path in asked.paths], asked, changes)
+            with Progress(sys.stderr, "converting"):
+                sources = [from_file(path, changes) for path in asked.paths]
+            return _convert(sources, asked, changes)
         with opened(asked, parser) as (cluster, _version):
-            return _convert([from_cluster(cluster, asked.namespace, changes)], asked, changes)
+            with Progress(sys.stderr, f"reading {cluster.server}"):
+                source = from_cluster(cluster, asked.namespace, changes)
+            return _convert([source], asked, changes)
     except (UsageError, ChangeError, ProofError, OSError) as error:
         sys.stderr.write(f"kthena-components convert: {visible(str(error))}\n")
         return WRONG
@@ -138,7 +143,8 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
     if refused or open_losses:
         _refuse(open_losses)
         return REFUSED
-    texts = _written(files, asked.to, changes)
+    with Progress(sys.stderr, "writing the result"):
+        texts = _written(files, asked.to, changes)
     if asked.to_folder is None:
         sys.stdout.write("---\n".join(texts.values()))
     else:

@@ -4,7 +4,7 @@ import io
 import subprocess
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kthena_components.cli.branch import Changed
@@ -20,7 +20,7 @@ class GitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A working tree."""
+    """A working tree, or the folder of a project in one."""
 
     root: Path
 
@@ -41,7 +41,8 @@ class Checkout:
     def changes(self, base: str) -> list[Changed]:
         """Return every path that differs from the merge base, including uncommitted changes.
 
-        If there are several merge bases, a path that differs from any of them is included.
+        If there are several merge bases, a path that differs from any of them is included. Paths
+        are relative to this folder; those outside it, to the root of the repository.
 
         Raises:
             GitError: There is no common commit, as in a shallow clone.
@@ -49,7 +50,19 @@ class Checkout:
         found: dict[str, Changed] = {}
         for since in self._forks_of(base):
             found |= {change.path: change for change in self._changed(since)}
-        return list(found.values())
+        prefix = self._prefix()
+        return [_seen_from(prefix, change) for change in found.values()]
+
+    def _prefix(self) -> str:
+        """Return the path of this folder in the repository, such as `serving/`; empty: its root."""
+        return self._git("rev-parse", "--show-prefix").removesuffix("\n")
+
+    def has_folder(self, path: str) -> bool:
+        """Return whether the repository has a folder, named from its root."""
+        top = Path(self._git("rev-parse", "--show-toplevel").removesuffix("\n"))
+        return (
+            ".." not in Path(path).parts and not Path(path).is_absolute() and (top / path).is_dir()
+        )
 
     def _forks_of(self, base: str) -> list[str]:
         try:
@@ -70,17 +83,23 @@ class Checkout:
                 mode, status = fields.split(" ")[1], fields.rpartition(" ")[2]
                 path = next(parts)
                 yield Changed(path=path, deleted=status == "D", is_file=mode in _REGULAR)
-        others = self._git("ls-files", "--others", "--exclude-standard", "-z")
+        top = Path(self._git("rev-parse", "--show-toplevel").removesuffix("\n"))
+        others = Checkout(top)._git("ls-files", "--others", "--exclude-standard", "-z")  # noqa: SLF001 - of its own class
         for path in filter(None, others.split("\0")):
-            yield Changed(path=path, is_file=not (self.root / path).is_symlink())
+            yield Changed(path=path, is_file=not (top / path).is_symlink())
 
     def export(self, commit: str, folder: Path) -> Path:
-        """Write the files of a commit into a new folder, and return the folder.
+        """Write the files that a commit has below this folder into a new one, and return that.
+
+        It stays empty if the commit does not have this folder.
 
         Raises:
             GitError: `git archive` failed.
         """
         folder.mkdir()
+        prefix = self._prefix()
+        if prefix and not self._git("ls-tree", "--full-tree", "-d", commit, prefix.rstrip("/")):
+            return folder
         with tarfile.open(fileobj=io.BytesIO(self._run("archive", commit))) as archive:
             archive.extractall(folder, filter="data")
         return folder
@@ -98,3 +117,10 @@ class Checkout:
             said = ran.stderr.decode(errors="replace").strip()
             raise GitError(f"git {arguments[0]}: {visible(said)[:300]}")
         return ran.stdout
+
+
+def _seen_from(prefix: str, change: Changed) -> Changed:
+    """Return a change as the folder with this prefix sees it."""
+    if change.path.startswith(prefix):
+        return replace(change, path=change.path.removeprefix(prefix))
+    return replace(change, is_outside=True)

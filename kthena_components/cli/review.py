@@ -77,7 +77,14 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         type=Path,
         default=Path(),
-        help="the checkout of the branch; default: the current folder",
+        help="the folder of the project in the checkout of the branch; default: the current folder",
+    )
+    parser.add_argument(
+        "--reads",
+        metavar="FOLDER",
+        nargs="*",
+        help="if the project is in a subfolder of its repository: the folders outside it that its "
+        "program reads, from the root of the repository; none: only its own. Default: all of them",
     )
     parser.add_argument(
         "--judge", metavar="FOLDER", type=Path, help="the files of --base; default: read from git"
@@ -132,6 +139,7 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     going_by = ReviewOptions(
         tree=checkout.root, base=base, judge=judge, work=work, today=today,
         allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
+        reads=None if asked.reads is None else tuple(asked.reads),
     )  # fmt: skip
     found = review_branch(going_by)
     found.notes += asked.note

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import add_cluster, opened
+from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
 from kthena_components.core.values.visible import visible_lines
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 CLEAN, FOUND = 0, 1
 _PERIOD = 2
 """Seconds between two looks of --watch."""
+_UNCHANGED = (
+    " If `pulumi up` says that it is unchanged, the state is of another cluster: run "
+    "`pulumi up --refresh`."
+)
 _EXITS = """exit status:
   0  all pods run
   1  a pod does not run, or there is no serving
@@ -87,7 +92,8 @@ def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
     from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
     from kthena_components.cluster.status import describe_status, render_status  # noqa: PLC0415
 
-    everything = look_at_servings(cluster, asked.namespace)
+    with Progress(sys.stderr, "reading the cluster"):
+        everything = look_at_servings(cluster, asked.namespace)
     seen = everything.only(asked.serving) if asked.serving else everything
     found = describe_status(seen)
     nothing = not (found["pods"] or found["waiting"])
@@ -99,5 +105,9 @@ def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
         where = f"in namespace {asked.namespace}" if asked.namespace else "in this cluster"
         named = f"serving '{asked.serving}' {where}" if asked.serving else f"serving {where}"
         known = f" ({suggest(asked.serving, everything.names)})" if asked.serving else ""
-        text = "\n\n".join(filter(None, (f"There is no {named}{known}.", text)))
+        text = "\n\n".join(
+            filter(
+                None, (f"There is no {named}{known}.{'' if asked.serving else _UNCHANGED}", text)
+            )
+        )
     return status, f"{visible_lines(text)}\n"

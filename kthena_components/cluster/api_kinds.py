@@ -6,29 +6,20 @@ provider reports it: it may use other credentials.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
-from threading import Thread
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-import yaml
-
-from kthena_components.cluster.client import Cluster, Kubeconfig
-from kthena_components.cluster.connect import open_cluster
+from kthena_components.cluster.asking import ask
+from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.requirements import HYPER_NODE, QUEUE, Kind
 from kthena_components.cluster.systems import INSTALL_VOLCANO
 from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import Finding
-from kthena_components.core.plan.stack import StackSpec, is_kubeconfig_text
-from kthena_components.core.values.display import SECRET
+from kthena_components.core.plan.stack import StackSpec
 from kthena_components.systems import INDEX, find_emitter
 from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL
 
 _KUBERNETES = "kubernetes"
 
-PATIENCE = 15
-"""Seconds to wait for an answer."""
 SETTLES = 4
 """Seconds until the kind of a new CustomResourceDefinition is served."""
 
@@ -44,39 +35,17 @@ def check_kinds(
         context: The kubeconfig context that the provider uses; the current one if None.
     """
     made = [(path, kind) for path, kind in _made(spec, servings) if _system(kind) != _KUBERNETES]
-    found: list[tuple[str, set[Kind]]] = []
-
-    def ask() -> None:
-        # Ignore every error: the provider may use other credentials, and the text of the exception
-        # may contain one.
-        with suppress(Exception):
-            cluster, _ = open_cluster(_kubeconfig(spec.kubeconfig), context)
-            found.append((cluster.server, _unknown(cluster, {kind for _, kind in made})))
-
-    # A login program may wait forever, and so may a server.
-    asking = Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(PATIENCE)
-    # A kubeconfig in the config is a secret, and its server came with it.
-    secret = is_kubeconfig_text(spec.kubeconfig)
-    return [
-        _finding(path, kind, SECRET if secret else server)
-        for server, unknown in found
-        for path, kind in made
-        if kind in unknown
-    ]
+    kinds = {kind for _, kind in made}
+    asked = ask(spec.kubeconfig, context, lambda cluster: _unknown(cluster, kinds))
+    if asked is None:
+        return []
+    server, unknown = asked
+    return [_finding(path, kind, server) for path, kind in made if kind in unknown]
 
 
 def _system(kind: Kind) -> str:
     """Return the system of a kind."""
     return INDEX.get((kind[0].rpartition("/")[0], kind[1]), _KUBERNETES)
-
-
-def _kubeconfig(stated: str | None) -> Kubeconfig | None:
-    if is_kubeconfig_text(stated):
-        content: Mapping[str, Any] = yaml.safe_load(stated or "")
-        return content
-    return Path(stated).expanduser() if stated else None
 
 
 def _made(spec: StackSpec, servings: Iterable[Compiled]) -> Iterator[tuple[str, Kind]]:

@@ -275,6 +275,20 @@ Pass: backend kthena, and an API server with Kthena's ModelServing.
 Fail: backend kthena on a cluster without Kthena; a gang on one without Volcano.
 Level: mandatory; not checked without the extra `cluster`, or if the API server cannot be queried.
 Source: kthena_components/cluster/api_kinds.py.""",
+    "state-of-another-cluster": """The cluster of a stack has the objects that its state has.
+
+Compared for one object of each Kubernetes provider: the default one, and that of a stack file.
+
+Pass: a StatefulSet that exists, with the uid in the state.
+Fail: the state of a sandbox that was removed, on the next one.
+Level: advisory; not checked without the extra `cluster`, or if the API server cannot be queried.
+Source: pulumi-kubernetes v4.25 provider/pkg/provider/provider.go, Diff, which reads no cluster.""",
+    "object-of-another-stack": """The objects of a component do not belong to another stack.
+
+Pass: an object without the annotation kthena-components/stack, or with this stack.
+Fail: an object that states another one.
+Level: advisory, in previews, for ten components; not checked without the extra `cluster`.
+Source: pulumi-kubernetes v4.25 provider/pkg/await/await.go, patchForce.""",
     "policy-config": """The config of a policy is valid; otherwise each finding keeps its own level.
 
 A release of pulumi-policy that does not mark secret values is also reported under this name: then

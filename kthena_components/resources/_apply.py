@@ -13,9 +13,11 @@ from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.resources._metadata import completed
+from kthena_components.resources._elsewhere import warn_if_elsewhere
+from kthena_components.resources._metadata import completed, own_stack
 from kthena_components.resources._outputs import Outputs
 from kthena_components.resources._provider import provider_version, warn_of_untested
+from kthena_components.resources._rivals import warn_of_rival
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
@@ -89,6 +91,9 @@ def apply(
                 version=provider_version(),
             ),
         )
+        if len(resources) == 1:
+            warn_of_rival(resources[manifest.key], manifest, own_stack(), provider)
+            warn_if_elsewhere(resources[manifest.key], manifest, provider)
     _await_registrations_first()
     return resources
 

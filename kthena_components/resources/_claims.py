@@ -23,6 +23,11 @@ program: ContextVar[object] = ContextVar("program", default=None)
 """Stands for the program where every component has a monitor of its own. Default: the monitor."""
 
 
+def running() -> object:
+    """Return what stands for the running program: it lives as long as that."""
+    return program.get() or settings.get_monitor()
+
+
 def claim(
     component: str, manifests: Iterable[Manifest], opts: pulumi.ResourceOptions | None
 ) -> Finding | None:
@@ -33,7 +38,7 @@ def claim(
         manifests: Its objects.
         opts: Its options, which choose the provider. Two providers may be two clusters.
     """
-    owners = _programs.setdefault(program.get() or settings.get_monitor(), {})
+    owners = _programs.setdefault(running(), {})
     provider = _provider(opts)
     for manifest in manifests:
         if is_unresolved(manifest.title):

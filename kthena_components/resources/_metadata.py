@@ -41,7 +41,7 @@ def completed(
     if _renders(provider):
         kept = {k: text for k, text in annotations.items() if not k.startswith(_OF_PROVIDER)}
     else:
-        kept = {**annotations, naming.STACK: _known_after(looked_up, _stack())}
+        kept = {**annotations, naming.STACK: _known_after(looked_up, own_stack())}
     return {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
 
 
@@ -51,7 +51,8 @@ def _known_after(resources: Sequence[pulumi.CustomResource], text: str) -> str |
     return pulumi.Output.all(*(resource.id for resource in resources)).apply(lambda _: text)
 
 
-def _stack() -> str:
+def own_stack() -> str:
+    """Return organization, project and stack."""
     # Tests of a program have no organization.
     parts = (pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
     return "/".join(filter(None, parts))

@@ -30,6 +30,7 @@ from kthena_components.core.plan.stack import (
     within_budget,
 )
 from kthena_components.judge.secrecy import conceal
+from kthena_components.resources._access import Access, mark_reaching
 from kthena_components.resources._log import today
 from kthena_components.resources._metadata import mark_rendering
 from kthena_components.resources._model import read_hf_configs
@@ -198,6 +199,8 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
     provider = pulumi.ProviderResource("kubernetes", str(spec.output), properties, options)
     if spec.output is OutputMode.RENDER:
         mark_rendering(provider)
+    else:
+        mark_reaching(provider, Access(spec.kubeconfig, spec.context))
     return provider
 
 

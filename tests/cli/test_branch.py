@@ -37,6 +37,29 @@ def sort(*paths: str | Changed) -> Branch:
     return sort_branch(changes, [LAYOUT], KNOWN)
 
 
+def outside(path: str, *reads: str, everything: bool = False) -> Branch:
+    change = Changed(path=path, is_outside=True)
+    return sort_branch([change], [LAYOUT], KNOWN, None if everything else reads)
+
+
+@pytest.mark.parametrize("path", [".github/workflows/x.yml", ".gitlab-ci.yml", "CODEOWNERS"])
+def test_the_root_of_a_monorepo_decides_how_its_projects_are_checked(path: str) -> None:
+    assert outside(path) == Branch(judge=(f"/{path}",))
+
+
+def test_a_program_may_read_what_is_beside_it() -> None:
+    beside = Branch(code=("/libs/sizes.py",), stacks=KNOWN)
+    assert outside("libs/sizes.py", everything=True) == beside
+    assert outside("libs/sizes.py", "tools", "libs/") == beside
+    assert outside("libs/sizes.py") == Branch()
+    assert outside("libs/sizes.py", "lib") == Branch()
+    assert outside("libs/README.md", everything=True) == Branch()
+
+
+def test_a_stack_file_of_another_project_is_not_one_of_this() -> None:
+    assert outside("stacks/Pulumi.prod.yaml", "stacks").files == ()
+
+
 def test_a_stack_file_leaves_the_judge_and_the_code_alone() -> None:
     assert sort("stacks/Pulumi.prod.yaml") == Branch(
         stacks=("prod",), files=("stacks/Pulumi.prod.yaml",)

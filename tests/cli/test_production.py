@@ -8,7 +8,7 @@ import yaml
 
 from kthena_components.judge.catalogue import production_rule_names
 from tests.cli.conftest import Command
-from tests.rules.cases import bases, documents
+from tests.rules.cases import documents
 
 ROOT = Path(__file__).parents[2]
 Write = Callable[[str, str | bytes], Path]
@@ -49,13 +49,6 @@ def test_prod_reviews_with_one_line_for_each_rule(run: Command, chat: str) -> No
         "for the engine. Write resources.requests.cpu and resources.requests.memory. "
         "[production-resources]"
     )
-
-
-def test_the_page_of_levels_quotes_what_is_printed(run: Command, write: Write) -> None:
-    write("llama.yaml", bases()["deployment"].read_text())
-    page = (ROOT / "docs" / "levels.md").read_text().splitlines()
-    (quoted,) = [line for line in page if line.startswith("llama.yaml:")]
-    assert quoted in run("llama.yaml", "--level", "prod").lines
 
 
 def test_a_file_asks_for_one_of_them(run: Command, write: Write, chat: str) -> None:

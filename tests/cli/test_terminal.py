@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kthena_components.cli import terminal
 from kthena_components.cli.main import main
+from tests.support.convertible import leader_worker_set
+from tests.support.discovery import discovery
 
 COMMAND = (sys.executable, "-m", "kthena_components")
 WRONG = """\
@@ -38,13 +41,17 @@ def manifest(tmp_path: Path) -> Path:
     return path
 
 
-def on_terminal(*arguments: str, variables: Mapping[str, str] | None = None) -> str:
+def on_terminal(
+    *arguments: str,
+    variables: Mapping[str, str] | None = None,
+    command: tuple[str, ...] = COMMAND,
+) -> str:
     """Run the command with both of its outputs on one terminal, and return what it wrote."""
     ours, theirs = pty.openpty()
     environ = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
     environ |= {"TERM": "xterm-256color", "COLUMNS": "80", **(variables or {})}
     with subprocess.Popen(
-        [*COMMAND, *arguments], env=environ, stdout=theirs, stderr=theirs, cwd=ROOT
+        [*command, *arguments], env=environ, stdout=theirs, stderr=theirs, cwd=ROOT
     ) as process:
         os.close(theirs)
         written = b""
@@ -160,6 +167,34 @@ def test_a_slow_command_says_what_it_does_and_removes_the_line() -> None:
     assert "previewing stack dev (" in shown
     assert shown.index("previewing stack dev") < shown.index("a line")
     assert "\x1b[2K" in shown, "the line is erased"
+
+
+IMPATIENT = (
+    "import sys\nfrom kthena_components.cli import terminal\nterminal.AFTER = 0.05\n"
+    "from kthena_components.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["doctor", "status", "convert --from-cluster --to lws"],
+)
+def test_each_command_that_reads_a_cluster_says_so(command: str, tmp_path: Path) -> None:
+    with discovery(seconds=0.1) as config:
+        path = tmp_path / "kubeconfig"
+        path.write_text(config)
+        words = (*command.split(), "--kubeconfig", str(path))
+        shown = on_terminal(*words, command=(sys.executable, "-c", IMPATIENT))
+    assert re.search(r"reading (the cluster|http://127.0.0.1:\d+) \(", ESCAPE.sub("", shown))
+
+
+def test_a_conversion_of_files_says_what_it_does(tmp_path: Path) -> None:
+    many = [{**leader_worker_set(), "metadata": {"name": f"set-{n}"}} for n in range(8)]
+    path = tmp_path / "many.yaml"
+    path.write_text(yaml.safe_dump_all(many))
+    words = ("convert", "--to", "kthena", str(path))
+    shown = on_terminal(*words, command=(sys.executable, "-c", IMPATIENT))
+    assert "converting (" in ESCAPE.sub("", shown)
 
 
 def test_a_fast_command_shows_nothing() -> None:

@@ -162,5 +162,8 @@ def test_watching_writes_each_change_and_ends_with_the_last_status(
     if form == "json":
         assert [len(json.loads(line)["pods"]) for line in shown.splitlines()] == [0, 1]
     else:
-        assert shown.startswith("There is no serving in this cluster.\n\nserving ")
+        assert shown.startswith(
+            "There is no serving in this cluster. If `pulumi up` says that it is unchanged, the "
+            "state is of another cluster: run `pulumi up --refresh`.\n\nserving "
+        )
         assert shown.count("chat-0-a") == 1

@@ -44,23 +44,25 @@ def variables() -> dict[str, str]:
 
 
 def install(home: Path) -> dict[str, str]:
-    """Put the provider into a PULUMI_HOME of its own, as docs/languages.md says.
-
-    The Kubernetes provider is the one of the tests' own PULUMI_HOME.
-    """
+    """Put the provider into a PULUMI_HOME of its own, as docs/languages.md says."""
+    found = without_provider(home)
     script = home / "pulumi-resource-kthena"
     script.write_text(f"#!{sys.executable}\n{_SCRIPT}")
     script.chmod(0o755)
+    stack = Stack(home, "", {**environment(), **found, "PYTHONPATH": str(ROOT)}, home)
+    words = ("plugin", "install", "resource", "kthena", __version__, "--file", str(script))
+    stack.pulumi(*words).require()
+    return found
+
+
+def without_provider(home: Path) -> dict[str, str]:
+    """Make a PULUMI_HOME whose Kubernetes provider is the one of the tests' own."""
     known = known_programs()[PROVIDER]
     folder = f"plugins/{known.name.removeprefix('pulumi-')}-v{known.version}"
     usual = Path(environment().get("PULUMI_HOME") or "~/.pulumi").expanduser()
     (home / folder).mkdir(parents=True)
     (home / folder / known.name).symlink_to(usual / folder / known.name)
-    found = {**variables(), "PULUMI_HOME": str(home)}
-    stack = Stack(home, "", {**environment(), **found, "PYTHONPATH": str(ROOT)}, home)
-    words = ("plugin", "install", "resource", "kthena", __version__, "--file", str(script))
-    stack.pulumi(*words).require()
-    return found
+    return {**variables(), "PULUMI_HOME": str(home)}
 
 
 def example(language: str, folder: Path, found: Mapping[str, str]) -> Stack:

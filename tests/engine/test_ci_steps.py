@@ -170,7 +170,8 @@ def action(checkouts: Checkouts, name: str, preview: str) -> tuple[Runner, list[
         "PULUMI_BACKEND_URL": (checkouts.folder / "state").as_uri(),
     }
     inputs = {name: str(stated.get("default", "")) for name, stated in ACTION["inputs"].items()}
-    inputs |= {"base": checkouts.base, "preview": preview}
+    # The project is at the root, so nothing lies outside it.
+    inputs |= {"base": checkouts.base, "preview": preview, "reads": "-"}
     runner.values |= {f"inputs.{name}": value for name, value in inputs.items()}
     runner.values |= {
         "inputs.preview == 'true' && '' || '--no-preview'": (

@@ -4,86 +4,124 @@ pip installs the built wheel without network: its libraries are those of this en
 """
 
 import os
-import re
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kthena_components import ModelServing
 from kthena_components.resources import _provider
 from tests.resources.test_provider_release import SAID
-from tests.support.engine import ROOT, STATE_VARIABLES, environment
+from tests.support.checkout import checkout
+from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
+from tests.support.follow import follow
+from tests.support.pages import block, steps
+from tests.support.recorder import attempt
+from tests.support.shells import Bash
 from tests.support.wheel import build, libraries
 
 pytestmark = pytest.mark.engine
 PAGE = (ROOT / "docs" / "own-program.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)
-((_, PROJECT), (_, PROGRAM)) = (block for block in BLOCKS if block[0])
-SHOWN = [text for language, text in BLOCKS if not language and text.startswith("$ ")]
+ADDED = "an unhandled error occurred"
+PODS: Any = {
+    "name": "serve",
+    "resources": {"gpus_per_pod": 1},
+    "engine": {
+        "kind": "vllm",
+        "image": "vllm/vllm-openai:v0.33.0",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+    },
+}
+MISSPELT: Any = {**PODS, "overlay": {"spec": {"node_selector": {"pool": "gpu"}}}}
+WITHOUT_NETWORK = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "LC_ALL": "C.UTF-8"}
 
 
-def split(block: str) -> tuple[str, str]:
-    """Give the commands of a block, and what the page says that they print."""
-    lines = block.splitlines()
-    commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    return "\n".join(commands), "".join(f"{line}\n" for line in lines[len(commands) :])
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Put a checkout with its wheel where the page expects it."""
+    made = tmp_path_factory.mktemp("user")
+    build(checkout(made / "kthena_components") / "dist")
+    (made / "state").mkdir()
+    return made
 
 
-class User:
-    """A shell of a new user."""
-
-    def __init__(self, folder: Path) -> None:
-        """Put the wheel where the page expects it."""
-        build(folder / "kthena_components" / "dist")
-        (folder / "state").mkdir()
-        path = f"{Path(sys.executable).parent}:{environment()['PATH']}"
-        self.folder = folder
-        self.variables = {
-            **environment(),
-            **STATE_VARIABLES,
-            "LC_ALL": "C.UTF-8",
-            "PATH": path,
-            "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
-            "PULUMI_SKIP_CONFIRMATIONS": "true",
-            "PIP_NO_INDEX": "1",
-            "PIP_NO_DEPS": "1",
-            "PYTHONPATH": str(libraries(folder / "libraries")),
-        }
-
-    def run(self, commands: str) -> str:
-        """Run commands, each of which must succeed."""
-        at = self.folder / "chat"
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=at if at.exists() else self.folder,
-            env={**os.environ, **self.variables},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{commands}\n{ran.stdout}{ran.stderr}"
-        return ran.stdout
+@pytest.fixture
+def user(folder: Path) -> Iterator[Bash]:
+    """Open the terminal of somebody who has Pulumi, and is logged in."""
+    own = {
+        "PATH": f"{Path(sys.executable).parent}:{environment()['PATH']}",
+        "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
+        "PULUMI_SKIP_CONFIRMATIONS": "true",
+        "PYTHONPATH": str(libraries(folder / "libraries")),
+    }
+    variables = {**os.environ, **environment(), **STATE_VARIABLES, **WITHOUT_NETWORK, **own}
+    with Bash(folder, variables) as bash:
+        yield bash
 
 
-def test_the_page_can_be_followed(tmp_path: Path) -> None:
-    user, printed = User(tmp_path), list[str]()
-    for block in SHOWN:
-        commands, shown = split(block)
-        printed.append(user.run(commands))
-        assert not shown or printed[-1] == shown, commands
-        (tmp_path / "chat" / "Pulumi.yaml").write_text(PROJECT)
-        (tmp_path / "chat" / "__main__.py").write_text(PROGRAM)
-    assert "    + 10 created\n" in printed[1]
-    assert "kthena-components@v" in printed[-1]
-    own = tmp_path / "chat" / ".venv" / "lib"
+@pytest.fixture
+def newcomer(folder: Path) -> Iterator[Bash]:
+    """Open the terminal of somebody without Pulumi, in the folder of the program."""
+    path = [each for each in os.environ["PATH"].split(":") if not Path(each, "pulumi").exists()]
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("PULUMI_")}
+    own = {"PATH": ":".join(path), "PYTHONPATH": str(libraries(folder / "libraries"))}
+    with Bash(folder / "chat", {**kept, **WITHOUT_NETWORK, **own}) as bash:
+        yield bash
+
+
+def test_the_page_can_be_followed(folder: Path, user: Bash) -> None:
+    follow("docs/own-program.md", user, folder / "chat")
+    own = folder / "chat" / ".venv" / "lib"
     assert list(own.glob("python*/site-packages/kthena_components/policies/pack.py"))
 
 
+def test_the_pulumi_of_the_checkout_works_with_a_state_of_ones_own(newcomer: Bash) -> None:
+    """The last block of the page is all that somebody without Pulumi needs, after the first one."""
+    assert newcomer.run("command -v pulumi") == (1, "")
+    commands = [step.command for step in steps("docs/own-program.md")]
+    last = commands[next(at for at, each in enumerate(commands) if each.startswith("eval")) :]
+    for command in (*last, "pulumi stack init mine", "pulumi preview --non-interactive"):
+        status, printed = newcomer.run(command)
+        assert status == 0, f"{command}\n{printed}"
+    assert "kthena:index:ModelServing" in printed
+
+
 def test_the_program_is_the_one_of_the_readme() -> None:
-    (shown,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert shown == PROGRAM
+    assert block("README.md", "import pulumi\n") == block("docs/own-program.md", "import pulumi\n")
+
+
+def test_a_program_can_avoid_the_line_after_a_refusal(tmp_path: Path) -> None:
+    """Without the lines of the page, Pulumi adds its own; with them, it does not."""
+    stack = Stack.make(ROOT / "examples" / "ten-lines", "dev", tmp_path)
+    program = block("docs/own-program.md", "import pulumi\n").replace('"port": 80', '"port": 0')
+    caught = block("docs/own-program.md", "import sys\n").replace('"port": 80', '"port": 0')
+    head, _, rest = program.partition("chat = ")
+    main = stack.project / "__main__.py"
+    main.write_text(f"{head}chat = {rest}")
+    plain = stack.preview()
+    main.write_text(f"{head}{caught}{rest.partition(chr(10))[2]}")
+    better = stack.preview()
+    for run in (plain, better):
+        assert run.code != 0
+        assert "expose.port: is 0" in run.text
+        assert "Traceback" not in run.text
+    assert [ADDED in run.text for run in (plain, better)] == [True, False]
+
+
+REFUSALS: dict[str, Callable[[], object]] = {
+    "ModelServing 'chat' is refused": lambda: ModelServing("chat", {"roles": [MISSPELT]}),
+    "ModelServing 'other' is refused": lambda: [
+        ModelServing("chat", {"roles": [PODS]}),
+        ModelServing("other", {"name": "chat", "roles": [PODS]}),
+    ],
+}
+
+
+@pytest.mark.parametrize("start", REFUSALS)
+def test_the_page_quotes_the_refusals(start: str) -> None:
+    assert f"{attempt(REFUSALS[start]).error}\n" == block("docs/own-program.md", start)
 
 
 def test_the_page_quotes_the_warning_and_the_tested_release() -> None:

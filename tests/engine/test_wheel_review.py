@@ -52,10 +52,14 @@ NOTHING = "from pulumi_policy import PolicyPack\n\nPolicyPack(name='nothing', po
 class Repository:
     """A user's repository, with the stack `prod` and its state."""
 
-    def __init__(self, folder: Path, wheel: Path) -> None:
-        """Write the files, install the wheel into .venv, and commit the rest."""
-        self.root = folder / "mine"
-        self.root.mkdir()
+    def __init__(self, folder: Path, wheel: Path, below: str = "") -> None:
+        """Write the files, install the wheel into .venv, and commit the rest.
+
+        The project is below the root of the repository.
+        """
+        self.top = folder / "mine"
+        self.root = self.top / below
+        self.root.mkdir(parents=True)
         (folder / "state").mkdir()
         for name, text in FILES.items():
             (self.root / name).write_text(text)
@@ -78,7 +82,7 @@ class Repository:
         """Run git as somebody."""
         who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
         command = ["git", *who, *arguments]
-        subprocess.run(command, cwd=self.root, check=True, capture_output=True)
+        subprocess.run(command, cwd=self.top, check=True, capture_output=True)
 
     def commit(self) -> None:
         """Commit everything."""
@@ -176,3 +180,58 @@ def test_the_pack_of_the_wheel_works_on_its_own(repository: Repository, tmp_path
     assert ran.returncode != 0
     assert "[mandatory]  serving-rules" in ran.stdout
     assert "[image-pinned]" in ran.stdout
+
+
+@pytest.fixture(scope="module")
+def monorepo(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    folder = tmp_path_factory.mktemp("monorepo")
+    made = Repository(folder, build(folder / "dist"), "platform/serving")
+    made.write("../../libs/sizes.py", "PODS = 2\n")
+    return made
+
+
+def test_a_project_in_a_subfolder_is_reviewed(monorepo: Repository) -> None:
+    """The paths of its stacks, of its code, and of what lies beside it."""
+    monorepo.git("switch", "--quiet", "--force-create", "change", "main")
+    monorepo.edit(STACK, 'pipeline: "2"', 'pipeline: "3"')
+    monorepo.write("../billing/main.py", "# of another team\n")
+    ran = monorepo.review("--reads", "libs")
+    assert ran.returncode == 1, ran.stderr
+    assert "### Stack prod: **fails**, 1 mandatory finding" in ran.stdout
+    assert "must approve" not in ran.stdout
+    monorepo.git("switch", "--quiet", "--force-create", "change", "main")
+    monorepo.write("../../libs/sizes.py", "PODS = 3\n")
+    monorepo.write("../../.github/workflows/review.yml", "on: push\n")
+    ran = monorepo.review("--reads", "libs")
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "its own checks (/.github/workflows/review.yml)" in ran.stdout.replace("\\", "")
+    assert "code that previews run (/libs/sizes.py)" in ran.stdout.replace("\\", "")
+    assert "### Stack prod: **passes**" in ran.stdout
+
+
+def test_what_others_change_in_a_monorepo_concerns_no_stack(monorepo: Repository) -> None:
+    monorepo.git("switch", "--quiet", "--force-create", "change", "main")
+    monorepo.write("../billing/main.py", "# of another team\n")
+    (monorepo.root.parent / "billing" / "new.py").write_text("# not committed\n")
+    ran = monorepo.review("--no-preview", "--reads")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    everything = monorepo.review("--no-preview")
+    assert everything.returncode == 3
+    assert "/platform/billing/main.py" in everything.stdout.replace("\\", "")
+    assert "/platform/billing/new.py" in everything.stdout.replace("\\", "")
+    misspelt = monorepo.review("--no-preview", "--reads", "lib")
+    assert misspelt.returncode == 2
+    assert "the repository has no such folder" in misspelt.stdout
+
+
+def test_a_new_project_in_a_subfolder_is_compared_with_nothing(monorepo: Repository) -> None:
+    monorepo.git("switch", "--quiet", "--force-create", "change", "main")
+    other = monorepo.top / "platform" / "other"
+    other.mkdir()
+    for name in ("Pulumi.yaml", "__main__.py", STACK):
+        (other / name).write_text(FILES[name])
+    ran = monorepo.review("--no-preview", "--reads", "--tree", str(other))
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "It changes code that previews run (Pulumi.yaml, __main__.py)" in ran.stdout.replace(
+        "\\", ""
+    )

@@ -20,7 +20,7 @@ def annotations(args: Args, *, config: str = "", provider: str = "") -> Any:
 
     def program() -> None:
         if config:
-            pulumi.runtime.set_config(DIRECTORY, config)
+            pulumi.runtime.set_all_config({DIRECTORY: config})  # of this program alone
         opts = None
         if provider:
             made = pulumi.ProviderResource("kubernetes", provider, {})

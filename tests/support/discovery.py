@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,21 +27,26 @@ def discovery(
     status: int = 404,
     known: Mapping[str, tuple[str, ...]] = KNOWN,
     says: bytes | None = None,
+    everything: dict[str, Any] | None = None,
+    seconds: float = 0,
 ) -> Iterator[str]:
     """Serve what is known without some groups, which answer with a status; give a kubeconfig.
 
-    With `says`, that is the answer to everything.
+    With `says`, that is the answer to everything. `everything` is each object.
+    Each answer takes some seconds.
     """
     refused = {_path(version) for version in missing}
 
     def answer(path: str) -> dict[str, Any] | None:
         answers = {_path(version): _listed(version, kinds) for version, kinds in known.items()}
-        answers["/version"] = {"gitVersion": "v1.34.4"}
-        return None if path in refused else answers.get(path)
+        answers |= {"/version": {"gitVersion": "v1.34.4"}}
+        other = everything if "/namespaces/" in path else None
+        return None if path in refused else answers.get(path, other)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             tokens.append(self.headers.get("Authorization", ""))
+            time.sleep(seconds)
             found = answer(self.path)
             body = found or {"kind": "Status", "reason": "None", "message": "no"}
             self.send_response(200 if found or says is not None else status)

@@ -1,4 +1,4 @@
-"""The programs that render manifests or check alerts, as the toolchain finds or builds them."""
+"""Programs of tests, such as helm and promtool, as the toolchain finds or builds them."""
 
 import os
 from functools import cache
@@ -11,14 +11,16 @@ from toolchain.locate import rendering_programs
 
 @cache
 def _programs() -> dict[str, Path]:
-    return rendering_programs(os.environ) | rendering_programs(os.environ, "alerts")
+    purposes = ("rendering", "alerts", "generators")
+    found = (rendering_programs(os.environ, purpose) for purpose in purposes)
+    return {name: path for each in found for name, path in each.items()}
 
 
 def program(name: str) -> str:
-    """Give the path of helm, kustomize or promtool; skip the test where it is not there."""
+    """Give the path of helm, promtool or another one; skip the test where it is not there."""
     found = _programs().get(name)
     if found is None:
-        pytest.skip(f"{name} is neither on PATH nor built: run `make rendering`")
+        pytest.skip(f"{name} is neither on PATH nor built: run `make rendering languages`")
     return str(found)
 
 

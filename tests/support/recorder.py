@@ -143,7 +143,12 @@ class RecordingMonitor(mocks.MockMonitor):
             self._found[urn] = Registration(urn, request)
             self.recorded.resources.append(self._found[urn])
         identity = f"{request.name}-id" if request.custom and not self._preview else ""
-        return resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=request.object)
+        known = self.stored(request)
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=known)
+
+    def stored(self, request: Any) -> Any:
+        """Give the outputs of a resource: its inputs."""
+        return request.object
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         outputs = _to_dict(request.outputs)

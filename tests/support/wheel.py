@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,11 @@ def libraries(folder: Path) -> Path:
 
 def install(wheel: Path, folder: Path) -> Venv:
     """Make an environment, and install the wheel."""
+    return install_as(folder, [str(wheel)], folder.parent)
+
+
+def install_as(folder: Path, words: Sequence[str], cwd: Path) -> Venv:
+    """Make an environment, and install what pip is told, without its libraries."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     made = Venv(folder)
     own, shared = (
@@ -64,5 +70,6 @@ def install(wheel: Path, folder: Path) -> Venv:
     # Python follows no .pth file behind this one, so this checkout is not importable.
     Path(own, "libraries.pth").write_text(f"{shared}\n")
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
-    subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    offline = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation")
+    subprocess.run([*pip, *offline, *words], cwd=cwd, check=True)
     return made

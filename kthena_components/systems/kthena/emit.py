@@ -43,7 +43,13 @@ API_VERSION = f"{_GROUP}/v1alpha1"
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
-    """Write the ModelServing, its front Service, and what the router and the autoscaler read."""
+    """Write the ModelServing, its front Service, and what the router and the autoscaler read.
+
+    A ModelServing that is applied with force comes last: an object of another stack is taken over
+    then, and the policy that the other stack has, too, is rejected first.
+    """
+    scaling = emit_autoscaling(plan)
+    forced = _is_forced(plan)
     serving = Manifest(
         body=_serving(plan),
         # The CRD forbids changing these, so another value needs another object.
@@ -51,10 +57,11 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         ignore=kept_replicas(plan),
         delete_first=True,
         timeout_seconds=plan.ready_timeout_seconds,
+        after=tuple(each.key for each in scaling) if forced else (),
     )
     front = services.emit_front(plan)
-    beside = (*emit_router(plan), *emit_autoscaling(plan))
-    return (serving, front, *beside) if front else (serving, *beside)
+    first, last = (scaling, ()) if forced else ((), scaling)
+    return (*first, serving, *((front,) if front else ()), *emit_router(plan), *last)
 
 
 def _serving(plan: ServingPlan) -> dict[str, Any]:
@@ -65,12 +72,16 @@ def _serving(plan: ServingPlan) -> dict[str, Any]:
     if plan.groups:
         # A ModelServing created without replicas never gets a status (Kthena 1.0.0, issue 1755).
         annotations[WAIT_FOR] = until_updated(plan)
-    if any("roles" in path for path in kept_replicas(plan)):
+    if _is_forced(plan):
         # The list of roles is one value, which belongs to the autoscaler once it changes a role.
         annotations |= PATCH_FORCE
     if annotations:
         metadata["annotations"] = annotations
     return {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
+
+
+def _is_forced(plan: ServingPlan) -> bool:
+    return any("roles" in path for path in kept_replicas(plan))
 
 
 def _refuse(plan: ServingPlan) -> Iterator[Finding]:

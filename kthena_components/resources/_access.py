@@ -1,0 +1,78 @@
+"""How the providers of a program reach their clusters, and what a cluster has of an object.
+
+Only for questions whose answer the engine does not have. Nothing is asked without the extra
+`cluster`, and of a provider that the user creates: its kubeconfig may be an Output.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pulumi
+from pulumi.runtime import settings
+from pulumi.runtime.mocks import MockMonitor
+
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.values.read import mapping
+from kthena_components.core.values.unknown import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a provider reaches its cluster; None for what the shell says."""
+
+    kubeconfig: str | None = field(repr=False)
+    """A path, or a whole kubeconfig."""
+    context: str | None
+
+
+_accesses: WeakKeyDictionary[pulumi.ProviderResource, Access] = WeakKeyDictionary()
+
+
+def mark_reaching(provider: pulumi.ProviderResource, access: Access) -> None:
+    """Remember how a provider reaches its cluster."""
+    _accesses[provider] = access
+
+
+def access_of(provider: pulumi.ProviderResource | None) -> Access | None:
+    """Return how a provider reaches its cluster; None if that is not known, or it has none.
+
+    A user's unit test has no cluster either, whatever the shell says.
+    """
+    if type(settings.get_monitor()) is MockMonitor:
+        return None
+    if provider is not None:
+        return _accesses.get(provider)
+    config = pulumi.Config("kubernetes")
+    if config.get("renderYamlToDirectory") is not None:
+        return None
+    return Access(config.get("kubeconfig"), config.get("context"))
+
+
+def live(access: Access, manifest: Manifest) -> tuple[str, Mapping[str, Any] | None] | None:
+    """Return the cluster's address and the metadata of an object there, None if it is missing.
+
+    None instead of both if that could not be found out.
+    """
+    # Imported here because most programs need none of it.
+    from kthena_components.core.plan.stack import OutputMode, StackSpec  # noqa: PLC0415
+    from kthena_components.resources.cluster import askable_context  # noqa: PLC0415
+
+    where = StackSpec(
+        output=OutputMode.CLUSTER, kubeconfig=access.kubeconfig, context=access.context
+    )
+    context = askable_context(where, os.environ)
+    if context is None:
+        return None
+    try:
+        from kthena_components.cluster.asking import ask  # noqa: PLC0415 - needs the extra
+        from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415
+    except ImportError:
+        return None
+    answer = ask(access.kubeconfig, context, lambda cluster: read(cluster, manifest.body))
+    if answer is None or isinstance(answer[1], Unknown):
+        return None
+    server, found = answer
+    return server, None if found is None else mapping(mapping(found).get("metadata"))

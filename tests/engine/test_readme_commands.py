@@ -1,0 +1,68 @@
+"""The commands of the README for a checkout: make up, a refusal, and plain Pulumi after make env.
+
+They show no prompt, because one copies them; what begins with `$` is run by tests/pages.
+"""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from tests.support.checkout import checkout
+from tests.support.engine import ROOT, environment
+from tests.support.pages import block
+from tests.support.shells import Bash
+
+pytestmark = pytest.mark.engine
+README = (ROOT / "README.md").read_text()
+FOREIGN = ("PULUMI_CONFIG", "PULUMI_BACKEND", "PULUMI_ACCESS", "KUBE")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Bash]:
+    """Open the terminal of somebody who has no backend, no passphrase and no cluster."""
+    folder = checkout(tmp_path / "kthena_components")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "policies", folder / "policies", ignore=ignored)
+    kept = {name: text for name, text in {**os.environ, **environment()}.items()
+            if not name.startswith(FOREIGN)}  # fmt: skip
+    own = {
+        "KUBECONFIG": str(tmp_path / "none"),
+        "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}",
+        "PULUMI_SKIP_CONFIRMATIONS": "true",
+        "PYTHONPATH": str(folder),
+    }
+    with Bash(folder, {**kept, **own}) as bash:
+        yield bash
+
+
+def test_the_readme_can_be_followed(shell: Bash) -> None:
+    def ran(command: str) -> str:
+        status, printed = shell.run(command)
+        assert status == 0, f"{command}\n{printed}"
+        return printed
+
+    (up,) = block("README.md", "make up").splitlines()
+    assert indent(block("README.md", "1 serving, 2 pods, 2 GPUs:"), "    ") in ran(up)
+    assert "    11 unchanged\n" in ran(up)
+    assert "`11 unchanged`" in README
+    ran("sed -i 's/pipeline: 2/pipeline: 3/' stacks/Pulumi.dev.yaml")
+    status, refused = shell.run(up)
+    assert status != 0
+    assert block("README.md", "error: stack 'dev' is refused").removeprefix("error: ") in re.sub(
+        r"(?m)^ {4}(?:error: )?", "", refused
+    )
+    env, preview, _ = block("README.md", "eval ").splitlines()
+    ran(env)
+    assert "kthena:index:ModelServing" in ran(preview)
+    (token,) = re.findall(r"`(pulumi config set --secret hf_token .*?)`", README)
+    ran(f"{token} hf_of-the-test")
+    (policies,) = block("README.md", "pulumi preview --stack prod").splitlines()
+    _, judged = shell.run(policies)
+    assert re.search(r"kthena-components@v\d", judged), judged
+    assert "Traceback" not in judged
