@@ -21,7 +21,8 @@ from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge.crd_schema import NAMES as SCHEMAS
 from kthena_components.judge.crd_schema import RULE as SCHEMA
 from kthena_components.judge.crd_schema import crd_schema
-from kthena_components.judge.extra import EDGE_DOCS, FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.judge.extra import FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.judge.extra_edges import EDGE_DOCS
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
 from kthena_components.judge.unread import kind_read

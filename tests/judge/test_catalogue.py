@@ -17,7 +17,8 @@ from kthena_components.core.spec import rules_rollout as rollout_rules
 from kthena_components.core.spec import rules_serving as spec_rules
 from kthena_components.core.spec import rules_template as template_rules
 from kthena_components.judge.catalogue import ANY_MANIFEST, EDGES, INPUT, all_rules, rule_names
-from kthena_components.judge.extra import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.judge.extra import INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.judge.extra_edges import EDGE_DOCS
 from tests.rules.test_cases import CASES
 
 each_rule = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)

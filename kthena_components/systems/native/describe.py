@@ -116,7 +116,7 @@ def _namespace(body: Body) -> str:
 def _in_order(name: str) -> tuple[str, int, str]:
     """Sort names that end with a number by that number."""
     stem, _, number = name.rpartition("-")
-    return (stem, int(number), "") if number.isdecimal() else (name, -1, "")
+    return (stem, len(number), number) if number.isdecimal() else (name, -1, "")
 
 
 def _is_entry(body: Body) -> bool:
