@@ -119,9 +119,10 @@ def test_a_missing_object_is_an_addition() -> None:
 
 
 def test_a_number_in_a_name_may_have_more_digits_than_python_reads() -> None:
-    bodies = [body for body in serving_of({"replicas": 2}) if body["kind"] == "PodGroup"]
-    bodies[0]["metadata"]["name"] = f"a-{'1' * 5000}"
-    assert back([*serving_of({}), *bodies]).parts
+    bodies = serving_of({"replicas": 2})
+    for body in bodies:
+        body["metadata"].get("labels", {})[naming.GROUP_NAME] = f"a-{'1' * 5000}"
+    assert back(bodies).parts
 
 
 def test_a_stateful_set_recreates_only_the_pod_that_failed() -> None:
