@@ -59,7 +59,7 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
         args=args,
         compiled=compiled,
         losses=(
-            *_lost(described, compiled),
+            *_lost(body, described, compiled),
             *_unread(body, described, objects, facts_from_plan(compiled.plan).gang),
             *lost_gang(before, compiled),
             *lost_pods(compiled),
@@ -137,7 +137,7 @@ def _notes(described: ByEngines) -> Iterator[str]:
         )
 
 
-def _lost(described: ByEngines, compiled: Compiled) -> Iterator[Loss]:
+def _lost(body: Body, described: ByEngines, compiled: Compiled) -> Iterator[Loss]:
     """Yield losses that are not about one field."""
     for role in described.roles:
         if role.folded:
@@ -147,7 +147,8 @@ def _lost(described: ByEngines, compiled: Compiled) -> Iterator[Loss]:
         yield Loss(name=path, seen="is not kept: its pods run no engine")
     made = {manifest.body["kind"] for manifest in compiled.manifests} - {"Service"}
     made |= {"Service"} if compiled.plan.expose is not None else set[str]()
-    for title, why in described.sketch.beside.items():
+    same = body["kind"] in made  # whose controller makes the same beside it
+    for title, why in () if same else described.sketch.beside.items():
         if title.partition("/")[0] not in made:
             yield Loss(name=title, seen=f"is not there any more: {why}")
 

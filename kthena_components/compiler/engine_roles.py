@@ -17,6 +17,7 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.described import stated
+from kthena_components.core.spec.launch import DRAIN_SECONDS
 from kthena_components.core.spec.words import EngineKind, Launcher
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping
@@ -27,6 +28,8 @@ _PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
 
 Source: vllm/entrypoints/openai/cli_args.py; sglang/srt/server_args.py; trtllm-serve --port.
 """
+_DRAIN = "--shutdown-timeout"
+"""vLLM's option for which a role has an argument."""
 _SIZES = ("tensor", "pipeline", "data")
 _GPU = "nvidia.com/gpu"
 
@@ -133,7 +136,8 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
     """
     gaps = list[Gap]()
     command = role.command
-    words = words_for(str(command.engine), command.options)
+    options = {name: value for name, value in command.options.items() if name != _DRAIN}
+    words = words_for(str(command.engine), options)
     gaps += _unread(command, words)
     engine = stated(
         kind=command.engine,
@@ -151,6 +155,7 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
         worker_replicas=role.pods - 1,
         engine=engine,
         resources={**_gpus(role, gaps), **role.lead.amounts},
+        drain_seconds=_drain(command),
         overlay=overlay or None,
     )
     return {**made, **extra}, gaps
@@ -212,6 +217,11 @@ def _port(command: CommandFacts, gaps: list[Gap]) -> int | None:
     because = port.because if isinstance(port, Unknown) else "--port is not a number"
     gaps.append(Gap(argument="engine.port", because=because))
     return None
+
+
+def _drain(command: CommandFacts) -> object:
+    seconds = command.options.get(_DRAIN)
+    return None if seconds == DRAIN_SECONDS else seconds
 
 
 def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:

@@ -356,9 +356,9 @@ def test_without_its_config_map_its_engine_is_not_known() -> None:
 def test_a_model_booster_becomes_its_workers(target: str) -> None:
     part = serving(documents("booster")[0], target=target)
     (role,) = part.args["roles"]
-    assert role["name"] == "server"
+    assert role["name"] == "leader"
     assert role["engine"]["model"] == "Qwen/Qwen3-32B"
-    assert role["cache"] == {"host_path": "/cache", "mount_path": "/cache"}
+    assert role["cache"] == {"host_path": "/cache", "download": True}
     assert [loss.name for loss in part.losses] == [
         "ModelServer/qwen-qwen",
         "ModelRoute/qwen",
@@ -398,7 +398,9 @@ def test_a_model_that_is_downloaded_from_elsewhere_must_be_named() -> None:
         "roles[0].engine.model: is not in the object: Kthena's downloader writes "
     )
     part = serving(body, {"roles[0].engine.model": "/cache/model"})
-    assert part.args["roles"][0]["engine"]["model"] == "/cache/model"
+    (role,) = part.args["roles"]
+    assert role["engine"]["model"] == "/cache/model"
+    assert role["cache"] == {"host_path": "/cache", "mount_path": "/cache"}
 
 
 def test_an_mpi_job_becomes_its_workers() -> None:

@@ -4,12 +4,13 @@ Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/model_booster_types.go,
 pkg/model-booster-controller/convert/model_serving.go and its templates.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.launch import launch_of
+from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
 from kthena_components.core.spec.model import EngineSpec
 from kthena_components.core.spec.pods import CacheSpec, ResourcesSpec
 from kthena_components.core.spec.words import (
@@ -20,6 +21,7 @@ from kthena_components.core.spec.words import (
 )
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import write_version
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.booster.config import refuse_config
 
@@ -114,8 +116,10 @@ def _refuse_role(role: RolePlan) -> Iterator[Finding]:
         at = join_path(role.path, "entry_template")
         yield _refusal(at, seen, "write an engine, or backend: kthena")
         return
-    stated = ("overlay", "network", "startup_seconds", "drain_seconds", "max_unavailable")
-    for field in (field for field in stated if getattr(role.stated, field) is not None):
+    stated = ("network", "startup_seconds", "drain_seconds", "max_unavailable")
+    given = [field for field in stated if getattr(role.stated, field) is not None]
+    overlay = [] if _is_of_resources(role.stated.overlay or {}) else ["overlay"]
+    for field in (*overlay, *given):
         yield _refusal(join_path(role.path, field), f"is given, {_HERE}", _INSTEAD)
     resources = role.stated.resources or ResourcesSpec()
     if resources.shm is not None:
@@ -132,6 +136,17 @@ def _refuse_role(role: RolePlan) -> Iterator[Finding]:
     yield from firm
     if not firm:
         yield from refuse_config(role)
+
+
+def _is_of_resources(overlay: Mapping[str, Any]) -> bool:
+    """Return whether an overlay states only resources of the engine, as a worker does."""
+    spec = mapping(overlay.get("spec"))
+    containers = [mapping(each) for each in sequence(spec.get("containers"))]
+    only = all(
+        each.get("name") == ENGINE_CONTAINER and {*each} <= {"name", "resources"}
+        for each in containers
+    )
+    return {*overlay} <= {"spec"} and {*spec} <= {"containers"} and only
 
 
 def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:

@@ -20,6 +20,9 @@ _PACKAGES = {"NixlConnector": "nixl", "MooncakeConnector": "mooncake-transfer-en
 """What vLLM's image lacks for a connector."""
 _INSTALLED = "Kthena installs it when the pods start; choose an image that has it"
 _SKIPS, _TRUE = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL", {"1", "t", "T", "true", "TRUE", "True"}
+_LEADER = "leader"
+"""What Kthena calls the role of the only worker."""
+_KEYS = "the engine gets its key HF_TOKEN, and none of the others"
 _ROUTER = (
     "Kthena makes it for its router; --to kthena writes one with --set backend_options.{0}={{}}"
 )
@@ -33,7 +36,9 @@ def sketch(view: Booster) -> Sketch:
         for worker in backend.workers:
             number = worker.fields.get("replicas", 1)
             sets.append(pod_set(view.object, worker.path, _template(backend, worker), number))
-            roles[worker.path] = dict(_cache(backend))
+            roles[worker.path] = {**dict(_cache(backend)), **_token(backend)}
+            if len(view.backends) == 1 and worker.fields.get("type") == "server":
+                roles[worker.path]["name"] = _LEADER
             unsaid[worker.path] = dict(_unsaid(backend))
     own = [f"{name}-{backend.fields.get('name')}" for backend in view.backends]
     return Sketch(
@@ -44,6 +49,7 @@ def sketch(view: Booster) -> Sketch:
             **{f"ModelServer/{each}": _ROUTER.format("model_server") for each in own},
             f"ModelRoute/{name}": _ROUTER.format("model_route"),
             **{package: _INSTALLED for b in view.backends for package in _installed(b)},
+            **{f"Secret/{_secret(b)}": _KEYS for b in view.backends if _secret(b)},
         },
     )
 
@@ -65,7 +71,7 @@ def _template(backend: Backend, worker: Worker) -> dict[str, Any]:
         "image": fields.get("image"),
         "resources": fields.get("resources"),
         "env": backend.fields.get("env"),
-        "envFrom": backend.fields.get("envFrom"),
+        "envFrom": None if _secret(backend) else backend.fields.get("envFrom"),
     }
     spec = {
         **{key: fields.get(key) for key in _POD},
@@ -76,16 +82,36 @@ def _template(backend: Backend, worker: Worker) -> dict[str, Any]:
 
 
 def _cache(backend: Backend) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield where the pods keep the model: the folder has the name of the claim, or of the node."""
+    """Yield where the pods find the model: one of a hub by its name, any other by its path."""
     uri = backend.fields.get("cacheURI")
     scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
     place, folder = _FOLDERS.get(scheme), rest.strip("/")
     if place is not None and folder:
-        value = folder if place == "claim" else f"/{folder}"
-        yield "cache", {place: value, "mount_path": f"/{folder}"}
+        loads = {"download": True} if _is_on_hub(backend) else {"mount_path": f"/{folder}"}
+        yield "cache", {place: folder if place == "claim" else f"/{folder}", **loads}
+
+
+def _is_on_hub(backend: Backend) -> bool:
+    uri = backend.fields.get("modelURI")
+    return isinstance(uri, str) and uri.startswith(_HUB)
+
+
+def _secret(backend: Backend) -> str:
+    """Return the Secret whose keys the pods get, if there is one and nothing else."""
+    sources = [mapping(each) for each in sequence(backend.fields.get("envFrom"))]
+    if len(sources) != 1 or set(sources[0]) != {"secretRef"}:
+        return ""
+    reference = mapping(sources[0]["secretRef"])
+    name = reference.get("name")
+    return name if isinstance(name, str) and set(reference) == {"name"} else ""
+
+
+def _token(backend: Backend) -> dict[str, Any]:
+    secret = _secret(backend)
+    return {"hugging_face_token": {"name": secret}} if secret else {}
 
 
 def _unsaid(backend: Backend) -> Iterator[tuple[str, str]]:
-    uri = backend.fields.get("modelURI")
-    if not (isinstance(uri, str) and uri.startswith(_HUB)):
+    if not _is_on_hub(backend):
+        uri = backend.fields.get("modelURI")
         yield "engine.model", f"Kthena's downloader writes {uri} into the cache"
