@@ -108,6 +108,8 @@ def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]
         words += ["--distributed_executor_backend", "ray"]
         line = f"{_SCRIPT} leader --ray_cluster_size={pods} && {' '.join(words)}"
         return {"command": ["bash", "-c", line]}
+    if not isinstance(pods, int):
+        words += ["--distributed_executor_backend", UNKNOWN_WORD]
     return {"command": words}
 
 
