@@ -20,6 +20,10 @@ LOOP = (
 """No command waits for an answer, and none reads the next one."""
 
 
+OF_MAKE = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"}
+"""Every `make` below `make test ARGS=-n2` gets these: `make up` would pass -n2 to Pulumi."""
+
+
 class Shell(Protocol):
     """Runs one command after another, in the folder that the last one chose."""
 
@@ -31,9 +35,10 @@ class Bash:
     """A terminal of a user: variables and the folder stay from command to command."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
-        """Start it with these variables alone."""
+        """Start it with these variables alone, but for those of a `make` that runs the test."""
+        own = {name: text for name, text in variables.items() if name not in OF_MAKE}
         self._process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc", "-c", LOOP], cwd=folder, env=dict(variables),
+            ["bash", "--noprofile", "--norc", "-c", LOOP], cwd=folder, env=own,
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
