@@ -39,6 +39,7 @@ PARTS = (
     "kaito",
     "kserve",
     "workerspec",
+    "monitoring",
     "validation",
     "sandbox",
     "fuzz",
@@ -48,9 +49,9 @@ PARTS = (
 """Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
-OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "workerspec"})
+OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "workerspec"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
-OPTIONAL = frozenset({"kaito", "kserve", "workerspec"})
+OPTIONAL = frozenset({"kaito", "kserve", "monitoring", "workerspec"})
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
 _KILLED = "its process was killed, perhaps because memory ran out"
 

@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from ipaddress import IPv4Network
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,8 +17,11 @@ from typing import Any, NoReturn, TypeVar
 
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
+_SET_ADDRESS, _SET_MASK = 0x8916, 0x891C
 _REQUEST = struct.Struct("16sh14x")
 """An ifreq: the name of an interface, and its flags."""
+_ADDRESS = struct.Struct("16sHH4s8x")
+"""An ifreq: the name of an interface, and a sockaddr_in."""
 T = TypeVar("T")
 
 
@@ -80,6 +84,20 @@ def enter() -> None:
         request = _REQUEST.pack(b"lo", 0)
         _, flags = _REQUEST.unpack(fcntl.ioctl(control, _GET_FLAGS, request))
         fcntl.ioctl(control, _SET_FLAGS, _REQUEST.pack(b"lo", flags | _UP))
+
+
+def take_addresses(network: IPv4Network) -> None:
+    """Make all addresses of a network those of this machine, as the kernel does for 127.0.0.0/8.
+
+    Call it only in a network of its own: in any other it would hide real machines.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for call, address in (
+            (_SET_ADDRESS, network.network_address),
+            (_SET_MASK, network.netmask),
+        ):
+            request = _ADDRESS.pack(b"lo:0", socket.AF_INET, 0, address.packed)
+            fcntl.ioctl(control, call, request)
 
 
 def _raise(call: str) -> NoReturn:

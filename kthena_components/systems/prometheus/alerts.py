@@ -42,12 +42,21 @@ def series_of(plan: ServingPlan, unit: Unit, metric: str, more: str = "", over: 
     return f'label_replace({series}, "group", "$1", "pod", "{unit.pods}")'
 
 
-def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
+def ready_pods(plan: ServingPlan, unit: Unit) -> str:
+    """Write a 1 for each ready pod of a unit, and a 0 for the others.
+
+    A pod without a node has no condition Ready yet, and then kube-state-metrics has no series of
+    it. Source: kube-state-metrics v2.16.0 internal/store/pod.go.
+    """
     ready = series_of(plan, unit, "kube_pod_status_ready", 'condition="true",')
+    return f"{ready} or 0 * {series_of(plan, unit, 'kube_pod_info')}"
+
+
+def _not_whole(plan: ServingPlan, unit: Unit) -> Iterator[dict[str, Any]]:
     of = "" if unit.size is None else f" of {unit.size}"
     yield _alert(
         "ServingGroupNotWhole",
-        f"sum by (namespace, group) ({ready}) < {_size(plan, unit)}",
+        f"sum by (namespace, group) ({ready_pods(plan, unit)}) < {_size(plan, unit)}",
         f"only {{{{ $value }}}}{of} pods of {{{{ $labels.group }}}} are ready",
         "It serves only with all of its pods. Read the events of those that are not ready.",
         # Until then it may be loading its weights.

@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.watch import Watch
-from kthena_components.systems.prometheus.alerts import series_of
+from kthena_components.systems.prometheus.alerts import ready_pods, series_of
 from kthena_components.systems.prometheus.panels import PANELS, Panel, Query
 from kthena_components.systems.prometheus.scrapes import TITLES, Scrape
 
@@ -47,7 +47,7 @@ def _of_pods(plan: ServingPlan, watch: Watch) -> Iterator[Panel]:
         "short",
         tuple(
             Query(
-                f"sum by (group) ({series_of(plan, unit, 'kube_pod_status_ready', _READY)})",
+                f"sum by (group) ({ready_pods(plan, unit)})",
                 "{{group}}",
             )
             for unit in watch.units
@@ -66,7 +66,7 @@ def _of_pods(plan: ServingPlan, watch: Watch) -> Iterator[Panel]:
     )
 
 
-_READY, _NO_NODE = 'condition="true",', 'node="",'
+_NO_NODE = 'node="",'
 
 
 def _panel(panel: Panel, chosen: str) -> dict[str, Any]:
