@@ -64,6 +64,9 @@ class Case:
         self.check("its alerts are evaluated", holds=bool(alerts) and not sick, seen=sick)
         self.part.count("alerts", len(alerts))
         self._panels()
+        answering = self.monitored.query(next(query for _, query in _queries(self.life)))
+        number = sum(float(each["value"][1]) for each in answering)
+        self.check("all engines answer", holds=number == len(entries), seen=answering)
 
     def _labels(self, entries: Sequence[witness.Pod]) -> None:
         """Require the serving and the role of each target, and one group for each real group."""
@@ -75,15 +78,14 @@ class Case:
             stated = (labels.get("serving"), labels.get("role"), labels.get("namespace"))
             fine = stated == (self.compiled.plan.name, role, self.life.space)
             self.check("a target has the names of its role", holds=fine, seen=stated)
-            groups[group_of(pod)] = labels.get("group", "")
-            own = group_of(pod), labels.get("group")
-            self.check("a target has its group", holds=own in groups.items() and bool(own[1]),
-                       seen=own)  # fmt: skip
+            own = labels.get("group", "")
+            first = groups.setdefault(group_of(pod), own)
+            self.check("a target has its group", holds=own == first != "", seen=(own, first))
         distinct = len(set(groups.values())) == len(groups)
         self.check("groups have different names", holds=distinct, seen=groups)
 
     def _panels(self) -> None:
-        """Require that each query of the dashboard finds something, or nothing to complain of."""
+        """Require that each query finds something, and pods without a node nothing."""
         for panel, query in _queries(self.life):
             found = wait(partial(self._right, panel, query), SETTLES)
             self.check(f"the panel {panel} is right", holds=found, seen=query)

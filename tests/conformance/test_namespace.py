@@ -10,6 +10,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable
+from ipaddress import IPv4Network
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ import pytest
 from conformance import __main__ as program
 from conformance import namespace
 from conformance.__main__ import Context, run
-from conformance.namespace import NetworkError, isolated
+from conformance.namespace import NetworkError, isolated, take_addresses
 from toolchain.programs import ROOT
 
 SOMEWHERE = ("192.0.2.1", 80)
@@ -59,6 +60,22 @@ def test_only_loopback_is_there_and_it_is_up() -> None:
     assert answer == errno.ENETUNREACH
     assert "lo" in found
     assert not any(name.startswith(("eth", "en", "wl")) for name in found)
+
+
+@pytest.mark.usefixtures("network")
+def test_the_addresses_of_a_network_can_be_those_of_this_machine() -> None:
+    def look() -> tuple[int, ...]:
+        take_addresses(IPv4Network("192.0.2.0/24"))
+        found = []
+        for host in ("192.0.2.77", "198.51.100.1"):
+            with socket.socket() as server, socket.socket() as client:
+                server.bind(("0.0.0.0", 0))  # noqa: S104 - only loopback is there
+                server.listen()
+                client.settimeout(5)
+                found.append(client.connect_ex((host, server.getsockname()[1])))
+        return tuple(found)
+
+    assert isolated(look) == (0, errno.ENETUNREACH)
 
 
 @pytest.mark.usefixtures("network")
