@@ -13,6 +13,7 @@ from conformance.lives import Life
 from conformance.monitoring_engines import Engines
 from conformance.monitoring_world import Body, Monitored
 from conformance.waiting import wait
+from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
 from tests.systems.prometheus.monitored import dashboard
 
@@ -148,7 +149,7 @@ class Case:
         role = _role_of(chosen[0])
         alike = {group_of(pod) for pod in pods if _role_of(pod) == role}
         for pod in chosen:
-            self.life.api.delete({"apiVersion": "v1", "kind": "Pod", **pod})
+            _delete(self.life, pod)
         return len(chosen), len(alike)
 
     def reports(self, alert: str, summary: str) -> None:
@@ -229,6 +230,15 @@ def _queries(life: Life) -> Iterator[tuple[str, str]]:
             for variable in ("$role", "$group"):
                 query = query.replace(variable, ".*")
             yield panel["title"], query.replace("$__rate_interval", _WINDOW)
+
+
+def _delete(life: Life, pod: Mapping[str, Any]) -> None:
+    """Delete a pod, unless its controller did so, because another one of its group is gone."""
+    try:
+        life.api.delete({"apiVersion": "v1", "kind": "Pod", **pod})
+    except ClusterError as error:
+        if error.reason != "NotFound":
+            raise
 
 
 def _restarted(life: Life, pod: Mapping[str, Any], number: int) -> None:

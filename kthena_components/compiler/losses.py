@@ -6,11 +6,12 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import join_path
+from kthena_components.core.plan.manifest import BACKGROUND, PATCH_FORCE, WAIT_FOR
 from kthena_components.core.values.display import display
 
 _NOTHING = object()
 _OURS = frozenset({"pulumi.com"})
-_WRITTEN = frozenset({"pulumi.com/waitFor", "pulumi.com/patchForce", naming.STACK})
+_WRITTEN = frozenset({WAIT_FOR, *PATCH_FORCE, *BACKGROUND, naming.STACK})
 """Annotations that the package writes for Pulumi, whatever stood there before."""
 
 

@@ -35,10 +35,13 @@ def annotations(args: Args, *, config: str = "", provider: str = "") -> Any:
     return made.props["metadata"].get("annotations")
 
 
+FOR_PULUMI = {"pulumi.com/deletionPropagationPolicy", "pulumi.com/waitFor", naming.STACK}
+
+
 def test_what_is_deployed_says_what_the_provider_waits_for() -> None:
-    assert list(annotations(ONE_OBJECT)) == ["pulumi.com/waitFor", naming.STACK]
+    assert set(annotations(ONE_OBJECT)) == FOR_PULUMI
     deployed = annotations(ONE_OBJECT, provider="cluster")
-    assert list(deployed) == ["pulumi.com/waitFor", naming.STACK]
+    assert set(deployed) == FOR_PULUMI
 
 
 def test_what_is_rendered_has_no_such_annotation() -> None:

@@ -70,3 +70,8 @@ SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 WAIT_FOR = "pulumi.com/waitFor"
 PATCH_FORCE = {"pulumi.com/patchForce": "true"}
 """Overwrite fields that another field manager owns, instead of failing with a conflict."""
+BACKGROUND = {"pulumi.com/deletionPropagationPolicy": "background"}
+"""Delete an object before those that its controller has created, as kubectl does.
+
+Pulumi deletes those first. A controller that creates them again meanwhile keeps the object alive.
+"""

@@ -12,7 +12,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, PodFacts, ServingFacts
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
@@ -41,9 +41,10 @@ def serving_name(plan: ServingPlan) -> str:
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the ModelBooster and, if the serving is exposed, its front Service."""
-    metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
+    annotations = dict(BACKGROUND)  # otherwise its ModelServing would be deleted like Pulumi's
     if plan.pods:
-        metadata["annotations"] = {WAIT_FOR: "condition=Active"}
+        annotations[WAIT_FOR] = "condition=Active"
+    metadata = {"name": plan.name, "namespace": plan.namespace, "annotations": annotations}
     body = {
         "apiVersion": API_VERSION,
         "kind": KIND,

@@ -14,7 +14,13 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.manifest import PATCH_FORCE, REPLICAS, WAIT_FOR, Manifest
+from kthena_components.core.plan.manifest import (
+    BACKGROUND,
+    PATCH_FORCE,
+    REPLICAS,
+    WAIT_FOR,
+    Manifest,
+)
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.placed import placed
 from kthena_components.core.plan.rights import Resource
@@ -66,7 +72,8 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 def _serving(plan: ServingPlan) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
-    annotations: dict[str, str] = {}
+    # Kthena 1.0.0 creates pods for a ModelServing that is being deleted, too.
+    annotations = dict(BACKGROUND)
     if plan.queue is not None:
         annotations[naming.QUEUE_NAME] = plan.queue
     if plan.groups:
@@ -75,8 +82,7 @@ def _serving(plan: ServingPlan) -> dict[str, Any]:
     if _is_forced(plan):
         # The list of roles is one value, which belongs to the autoscaler once it changes a role.
         annotations |= PATCH_FORCE
-    if annotations:
-        metadata["annotations"] = annotations
+    metadata["annotations"] = annotations
     return {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
 
 

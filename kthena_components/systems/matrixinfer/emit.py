@@ -12,7 +12,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled
@@ -41,10 +41,11 @@ _RECOVERY = {
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the ModelInfer and, if the serving is exposed, its front Service."""
-    metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
+    annotations = dict(BACKGROUND)  # as for Kthena, which this controller became
     if plan.groups:
         # Without replicas it never gets a status: the controller finds no InferGroup to count.
-        metadata["annotations"] = {WAIT_FOR: until_updated(plan)}
+        annotations[WAIT_FOR] = until_updated(plan)
+    metadata = {"name": plan.name, "namespace": plan.namespace, "annotations": annotations}
     body = {
         "apiVersion": f"{api_group(plan)}/{_VERSION}",
         "kind": KIND,

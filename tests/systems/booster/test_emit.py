@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.manifest import WAIT_FOR
+from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR
 from kthena_components.systems.booster.emit import EMITTER
 from kthena_components.systems.kthena.view_booster import read_booster
 from tests.rules.cases import documents
@@ -61,9 +61,12 @@ def test_a_token_is_the_whole_secret() -> None:
 
 def test_up_waits_until_kthena_calls_it_active() -> None:
     made = compile_serving(ONE).manifests[0]
-    assert made.body["metadata"]["annotations"] == {WAIT_FOR: "condition=Active"}
+    assert made.body["metadata"]["annotations"] == {
+        **BACKGROUND,
+        WAIT_FOR: "condition=Active",
+    }
     none = compile_serving(changed(ONE, {"replicas": 0})).manifests[0]
-    assert "annotations" not in none.body["metadata"]
+    assert none.body["metadata"]["annotations"] == BACKGROUND
 
 
 def test_what_selects_pods_uses_the_name_of_the_model_serving() -> None:

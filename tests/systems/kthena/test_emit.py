@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.manifest import BACKGROUND, Manifest
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import read_manifest
 from tests.support.crds import schema_errors
@@ -108,19 +108,20 @@ def test_a_queue_is_an_annotation() -> None:
         (
             2,
             {
+                "pulumi.com/deletionPropagationPolicy": "background",
                 "pulumi.com/waitFor": '["condition=Available", '
-                '"jsonpath={.status.updatedReplicas}=2"]'
+                '"jsonpath={.status.updatedReplicas}=2"]',
             },
         ),
-        (0, None),
+        (0, {"pulumi.com/deletionPropagationPolicy": "background"}),
     ],
     ids=["some", "none"],
 )
 def test_only_a_serving_with_groups_is_waited_for(
-    replicas: int, annotations: dict[str, str] | None
+    replicas: int, annotations: dict[str, str]
 ) -> None:
     manifest = emitted(NATIVE_8B, {"replicas": replicas})
-    assert manifest.body["metadata"].get("annotations") == annotations
+    assert manifest.body["metadata"]["annotations"] == annotations
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_volcano_is_kthenas_own_scheduler(scheduler: str | None, expected: bool)
 def test_groups_below_a_partition_are_not_waited_for() -> None:
     update = {"replicas": 2, "rollout_strategy.rolling_update_configuration.partition": 1}
     annotations = emitted(NATIVE_8B, update).body["metadata"]["annotations"]
-    assert annotations == {"pulumi.com/waitFor": "condition=Available"}
+    assert annotations == {**BACKGROUND, "pulumi.com/waitFor": "condition=Available"}
 
 
 def test_plugins_are_written_in_their_order() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.manifest import BACKGROUND, Manifest
 from tests.support.specs import ENGINE_NATIVE, PREFILL_DECODE, SGLANG, Args, changed, template
 from tests.support.strategies import LATE
 
@@ -70,7 +70,8 @@ def test_up_neither_undoes_nor_awaits_the_autoscalers_number(
 ) -> None:
     serving = emitted(base, options)["ModelServing/chat"]
     assert serving.ignore == ("spec.replicas",)
-    assert serving.body["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Available"}
+    annotations = serving.body["metadata"]["annotations"]
+    assert annotations == {**BACKGROUND, "pulumi.com/waitFor": "condition=Available"}
 
 
 def test_a_serving_without_autoscaler_keeps_its_number() -> None:
