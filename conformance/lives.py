@@ -5,7 +5,7 @@ A part states how it compares what the controller made with the plan.
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,8 @@ PATIENCE = 300
 _STALLED = 60
 """Seconds after which an update counts as stalled. Others take a few seconds."""
 NEW_IMAGE = "example.com/another:v2"
+_SETTLES = 120
+"""Seconds for what a controller creates after the pods, such as a Service for each leader."""
 _AT_ONCE = 4
 Body = Mapping[str, Any]
 Check = tuple[str, bool, object]
@@ -132,7 +134,7 @@ def _live(
     namespace(life.api, life.space)
     before = witness.left(life.api, life.space)
     if life.becomes("created"):
-        life.seen += compare(life)
+        life.seen += settled(lambda: compare(life), _SETTLES)
         missed = list(unwatched(life.compiled().plan, life.pods()))
         life.seen.append(("monitoring finds all pods", not missed, missed[:3]))
         # Without a scheduler no pod is ever ready, and a rollout waits for the first.
@@ -148,6 +150,18 @@ def _live(
     life.seen.append(("nothing is left", gone, sorted(left())))
     life.api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.space}})
     return args, life.seen
+
+
+def settled(compare: Callable[[], Iterable[Check]], seconds: float) -> list[Check]:
+    """Compare until every check holds. Return the last comparison after the timeout."""
+    seen: list[Check] = []
+
+    def holds() -> bool:
+        seen[:] = compare()
+        return all(right for _, right, _ in seen)
+
+    wait(holds, seconds)
+    return seen
 
 
 def _change(life: Life, *, scales: bool, keeps: bool) -> None:
