@@ -13,6 +13,7 @@ from typing import Any
 from conformance import drawn
 from conformance.__main__ import Context
 from conformance.lives import Check, Life, amounts, arrives, live_all
+from conformance.model_infer_pods import within
 from conformance.witness import Pod
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
@@ -21,6 +22,7 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan
 from kthena_components.systems.booster.emit import EMITTER, comparable, serving_name
+from kthena_components.systems.booster.variables import env_of
 from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.view import read_serving
@@ -124,5 +126,8 @@ def _differences(pod: Pod, role: RolePlan) -> Iterator[Check]:
     yield "image", engine["image"] == planned["image"], engine["image"]
     for name in ("requests", "limits"):
         yield name, amounts(engine, name) == amounts(planned, name), engine["resources"]
+    set_last = {each["name"]: each for each in engine["env"]}
+    for name, wanted in env_of(role).items():
+        yield "a variable", within(wanted, set_last.get(name)), (wanted, set_last.get(name))
     command = " ".join(engine["command"])
     yield "nothing is installed at the start", "pip install" not in command, command

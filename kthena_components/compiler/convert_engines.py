@@ -23,12 +23,13 @@ from kthena_components.compiler.engine_scripts import (
 from kthena_components.compiler.engines import ByEngines, describe_engines
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed
 from kthena_components.compiler.leaves import find_unread, leaves, together
-from kthena_components.compiler.losses import Loss
+from kthena_components.compiler.losses import Loss, find_losses
 from kthena_components.compiler.same_engines import find_differences
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.values.read import group_kind
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 
@@ -60,7 +61,7 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
         compiled=compiled,
         losses=(
             *_lost(body, described, compiled),
-            *_unread(body, described, objects, facts_from_plan(compiled.plan).gang),
+            *_unread(body, described, objects, compiled),
             *lost_gang(before, compiled),
             *lost_pods(compiled),
         ),
@@ -154,9 +155,10 @@ def _lost(body: Body, described: ByEngines, compiled: Compiled) -> Iterator[Loss
 
 
 def _unread(
-    body: Body, described: ByEngines, objects: Sequence[Body], gang: GangFacts | None
+    body: Body, described: ByEngines, objects: Sequence[Body], compiled: Compiled
 ) -> Iterator[Loss]:
     """Yield the fields, and the commands of scripts, that the description does not depend on."""
+    gang = facts_from_plan(compiled.plan).gang
 
     def meaning(other: Body, beside: Sequence[Body] = objects) -> object:
         return _meaning(other, beside, gang)
@@ -164,6 +166,7 @@ def _unread(
     known = [*_HEAD, *described.known, *(entry.path for entry in annotated(body))]
     known += [path_of(("metadata", "labels", key)) for key in described.args.get("labels", {})]
     known += [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
+    known += _kept(body, compiled)
     unread = find_unread(body, meaning, known)
     whole = [role.folded for role in described.roles if role.folded]
     whole += described.without_engine
@@ -174,6 +177,17 @@ def _unread(
     engines = [file for file in files if file.meaning("") != usual]
     own = [file.name.rpartition(".data.")[2] for file in engines]
     yield from find_lost_commands([*scripts_of(body, meaning), *engines], usual, own)
+
+
+def _kept(body: Body, compiled: Compiled) -> list[str]:
+    """Return the paths of the fields that an object of the same kind has in the result, too."""
+    made = (m.body for m in compiled.manifests if group_kind(m.body) == group_kind(body))
+    result = next(made, None)
+    if result is None:
+        return []
+    lost = [loss.name for loss in find_losses(body, result)]
+    paths = (path_of(steps) for steps, _ in leaves(body))
+    return [path for path in paths if not any(_covers(at, path) for at in lost)]
 
 
 def _meaning(body: Body, objects: Sequence[Body], gang: GangFacts | None) -> object:

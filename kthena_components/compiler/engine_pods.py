@@ -41,6 +41,8 @@ class EnginePod:
     """Its index in the template."""
     is_whole: bool = True
     """Whether the engine has all of the pod: a replica of Ray Serve may share one."""
+    said: Sequence[Mapping[str, Any]] = ()
+    """Variables that an argument states."""
 
     @property
     def amounts(self) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class EnginePod:
             for mount in sequence(made.get("volumeMounts"))
             if mapping(mount).get("mountPath") != SHM_PATH or not self.memory
         ]
+        made["env"] = [each for each in sequence(made.get("env")) if each not in self.said]
         said = {_AMOUNTS[field] for field in self.amounts if field in _AMOUNTS}
         left = {
             kind: {

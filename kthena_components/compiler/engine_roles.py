@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.compiler.engine_pods import EnginePod, engine_pod
-from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines import CommandFacts, Transfer
+from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.words import Words, words_for
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts
@@ -61,6 +62,8 @@ class EngineRole:
     """The other pods of the engine, as they are shown."""
     folded: str = ""
     """Path of a head without GPUs, whose work the first pod does."""
+    transfer: Transfer | None = None
+    """How the engine shares its KV cache, if an argument can say so."""
 
     @property
     def command(self) -> CommandFacts:
@@ -136,8 +139,10 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
     """
     gaps = list[Gap]()
     command = role.command
-    options = {name: value for name, value in command.options.items() if name != _DRAIN}
-    words = words_for(str(command.engine), options)
+    kind = str(command.engine)
+    said = {_DRAIN, *(FLAGS[kind] if role.transfer else ())}
+    options = {name: value for name, value in command.options.items() if name not in said}
+    words = words_for(kind, options)
     gaps += _unread(command, words)
     engine = stated(
         kind=command.engine,
@@ -147,6 +152,7 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
         parallelism=_parallelism(command, gaps),
         port=_port(command, gaps),
         extra_args=words.words or None,
+        kv_transfer=_transfer(role.transfer),
     )
     overlay = role.lead.rest(role.peers if role.pods > 1 else None)
     made = stated(
@@ -159,6 +165,10 @@ def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, 
         overlay=overlay or None,
     )
     return {**made, **extra}, gaps
+
+
+def _transfer(made: Transfer | None) -> dict[str, Any] | None:
+    return stated(role=made.role, connector=made.connector, port=made.port) if made else None
 
 
 def _unread(command: CommandFacts, words: Words) -> Iterator[Gap]:

@@ -20,6 +20,8 @@ from kthena_components.compiler.engine_roles import (
     worker_of,
 )
 from kthena_components.compiler.pods import labels_of, scheduler_of
+from kthena_components.core.engines import CommandFacts, Transfer
+from kthena_components.core.engines.kv_described import Env, read_transfer
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -29,7 +31,7 @@ from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.plan.described import SERVE, stated
 from kthena_components.core.spec.words import EngineKind
-from kthena_components.core.values.read import group_kind, name_of
+from kthena_components.core.values.read import group_kind, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
 
@@ -165,7 +167,9 @@ def _other(pods: PodSet, roles: Sequence[EngineRole]) -> EnginePod:
         c for r in roles for p in (r.engine.entry, r.engine.worker) if p and (c := p.container)
     }
     own = [c.get("name") for c in pods.spec.get("containers") or () if isinstance(c, Mapping)]
-    return engine_pod(pods, next((name for name in own if name in names), None))
+    said = [variable for role in roles for variable in role.lead.said]
+    made = engine_pod(pods, next((name for name in own if name in names), None))
+    return replace(made, said=said)
 
 
 def _once(unsaid: Sequence[Gap], missing: Sequence[Gap]) -> list[Gap]:
@@ -194,15 +198,28 @@ def _role(
     worker = worker_of(engine, sets)
     others = [each for each in sets if worker and each.spec == worker.spec]
     pods = _count(engine.pods, f"{at}.worker_replicas", gaps)
+    transfer, said = _transfer(engine, pod)
     return EngineRole(
         name=_name(found, engine),
         engine=engine,
-        lead=pod,
+        lead=replace(pod, said=said),
         pods=max(1, pods - bool(folded)),
         replicas=_count(engine.replicas, f"{at}.replicas", gaps),
-        peers=tuple(engine_pod(each, None) for each in others if each.path != pod.set.path),
+        peers=tuple(
+            replace(engine_pod(each, None), said=said)
+            for each in others
+            if each.path != pod.set.path
+        ),
         folded=folded,
+        transfer=transfer,
     )
+
+
+def _transfer(engine: EngineFacts, pod: EnginePod) -> tuple[Transfer | None, Env]:
+    """Return how an engine shares its KV cache, and the variables that say so."""
+    command = engine.entry.command or CommandFacts()
+    env = sequence(pod.container.get("env"))
+    return read_transfer(str(command.engine), command.options, env) or (None, ())
 
 
 def _name(found: Object, engine: EngineFacts) -> str:

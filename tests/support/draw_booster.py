@@ -13,6 +13,11 @@ _OPTIONS = (
     ["--served-model-name", "chat"],
     ["--seed", "-1"],
 )
+_VARIABLES: tuple[Args, ...] = (
+    {"name": "TZ", "value": "UTC"},
+    {"name": "VLLM_LOGGING_LEVEL", "value": "DEBUG"},
+    {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+)
 
 
 def booster(rng: random.Random, *, claims: bool = True) -> Args:
@@ -46,6 +51,9 @@ def _shared(rng: random.Random, *, claims: bool) -> Args:
     places = [{"host_path": "/data/models"}, *([{"claim": "models"}] if claims else [])]
     connector = rng.choice(("nixl", "lmcache"))
     shared: Args = {"cache": {**rng.choice(places), "download": True}, "connector": connector}
+    if rng.random() < 1 / 3:
+        engine = {"name": "engine", "env": rng.sample(_VARIABLES, rng.randint(1, 2))}
+        shared["overlay"] = {"spec": {"containers": [engine]}}
     if rng.random() < 1 / 2:
         shared["hugging_face_token"] = {
             "name": "t",

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kthena_components.core.engines.launch import Launch, Refusal, release_name
+from kthena_components.core.engines.launch import Launch, Refusal, Transfer, release_name
 from kthena_components.core.values.images import Version, write_version
 
 _RULE = "kv-transfer-supported"
@@ -23,7 +23,7 @@ FLAGS: Mapping[str, frozenset[str]] = {
     ),
 }
 """The options that are written here."""
-_ROLES = {"prefill": "kv_producer", "decode": "kv_consumer", "both": "kv_both"}
+ROLES = {"prefill": "kv_producer", "decode": "kv_consumer", "both": "kv_both"}
 SGLANG_CONNECTORS = ("mooncake", "nixl")
 """Transfer backends of every known SGLang (sglang/srt/server_args.py)."""
 _BOOTSTRAP_PORT = 8998
@@ -66,40 +66,40 @@ VLLM_CONNECTORS = {
 """vLLM's connectors by the words of `engine.kv_transfer`. Defaults: vllm/envs.py."""
 
 
-def transfer_words(launch: Launch) -> tuple[str, ...]:
+def transfer_words(kind: str, transfer: Transfer | None) -> tuple[str, ...]:
     """Return the words of the command line."""
-    transfer = launch.transfer
     if transfer is None:
         return ()
-    if launch.kind == "sglang":
+    if kind == "sglang":
         port = str(transfer.port or _BOOTSTRAP_PORT)
         backend = ("--disaggregation-transfer-backend", transfer.connector)
         mode = ("--disaggregation-mode", transfer.role)
         return (*mode, *backend, "--disaggregation-bootstrap-port", port)
     config = {
         "kv_connector": VLLM_CONNECTORS[transfer.connector].name,
-        "kv_role": _ROLES[transfer.role],
+        "kv_role": ROLES[transfer.role],
     }
     return ("--kv-transfer-config", json.dumps(config, separators=(",", ":")))
 
 
-def transfer_env(launch: Launch) -> tuple[dict[str, Any], ...]:
+def transfer_env(kind: str, transfer: Transfer | None) -> tuple[dict[str, Any], ...]:
     """Return the variables that every pod of the engine needs, as Kubernetes writes them."""
-    connector = _vllm_connector(launch)
-    if connector is None:
+    connector = _vllm_connector(kind, transfer)
+    if transfer is None or connector is None:
         return ()
     env: list[dict[str, Any]] = []
     if connector.host:
         own = {"fieldRef": {"fieldPath": "status.podIP"}}
         env.append({"name": connector.host, "valueFrom": own})
-    if _listens(launch):
-        env.append({"name": connector.port, "value": str(_port(launch))})
+    if _listens(kind, transfer):
+        env.append({"name": connector.port, "value": str(_port(kind, transfer))})
     return tuple(env)
 
 
 def transfer_ports(launch: Launch) -> tuple[tuple[str, int], ...]:
     """Return the name and number of the first port on which the other engine asks for the cache."""
-    return (("kv-transfer", _port(launch)),) if _listens(launch) else ()
+    kind, transfer = launch.kind, launch.transfer
+    return (("kv-transfer", _port(kind, transfer)),) if _listens(kind, transfer) else ()
 
 
 def refused_transfer(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusal]:
@@ -117,7 +117,7 @@ def refused_transfer(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusa
     yield from refusals
     if refusals:
         return
-    if transfer.port is not None and not _port(launch):
+    if transfer.port is not None and not _port(launch.kind, transfer):
         seen = f"is {transfer.port}, and the connector {transfer.connector} has no port here"
         remedy = "remove it, and set the ports in the configuration of LMCache"
         yield Refusal("kv_transfer.port", seen, remedy, _RULE)
@@ -125,7 +125,8 @@ def refused_transfer(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusa
 
 
 def _refused_by_vllm(launch: Launch) -> Iterator[Refusal]:
-    transfer, connector = launch.transfer, _vllm_connector(launch)
+    transfer = launch.transfer
+    connector = _vllm_connector(launch.kind, transfer)
     if transfer is None or connector is None or launch.release is None:
         return
     stated, word = release_name("vllm", launch.release), transfer.connector
@@ -169,23 +170,22 @@ def _refused_by_sglang(launch: Launch) -> Iterator[Refusal]:
 
 def _clashes(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusal]:
     """Reject a port of the engine among those that the transfer listens on."""
-    first, count = _port(launch), _span(launch)
-    for number, purpose in used.items() if _listens(launch) else ():
+    kind, transfer = launch.kind, launch.transfer
+    first, count = _port(kind, transfer), _span(launch)
+    for number, purpose in used.items() if _listens(kind, transfer) else ():
         if first <= number < first + count:
             ports = str(first) if count == 1 else f"{first} to {first + count - 1}"
             seen = f"is {first}, so the transfer listens on {ports}, and {number} is {purpose}"
             yield Refusal("kv_transfer.port", seen, "choose another port", _RULE)
 
 
-def _vllm_connector(launch: Launch) -> Connector | None:
-    if launch.transfer is None or launch.kind != "vllm":
-        return None
-    return VLLM_CONNECTORS[launch.transfer.connector]
+def _vllm_connector(kind: str, transfer: Transfer | None) -> Connector | None:
+    return VLLM_CONNECTORS[transfer.connector] if transfer and kind == "vllm" else None
 
 
-def _listens(launch: Launch) -> bool:
+def _listens(kind: str, transfer: Transfer | None) -> bool:
     """Return whether the entry listens: NIXL does on both sides, the others where they send."""
-    transfer, connector = launch.transfer, _vllm_connector(launch)
+    connector = _vllm_connector(kind, transfer)
     if transfer is None:
         return False
     if connector is None:
@@ -193,11 +193,11 @@ def _listens(launch: Launch) -> bool:
     return bool(connector.port) and (transfer.connector == "nixl" or transfer.role != "decode")
 
 
-def _port(launch: Launch) -> int:
+def _port(kind: str, transfer: Transfer | None) -> int:
     """Return the first port of the transfer; 0 if it has none."""
-    connector = _vllm_connector(launch)
+    connector = _vllm_connector(kind, transfer)
     default = _BOOTSTRAP_PORT if connector is None else connector.default
-    stated = launch.transfer.port if launch.transfer else None
+    stated = transfer.port if transfer else None
     return stated if stated is not None and default else default
 
 

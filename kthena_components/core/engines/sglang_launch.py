@@ -47,7 +47,7 @@ def write_sglang(launch: Launch) -> Commands:
     if launch.expert:
         words += ["--ep-size", str(launch.tensor)]
         words += ["--enable-ep-moe"] if launch.before(EXPERT_SIZE_ALONE) else []
-    words += transfer_words(launch)
+    words += transfer_words(launch.kind, launch.transfer)
     shared = transfer_ports(launch)
     if launch.pods == 1:
         return Commands((*words, *launch.extra_args), None, (("http", launch.port), *shared))

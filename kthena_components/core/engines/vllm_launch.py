@@ -64,7 +64,7 @@ def write_vllm(launch: Launch) -> Commands:
     """
     written = _write(launch)
     ports = (*written.ports, *transfer_ports(launch))
-    return replace(written, ports=ports, env=transfer_env(launch))
+    return replace(written, ports=ports, env=transfer_env(launch.kind, launch.transfer))
 
 
 def _write(launch: Launch) -> Commands:
@@ -117,7 +117,7 @@ def _serve(launch: Launch, *shape: str) -> tuple[str, ...]:
     words += ["--tensor-parallel-size", str(launch.tensor)]
     words += ["--pipeline-parallel-size", str(launch.pipeline)]
     words += ["--enable-expert-parallel"] if launch.expert else []
-    return (*words, *shape, *transfer_words(launch), *launch.extra_args)
+    return (*words, *shape, *transfer_words(launch.kind, launch.transfer), *launch.extra_args)
 
 
 def _data(launch: Launch) -> tuple[str, ...]:

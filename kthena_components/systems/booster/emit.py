@@ -18,10 +18,11 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.systems.booster.config import MODEL_NAME, config_of
 from kthena_components.systems.booster.limits import PAIR, refuse
+from kthena_components.systems.booster.variables import Variables, env_of
 from kthena_components.systems.booster.written import PROVEN, WRITTEN
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
-from kthena_components.systems.kthena.view_booster import read_booster
+from kthena_components.systems.kthena.view_booster import SKIPS_INSTALL, read_booster
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
@@ -29,9 +30,6 @@ GROUP, KIND = "workload.serving.volcano.sh", "ModelBooster"
 API_VERSION = f"{GROUP}/v1alpha1"
 _BACKEND = "vllm"
 """Name of the only backend, which Kthena adds to that of the ModelServing."""
-_NO_INSTALL = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL"
-"""Else pods run `pip install` at each start, in a line for bash that breaks the JSON of
---kv-transfer-config."""
 
 
 def serving_name(plan: ServingPlan) -> str:
@@ -98,15 +96,12 @@ def _worker(role: RolePlan) -> dict[str, Any]:
 
 
 def _env(plan: ServingPlan) -> list[dict[str, Any]]:
-    """Return the variables of the connectors: those of a backend are in all its pods."""
-    found = {
-        each["name"]: each
-        for role in plan.roles
-        for each in role.entry["spec"]["containers"][0].get("env") or []
-        if str(each["name"]).startswith("VLLM_")
-    }
-    skip = [{"name": _NO_INSTALL, "value": "true"}] if plan.roles[0].name in PAIR else []
-    return [*skip, *found.values()]
+    """Return the variables of the roles: those of a backend are in all its pods."""
+    skip = {"name": SKIPS_INSTALL, "value": "true"}
+    found: Variables = {SKIPS_INSTALL: skip} if plan.roles[0].name in PAIR else {}
+    for role in plan.roles:
+        found |= env_of(role)
+    return [dict(each) for each in found.values()]
 
 
 def _made(plan: ServingPlan) -> ServingPlan:

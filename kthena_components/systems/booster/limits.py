@@ -24,6 +24,7 @@ from kthena_components.core.values.images import write_version
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.booster.config import refuse_config
+from kthena_components.systems.booster.variables import refuse_variables
 
 PORT = 8000
 """The templates' probes ask this port."""
@@ -118,7 +119,7 @@ def _refuse_role(role: RolePlan) -> Iterator[Finding]:
         return
     stated = ("network", "startup_seconds", "drain_seconds", "max_unavailable")
     given = [field for field in stated if getattr(role.stated, field) is not None]
-    overlay = [] if _is_of_resources(role.stated.overlay or {}) else ["overlay"]
+    overlay = [] if _has_fields(role.stated.overlay or {}) else ["overlay"]
     for field in (*overlay, *given):
         yield _refusal(join_path(role.path, field), f"is given, {_HERE}", _INSTEAD)
     resources = role.stated.resources or ResourcesSpec()
@@ -138,12 +139,12 @@ def _refuse_role(role: RolePlan) -> Iterator[Finding]:
         yield from refuse_config(role)
 
 
-def _is_of_resources(overlay: Mapping[str, Any]) -> bool:
-    """Return whether an overlay states only resources of the engine, as a worker does."""
+def _has_fields(overlay: Mapping[str, Any]) -> bool:
+    """Return whether an overlay states only resources and variables of the engine."""
     spec = mapping(overlay.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]
     only = all(
-        each.get("name") == ENGINE_CONTAINER and {*each} <= {"name", "resources"}
+        each.get("name") == ENGINE_CONTAINER and {*each} <= {"name", "resources", "env"}
         for each in containers
     )
     return {*overlay} <= {"spec"} and {*spec} <= {"containers"} and only
@@ -153,16 +154,15 @@ def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
     """Reject what differs between two roles, but belongs to the whole backend."""
     if first.engine is None or role.engine is None:
         return
-    ports = [one.kv_transfer and one.kv_transfer.port for one in (first.engine, role.engine)]
     unequal = {
         "engine.model": first.engine.model != role.engine.model,
-        "engine.kv_transfer.port": ports[0] != ports[1],
         "cache": first.stated.cache != role.stated.cache,
         "hugging_face_token": first.stated.hugging_face_token != role.stated.hugging_face_token,
     }
     for field in (field for field, differs in unequal.items() if differs):
         seen = f"differs from that of {first.path}, but a ModelBooster has one for all its workers"
         yield _refusal(join_path(role.path, field), seen, "write the same, or backend: kthena")
+    yield from refuse_variables(first, role)
 
 
 def _refuse_cache(role: RolePlan) -> Iterator[Finding]:

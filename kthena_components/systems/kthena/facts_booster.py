@@ -62,25 +62,26 @@ def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
             name=name if isinstance(name, str) and not is_unresolved(name) else "?",
             pods=pods,
             replicas=count_or_unknown(worker.fields.get("replicas"), "replicas", 1),
-            entry=_pod(worker, found, _command(backend, worker, pods), memory=plain),
-            worker=None if pods == 1 else _pod(worker, found, _join_command(), memory=plain),
+            entry=_pod(backend, worker, found, _command(backend, worker, pods)),
+            worker=None if pods == 1 else _pod(backend, worker, found, _join_command()),
         )
 
 
-def _pod(worker: Worker, found: Object, command: dict[str, Any], *, memory: bool) -> PodFacts:
+def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
     """Read the pod that Kthena creates for a worker.
 
     Args:
+        backend: The backend of the worker.
         worker: The worker.
         found: Its ModelBooster.
         command: The fields of the container that start it.
-        memory: Whether Kthena mounts memory at /dev/shm: only for type vLLM.
     """
-    at = found.at(worker.path)
+    at, memory = found.at(worker.path), backend.kind == "vLLM"
     container = {
         "name": "engine",
         "image": worker.fields.get("image"),
         "resources": worker.fields.get("resources"),
+        "env": backend.fields.get("env"),
         "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}] if memory else [],  # noqa: S108 - NCCL's memory
         **command,
     }

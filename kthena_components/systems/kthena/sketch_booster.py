@@ -10,7 +10,13 @@ from typing import Any
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.read import mapping, name_of, sequence
-from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
+from kthena_components.systems.kthena.view_booster import (
+    SKIPS_INSTALL,
+    TRUE,
+    Backend,
+    Booster,
+    Worker,
+)
 
 _HUB = "hf://"
 _POD = ("affinity", "tolerations")
@@ -19,7 +25,6 @@ _FOLDERS = {"pvc": "claim", "hostpath": "host_path"}
 _PACKAGES = {"NixlConnector": "nixl", "MooncakeConnector": "mooncake-transfer-engine"}
 """What vLLM's image lacks for a connector."""
 _INSTALLED = "Kthena installs it when the pods start; choose an image that has it"
-_SKIPS, _TRUE = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL", {"1", "t", "T", "true", "TRUE", "True"}
 _LEADER = "leader"
 """What Kthena calls the role of the only worker."""
 _KEYS = "the engine gets its key HF_TOKEN, and none of the others"
@@ -57,7 +62,7 @@ def sketch(view: Booster) -> Sketch:
 def _installed(backend: Backend) -> Iterator[str]:
     """Yield what Kthena installs in the pods when they start."""
     env = [mapping(entry) for entry in sequence(backend.fields.get("env"))]
-    if any(entry.get("name") == _SKIPS and entry.get("value") in _TRUE for entry in env):
+    if any(entry.get("name") == SKIPS_INSTALL and str(entry.get("value")) in TRUE for entry in env):
         return
     for worker in backend.workers:
         text = str(mapping(worker.fields.get("config")).get("kv-transfer-config"))

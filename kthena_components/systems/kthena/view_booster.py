@@ -10,6 +10,12 @@ from typing import Any
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import mapping, sequence
 
+SKIPS_INSTALL = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL"
+"""Without this variable, pods of a pair run `pip install` at each start, in a line for bash that
+breaks the JSON of --kv-transfer-config."""
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+"""Values that switch it on (strconv.ParseBool)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:

@@ -102,6 +102,58 @@ def test_several_pods_need_what_kthenas_template_starts(changes: dict[str, Any],
     assert path in refused(RAY, changes)
 
 
+def variables(**values: str) -> Args:
+    """Give an overlay that sets variables of the engine."""
+    env = [{"name": name, "value": value} for name, value in values.items()]
+    return {"spec": {"containers": [{"name": "engine", "env": env}]}}
+
+
+SKIPS = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL"
+
+
+@pytest.mark.parametrize(
+    ("overlay", "said"),
+    [
+        (variables(VLLM_USE_V1="0"), "sets VLLM_USE_V1, which Kthena sets to a value of its own"),
+        (variables(PEER="$(POD_NAME)-0"), "sets PEER to '$(POD_NAME)-0', but Kthena writes"),
+    ],
+)
+def test_variables_that_would_be_others_are_rejected(overlay: Args, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        compile_serving(changed(ONE, {"roles[0].overlay": overlay}))
+    (finding,) = [each for each in caught.value.findings if each.rule == "backend-loss"]
+    assert (finding.path, finding.seen[: len(said)]) == ("roles[0].overlay", said)
+    assert finding.remedy == "remove it, or write backend: kthena"
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"roles[0].overlay": variables(HF_HUB_OFFLINE="0")}, "roles[0].overlay"),
+        ({"roles[1].overlay": variables(GLOO_SOCKET_IFNAME="bond0")}, "roles[1].overlay"),
+        ({"roles[0].overlay": variables(**{SKIPS: "false"})}, "roles[0].overlay"),
+        ({"roles[1].overlay": variables(TZ="UTC")}, "roles[1].overlay"),
+        ({"roles[0].overlay": variables(TZ="UTC")}, "roles[1].overlay"),
+    ],
+)
+def test_variables_of_one_half_are_rejected(changes: dict[str, Any], path: str) -> None:
+    assert path in refused(PAIR, changes)
+
+
+def test_variables_of_both_halves_are_written() -> None:
+    overlay = variables(TZ="UTC", **{SKIPS: "1"})
+    both = {f"roles[{number}].overlay": overlay for number in (0, 1)}
+    body = compile_serving(changed(PAIR, both)).manifests[0].body
+    env = {each["name"]: each.get("value") for each in body["spec"]["backend"]["env"]}
+    assert (env["TZ"], env[SKIPS]) == ("UTC", "1")
+
+
+@pytest.mark.parametrize("port", [5600, 5601])
+def test_a_stated_default_is_no_difference(port: int) -> None:
+    changes = {"roles[1].engine.kv_transfer.port": port}
+    assert bool(refused(PAIR, changes)) is (port != 5600)
+
+
 @pytest.mark.parametrize(
     ("changes", "path"),
     [
