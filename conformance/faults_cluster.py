@@ -63,6 +63,10 @@ def field_taken_over(world: World, _scale: float) -> None:
         _write_replicas(tried, 2)
         tried.pods = 4
         tried.stack.up().require()
+        # What this update waits for is there already, so the provider may accept, and record, the
+        # object as it was before its patch: its informers first read the API server's cache. The
+        # next update then repeats the patch.
+        tried.stack.up().require()
         tried.settled()
         _write_replicas(tried, 1)
         tried.says(tried.stack.up(), 'conflict with "autoscaler": .spec.replicas')

@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.__main__ import Context
 from conformance.kserve_cluster import start
+from conformance.kserve_runtimes import compare_merged
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.objects.object import read_object
@@ -20,6 +21,7 @@ from kthena_components.systems.kserve.nodes import RayNodes, Shortage, compute_m
 from kthena_components.systems.kserve.view import EXECUTOR, OWN_RUNTIME, read_service
 
 SERVICES = 120
+PAIRS = 40
 _AT_ONCE = 20
 _PATIENCE = 120
 _SPACE = "serving"
@@ -50,6 +52,7 @@ def run(context: Context) -> None:
             for body in some:
                 _compare(context, api, body)
                 api.delete(body)
+        compare_merged(context.part, api, rng, context.many(PAIRS))
         sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()

@@ -13,6 +13,7 @@ from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.stack import StackOptions, Together
 from kthena_components.core.facts.around import AROUND, Around
+from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.facts.totals import GpuDemand
@@ -28,6 +29,7 @@ from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.rendering.cage import cage
 from kthena_components.rendering.render import NOTHING, Rendered, find_programs, render
+from kthena_components.systems import COMPLETING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,11 @@ def check_sources(
     around = Around(complete=given.asked.whole)
     if given.settings.levels.asked:
         add_from_files(around.add, AROUND, paths, texts.read)
-    context = Context(config_maps=maps, limits=limits, shapes=given.shapes, around=around)
+    completing = Beside(COMPLETING)
+    add_from_files(completing.add, [kind for _, kind in COMPLETING], paths, texts.read)
+    context = Context(
+        config_maps=maps, limits=limits, shapes=given.shapes, around=around, beside=completing
+    )
     beside = _Beside(given, summary, texts, context, together)
     for source in sources:
         yield from _file(source, beside)

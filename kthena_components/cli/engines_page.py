@@ -23,6 +23,8 @@ that they came from.
 - All other images, and tags without a release (`latest`, `nightly`), are checked against the newest
   release below. Findings that depend on the release are then advisory, and say so. A tag of a
   candidate (`1.3.0rc10`) is one of them.
+- A container without a command in an image of your own is read as vLLM's server if the image is
+  named after vLLM, and all its arguments are options of vLLM, `--model` among them.
 - A release that is newer than the tables is checked against the newest release in them, and the
   finding says so.
 - A program that accepts an engine's options beside its own (KAITO's, Dynamo's, KServe's

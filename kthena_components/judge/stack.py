@@ -7,6 +7,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.serving import run_checks
@@ -18,12 +19,13 @@ from kthena_components.judge.manifest import (
 )
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
+from kthena_components.systems import COMPLETING
 from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
-_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"')
-"""Texts in an object that may read a ConfigMap."""
+_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"')
+"""Texts in an object that may refer to a ConfigMap or a runtime."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
 
@@ -48,10 +50,13 @@ def judge_stack(
         gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    context = Context(config_maps=gather(bodies.values()), versions=versions)
+    beside = Beside(COMPLETING)
+    for body in bodies.values():
+        beside.add(body)
+    context = Context(config_maps=gather(bodies.values()), beside=beside, versions=versions)
     findings = list(judged(_grouped, bodies, context, name=READING_ALL))
     findings += judged(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
-    findings += judged(_with_config_maps, bodies, context, name=READING_ALL)
+    findings += judged(_completed, bodies, context, name=READING_ALL)
     if findings:
         alone = (f for body in bodies.values() for f in judge_manifest(body, versions=versions))
         said = {(finding.rule, finding.seen) for finding in alone}
@@ -83,9 +88,9 @@ def _compared(
     )
 
 
-def _with_config_maps(bodies: Bodies, context: Context) -> Iterator[Finding]:
-    """Check the objects that read ConfigMaps again, together with the ConfigMaps."""
-    for name, body in bodies.items() if context.config_maps else ():
+def _completed(bodies: Bodies, context: Context) -> Iterator[Finding]:
+    """Check the objects that refer to others again, together with these."""
+    for name, body in bodies.items() if context.config_maps or context.beside else ():
         if _REFERS.search(json.dumps(body, default=str)):
             yield from judge_manifest(body, name, context=context)
 

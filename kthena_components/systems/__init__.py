@@ -80,6 +80,10 @@ INDEX: Mapping[tuple[str, str], str] = {
     for kind in kinds.split()
 }
 """The system of each API group and kind."""
+COMPLETING = frozenset(
+    ("serving.kserve.io", kind) for kind in ("ClusterServingRuntime", "ServingRuntime")
+)
+"""Kinds of objects that complete others (`Kind.completes`)."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
 EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve")

@@ -1,8 +1,7 @@
 """What each system declares: its kinds of objects, their readers and rules, and its emitter.
 
 Every list by kind that the judge, the compiler, the command line and the cluster commands use is
-derived from this. `systems/__init__.py` is the index; tests/systems/test_laws.py checks each
-system.
+derived from this. `systems/__init__.py` is the index; tests/systems/test_laws.py checks each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,8 +45,8 @@ class Rollout:
     replicas: MaybeInt | None
     """Replicas that the strategy refers to; None if invalid."""
     max_unavailable: object = None
-    """As stated; None if not stated."""
     max_surge: object = None
+    """Both as stated; None if not stated."""
     usual: tuple[object, object] = (None, None)
     """Defaults of maxUnavailable and maxSurge."""
     all_at_once: str = ""
@@ -129,19 +128,20 @@ class Kind(Generic[V]):
     tells: Callable[[V], Told] | None = None
     """What its controller tells pods beside their templates, for `convert`. None: nothing."""
     not_whole: str = ""
-    """Why its pods are more than `pods` shows, so that `convert` cannot read it. Empty: not."""
+    """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""
     states: Callable[[V], Mapping[str, Any]] | None = None
     """Arguments that it states beside its pods, for `convert`. None: only its name and labels."""
     sketch: Callable[[V], Sketch] | None = None
     """Its engines for `convert`, if its controller completes their pods. None: `pods` are whole."""
+    completes: bool = False
+    """Whether other objects name it for what they leave out, and find it in `Context.beside`."""
     only_fields: bool = False
-    """Whether it is checked against its CRD, and by nothing else."""
+    """Whether its CRD checks it, and nothing else."""
     cluster_wide: bool = False
     title: str = ""
     """What its rules are about, if not the system's title."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Why an expected field is omitted, such as `pods`. With a rule about production, or PRODUCTION
-    for all of them, why it does not read the pods."""
+    """Why a field is omitted, such as `pods`, or a rule about production (PRODUCTION: each)."""
 
     @property
     def group_kind(self) -> GroupKind:

@@ -19,6 +19,7 @@ from kthena_components.judge.manifest import judge_manifest, read_demand, read_m
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
 from kthena_components.systems import (
+    COMPLETING,
     EMITTERS,
     INDEX,
     SYSTEMS,
@@ -59,6 +60,10 @@ each_judged = pytest.mark.parametrize("kind", JUDGED, ids=name_of)
 def test_the_index_is_the_union_of_the_kinds() -> None:
     assert {k.group_kind: s.name for s in all_systems() for k in s.kinds} == dict(INDEX)
     assert len(KINDS) == len(INDEX)
+
+
+def test_the_kinds_that_complete_others_are_those_of_the_index() -> None:
+    assert {kind.group_kind for kind in KINDS if kind.completes} == COMPLETING
 
 
 def test_every_package_is_a_system_and_has_its_own_name() -> None:

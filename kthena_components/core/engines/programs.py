@@ -27,7 +27,8 @@ _LAUNCHERS = """
 _WRAPPERS = MPI.union(_LAUNCHERS.split())
 SERVES_SINCE = (0, 11, 1)
 """The first vLLM whose image starts `vllm serve` (docker/Dockerfile); before, the API server."""
-_API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+"""Starts vLLM's server in every release."""
 _TGI_LAUNCHER = "text-generation-launcher"
 _TGI_IMAGES = ("text-generation-inference", "tgi-gaudi")
 _PYTHON = re.compile(r"python[0-9.]*")
@@ -199,4 +200,4 @@ def image_entrypoint(image: str) -> tuple[str, ...]:
     if not base_name(read.repository).startswith("vllm-openai"):
         return ()
     release = read.vllm_version
-    return _API_SERVER if release is not None and release < SERVES_SINCE else ("vllm", "serve")
+    return API_SERVER if release is not None and release < SERVES_SINCE else ("vllm", "serve")

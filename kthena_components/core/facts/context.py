@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components.core.facts.around import Around
+from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import is_map, mapping
@@ -119,6 +120,7 @@ class Context:
     config_maps: ConfigMaps = field(default_factory=ConfigMaps)
     limits: LimitRanges = field(default_factory=LimitRanges)
     around: Around = field(default_factory=Around)
+    beside: Beside = field(default_factory=Beside)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes by the model's name in command lines. They override the table of models."""
     namespace: str = ""

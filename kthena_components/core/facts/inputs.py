@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.engines import Files, Hidden, image_entrypoint
+from kthena_components.core.engines import Files, Hidden, derived_entrypoint, image_entrypoint
 from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
 from kthena_components.core.values.display import text_of
@@ -170,10 +170,11 @@ def _literal(text: MaybeText) -> MaybeText:
 
 def read_argv(container: Mapping[str, Any]) -> list[str]:
     """Return a container's command and args in one list, or what its image starts."""
-    command = _words(container.get("command")) or [
-        *image_entrypoint(str(container.get("image", "")))
-    ]
-    return [*command, *_words(container.get("args"))]
+    command, args = _words(container.get("command")), _words(container.get("args"))
+    if not command:
+        image = str(container.get("image", ""))
+        command = [*(image_entrypoint(image) or derived_entrypoint(image, args))]
+    return [*command, *args]
 
 
 def _words(value: object) -> list[str]:

@@ -37,7 +37,7 @@ _HINT_PATTERNS = (
     re.compile(r"\$[A-Za-z_{]"),
     re.compile(r"<[A-Za-z>]"),
     *(
-        re.compile(rf"{end}[\"']?\s*:\s*[\"']?[A-Z]")
+        re.compile(rf"{end}[\"']?\s*:\s*\[?[\"']?[A-Z]")
         for end in ("ort", "size", "licas", "gpu", "cpu", "memory", "image", "\n {1,4}[\"']?name")
     ),
 )
@@ -57,7 +57,7 @@ _PLAIN = frozenset(
     ]
 )
 """Fields whose values are numbers or have no capitals, so that a word in capitals is none of them:
-`containerPort: PORT`, `image: VLLM_IMAGE`."""
+`containerPort: PORT`, `image: VLLM_IMAGE`, `image: [URL]`."""
 _NAMES = frozenset({("metadata", "name"), ("metadata", "namespace")})
 """Such fields of one map."""
 _AMOUNTS = frozenset({"limits", "requests"})
@@ -116,6 +116,8 @@ class _Marking:
         if isinstance(value, Mapping):
             return self._map(value, key)
         if isinstance(value, list):
+            if key in _PLAIN and (word := _bracketed(value)):
+                return Blank(word)
             made = [self.part(item) for item in value]
             return (
                 made if any(new is not old for new, old in zip(made, value, strict=True)) else value
@@ -133,6 +135,13 @@ class _Marking:
             else:
                 made[key] = self.part(item, key, parent)
         return made if any(made[key] is not item for key, item in value.items()) else value
+
+
+def _bracketed(items: list[Any]) -> str:
+    """Return a word in capitals and brackets, which YAML reads as a list, as written: [URL]."""
+    if len(items) != 1 or not isinstance(items[0], str) or not _CAPITALS.fullmatch(items[0]):
+        return ""
+    return f"[{items[0]}]"
 
 
 def _files(texts: Any) -> Any:

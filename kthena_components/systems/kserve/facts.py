@@ -15,6 +15,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.systems.kserve.merged import merge
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.view import MultiNode, Service
 
@@ -99,6 +100,11 @@ def _one(view: Service) -> Iterator[EngineFacts]:
 
 def _pods(view: Service, base: str) -> Iterator[PodFacts]:
     predictor, context, key = view.holder, view.object.context, view.served
+    merged = merge(view.runtime, predictor) if view.runtime and key == "model" else None
+    if merged is not None:
+        for pod in read_pods({"spec": merged.spec}, "", context=context):
+            yield fill_requests(relocated(pod, lambda path: f"{base}.{merged.place(path)}"))
+        return
     if key:
         container = _model(mapping(predictor[key]), key)
         pod_spec = {"volumes": predictor.get("volumes"), "containers": [container]}

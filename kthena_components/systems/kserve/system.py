@@ -107,6 +107,7 @@ SYSTEM = System(
                 view=read_service,
                 facts=facts,
                 rules=_OF_RUNTIMES,
+                completes=True,
                 kept=None,
                 without={"pods": _NO_PODS, "templates": _NO_PODS, "restarts": _NO_PODS},
             )

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.facts.context import namespace_of
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import count, count_or_unknown, mapping, unknown_in
+from kthena_components.core.values.read import count, count_or_unknown, mapping, spec_of, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kserve.nodes import (
     RayNodes,
@@ -22,7 +23,8 @@ from kthena_components.systems.kserve.nodes import (
 
 GROUP = "serving.kserve.io"
 SERVICE = "InferenceService"
-RUNTIMES = frozenset({"ClusterServingRuntime", "ServingRuntime"})
+_RUNTIME, _OF_CLUSTER = "ServingRuntime", "ClusterServingRuntime"
+RUNTIMES = frozenset({_RUNTIME, _OF_CLUSTER})
 GPU_TYPES = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
 GPU_ANNOTATION = "serving.kserve.io/gpu-resource-types"
 PLAIN = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
@@ -103,6 +105,8 @@ class Service:
     """The predictor, or the runtime's spec."""
     many: MultiNode | None
     """None if each pod is an engine."""
+    runtime: Mapping[str, Any] | None = None
+    """Spec of the runtime that its model names, if it is among the objects that are checked."""
 
     @property
     def is_service(self) -> bool:
@@ -132,7 +136,21 @@ def read_service(found: Object) -> Service:
     path = "spec.predictor" if is_service else "spec"
     holder = mapping(found.spec.get("predictor")) if is_service else found.spec
     many = None if holder.get("workerSpec") is None else _many(found, path, holder)
-    return Service(object=found, path=path, holder=holder, many=many)
+    runtime = _runtime(found, holder) if is_service else None
+    return Service(object=found, path=path, holder=holder, many=many, runtime=runtime)
+
+
+def _runtime(found: Object, predictor: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Find a runtime as KServe does: in the namespace, and then in the cluster."""
+    name = mapping(predictor.get("model")).get("runtime")
+    if not isinstance(name, str) or unknown_in(name):
+        return None
+    beside, space = found.context.beside, namespace_of(found.body)
+    for kind, where in ((_RUNTIME, space), (_OF_CLUSTER, "")):
+        body = beside.find((GROUP, kind), name, where)
+        if body is not None:
+            return spec_of(body)
+    return None
 
 
 def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:

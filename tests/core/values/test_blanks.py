@@ -99,6 +99,20 @@ def test_a_word_in_capitals_is_one_where_capitals_are_not_allowed() -> None:
     assert type(marked["spec"]["env"][0]["name"]) is str
 
 
+def test_a_word_in_brackets_is_one_where_a_list_is_not_allowed() -> None:
+    container = {"image": ["URL"], "command": ["RUN"], "capabilities": {"drop": ["ALL"]}}
+    marked = mark_blanks(container)
+    assert all(may_have_blanks(text) for text in ("image: [URL]", "  image : ['URL']"))
+    assert isinstance(marked["image"], Blank)
+    assert str(marked["image"]) == "[URL]"
+    assert marked == {**container, "image": "[URL]"}
+
+
+@pytest.mark.parametrize("value", [[], ["URL", "TAG"], ["app:v1"], [["URL"]], [7]])
+def test_another_list_is_none(value: list[object]) -> None:
+    assert mark_blanks({"image": value}) == {"image": value}
+
+
 def test_a_placeholder_is_a_text_that_is_not_known() -> None:
     marked = mark_blanks({"metadata": "${METADATA}", "name": "chat"})
     assert marked == {"metadata": "${METADATA}", "name": "chat"}
