@@ -44,18 +44,23 @@ def _merge(field: str, old: Any, new: Any) -> Any:
             old = {k: v for k, v in old.items() if k in new or k not in HANDLERS}
         return lay_over(old, new)
     key = MERGE_KEYS.get(field)
-    if key and isinstance(old, Sequence) and isinstance(new, Sequence):
+    if key and isinstance(old, list | tuple) and isinstance(new, list | tuple):
         return _merge_named(old, new, key)
     return new
 
 
 def _merge_named(old: Sequence[Any], new: Sequence[Any], key: str) -> list[Any]:
     items = list(old)
-    at = {item.get(key): i for i, item in enumerate(items) if isinstance(item, Mapping)}
+    at = {name: i for i, item in enumerate(items) if (name := _name(item, key)) is not None}
     for change in new:
-        name = change.get(key) if isinstance(change, Mapping) else None
-        if name is not None and name in at:
+        name = _name(change, key)
+        if name in at:
             items[at[name]] = lay_over(items[at[name]], change)
         else:
             items.append(change)
     return items
+
+
+def _name(item: Any, key: str) -> str | int | None:
+    name = item.get(key) if isinstance(item, Mapping) else None
+    return name if isinstance(name, str | int) else None

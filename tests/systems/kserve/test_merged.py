@@ -1,5 +1,8 @@
 """An InferenceService is checked together with the runtime that it names."""
 
+import copy
+import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -97,6 +100,36 @@ def test_the_sizes_of_a_runtime_are_compared_with_the_gpus_of_the_service(
     service: dict[str, Any], runtime: dict[str, Any], seen: list[tuple[str, str]]
 ) -> None:
     assert mandatory(changed(SERVICE, service), changed(RUNTIME, runtime)) == seen
+
+
+ODD: list[Any] = [
+    *(None, [], {}, [[]], [{}], {"a": [1]}, 7, -1, True, "", "x", "$(A)", "{{.Name}}", [None]),
+    *({1: 2}, [{"name": ["q"]}], [{"name": {"a": 1}}], float("nan")),
+    [{"name": "kserve-container", "env": [{"name": []}]}],
+]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*at, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*at, key))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_fields_are_a_fault(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(100):
+        bodies = [copy.deepcopy(SERVICE), copy.deepcopy(RUNTIME)]
+        for _ in range(rng.randint(1, 3)):
+            holder = rng.choice(bodies)
+            *steps, last = rng.choice(list(places(holder)))
+            for step in steps:
+                holder = holder[step]
+            holder[last] = copy.deepcopy(rng.choice(ODD))
+        found = judge_stack(dict(zip("ab", bodies, strict=True)))
+        assert not [f for f in found if f.rule == "rule-fault"], bodies
 
 
 def test_two_runtimes_of_one_name_are_none() -> None:
