@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from conformance import autoscaling, breaks, damage, leader_workers, routing, servings, volcano
+from conformance import (
+    autoscaling,
+    breaks,
+    damage,
+    leader_workers,
+    model_boosters,
+    routing,
+    servings,
+    volcano,
+)
 from conformance.deliberate import KAITO, SANDBOX, Differences
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
@@ -16,6 +25,7 @@ from kthena_components.judge.crd_schema import NAMES, RULE
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kthena.view_autoscaling import POLICY
+from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE, MODEL_SERVER
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
@@ -96,6 +106,15 @@ KINDS: tuple[Kind, ...] = (
         changes=servings.CHANGES,
         anywhere=(damage.damage, damage.damage_pod),
         of=MODEL_SERVING,
+    ),
+    Kind(
+        name="ModelBooster",
+        path="/apis/workload.serving.volcano.sh/v1alpha1/namespaces/serving/modelboosters",
+        number=5_000,
+        draw=model_boosters.model_booster,
+        changes=model_boosters.BOOSTER_CHANGES,
+        anywhere=(damage.damage,),
+        of=MODEL_BOOSTER,
     ),
     Kind(
         name="AutoscalingPolicy",

@@ -27,6 +27,8 @@ class Stricter:
 
 
 DELIBERATE: tuple[Stricter, ...] = (
+    Stricter("booster-config", "", "vLLM does not start"),
+    Stricter("booster-workers", "has no worker of type", "half of the pair is missing"),
     Stricter("subgroup-match-label-keys", "", "the gang waits for pods that are never counted"),
     Stricter("subgroup-names-unique", "", "the scheduler keeps one minimum for both"),
     Stricter(

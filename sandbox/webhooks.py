@@ -10,6 +10,7 @@ _OF_A_SET = {
 }
 _KTHENA = {
     "modelservings": ("workload", "/validate-workload-ai-v1alpha1-modelserving"),
+    "modelboosters": ("workload", "/validate/modelbooster"),
     "autoscalingpolicies": ("workload", "/validate-workload-ai-v1alpha1-autoscalingpolicy"),
     "modelroutes": ("networking", "/validate/modelroute"),
     "modelservers": ("networking", "/validate/modelserver"),

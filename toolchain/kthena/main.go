@@ -13,6 +13,7 @@ import (
 
 	autoscaler "github.com/volcano-sh/kthena/pkg/autoscaler/webhook"
 	router "github.com/volcano-sh/kthena/pkg/kthena-router/webhook"
+	booster "github.com/volcano-sh/kthena/pkg/model-booster-controller/webhook"
 	"github.com/volcano-sh/kthena/pkg/model-serving-controller/webhook"
 )
 
@@ -25,6 +26,7 @@ func main() {
 	routes := http.NewServeMux()
 	routes.HandleFunc("/validate-workload-ai-v1alpha1-modelserving", webhook.NewModelServingValidator().Handle)
 	routes.HandleFunc("/validate-workload-ai-v1alpha1-autoscalingpolicy", autoscaler.NewAutoscalingPolicyValidator().Handle)
+	routes.HandleFunc("/validate/modelbooster", booster.NewModelValidator().Handle)
 	routing := router.NewKthenaRouterValidator(nil, 0)
 	routes.HandleFunc("/validate/modelroute", routing.HandleModelRoute)
 	routes.HandleFunc("/validate/modelserver", routing.HandleModelServer)

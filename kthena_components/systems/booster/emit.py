@@ -22,12 +22,11 @@ from kthena_components.systems.booster.variables import Variables, env_of
 from kthena_components.systems.booster.written import PROVEN, WRITTEN
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
-from kthena_components.systems.kthena.view_booster import SKIPS_INSTALL, read_booster
+from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
-GROUP, KIND = "workload.serving.volcano.sh", "ModelBooster"
-API_VERSION = f"{GROUP}/v1alpha1"
+API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"
 """Name of the only backend, which Kthena adds to that of the ModelServing."""
 
@@ -45,7 +44,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     metadata = {"name": plan.name, "namespace": plan.namespace, "annotations": annotations}
     body = {
         "apiVersion": API_VERSION,
-        "kind": KIND,
+        "kind": MODEL_BOOSTER[1],
         "metadata": metadata,
         "spec": {"backend": _backend(plan)},
     }
@@ -130,7 +129,7 @@ def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     from kthena_components.systems.kthena import facts_booster  # noqa: PLC0415
 
     found = map(read_object, bodies)
-    boosters = (one for one in found if one.group_kind == (GROUP, KIND))
+    boosters = (one for one in found if one.group_kind == MODEL_BOOSTER)
     return [comparable(facts_booster.facts(read_booster(one))) for one in boosters]
 
 
@@ -155,7 +154,7 @@ def _comparable_pod(pod: PodFacts) -> PodFacts:
     if command is not None:
         options = _options(command)
         command = replace(command, options=options, ray_script=None, ray_gpus=None, where={})
-    devices = tuple(replace(device, container=KIND) for device in pod.devices)
+    devices = tuple(replace(device, container=MODEL_BOOSTER[1]) for device in pod.devices)
     return PodFacts(devices=devices, command=command, gpus_path="", command_path="", gpu=pod.gpu)
 
 
@@ -172,7 +171,7 @@ EMITTER = Emitter(
     refuse=refuse,
     names=_names,
     resources=(
-        Resource(api_version=API_VERSION, kind=KIND, plural="modelboosters"),
+        Resource(api_version=API_VERSION, kind=MODEL_BOOSTER[1], plural="modelboosters"),
         SERVICES,
         BUDGETS,
     ),

@@ -20,6 +20,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
+from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE, MODEL_SERVER, Route, Server
 from kthena_components.systems.kubernetes.stack_objects import may_make_pods
 
@@ -28,7 +29,6 @@ _TARGET, _PODS, _SERVERS = (
     "model-server-selects-pods",
     "model-route-has-servers",
 )
-_BOOSTER = (MODEL_SERVING[0], "ModelBooster")
 _MOST_COMPARED = 1_000_000
 """Maximum number of comparisons of pods with ModelServers."""
 _MANY = Unknown("there are too many pods and ModelServers to compare them all")
@@ -79,7 +79,7 @@ def _missing(
     stack: Stack, kind: tuple[str, str], name: object, namespace: object
 ) -> str | Unknown | None:
     """Return the name of an object that is not in the stack; None if it is, or may be elsewhere."""
-    if not stack.complete or name in ("", None) or namespace is None or stack.of(_BOOSTER):
+    if not stack.complete or name in ("", None) or namespace is None or stack.of(MODEL_BOOSTER):
         return None
     if (str(namespace), str(name)) in stack.named(kind):
         return None

@@ -27,7 +27,7 @@ from kthena_components.systems.kthena.stack_references import (
 )
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
-from kthena_components.systems.kthena.view_booster import read_booster
+from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, read_booster
 from kthena_components.systems.kthena.view_router import (
     MODEL_ROUTE,
     MODEL_SERVER,
@@ -82,8 +82,8 @@ SYSTEM = System(
             },
         ),
         Kind(
-            group=_GROUP,
-            name="ModelBooster",
+            group=MODEL_BOOSTER[0],
+            name=MODEL_BOOSTER[1],
             view=read_booster,
             facts=facts_booster.facts,
             sketch=sketch,

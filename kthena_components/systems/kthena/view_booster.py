@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import mapping, sequence
 
+MODEL_BOOSTER = (MODEL_SERVING[0], "ModelBooster")
 SKIPS_INSTALL = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL"
 """Without this variable, pods of a pair run `pip install` at each start, in a line for bash that
 breaks the JSON of --kv-transfer-config."""
