@@ -51,6 +51,7 @@ DELIBERATE: tuple[Stricter, ...] = (
     Stricter("hypernode-node-regex", "does not reach", "the pattern finds nodes unasked"),
     Stricter("crd-schema", "is null, but must be a", "LWS's webhook fills it in", either=True),
     Stricter("crd-schema", "is 9223372036854775808", "LWS's webhook writes text", either=True),
+    Stricter("crd-schema", " bits, but must be", "LWS's webhook writes text", either=True),
     Stricter("lws-shape", "so the pods have no containers", "no pod can be created", either=True),
     Stricter("crd-schema", "is ''", "the webhook of LWS replaces some empty words", either=True),
     Stricter(

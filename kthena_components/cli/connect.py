@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.visible import visible
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def opened(
             raise
         parser.exit(WRONG, f"{parser.prog}: the Kubernetes client is not installed: {NEEDS}\n")
     try:
-        yield open_cluster(asked.kubeconfig, asked.context)
+        with Progress(sys.stderr, "connecting to the cluster"):
+            found = open_cluster(asked.kubeconfig, asked.context)
+        yield found
     except ClusterError as error:
         sys.stdout.flush()
         parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")

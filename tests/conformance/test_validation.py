@@ -20,6 +20,47 @@ GROUP = {"apiVersion": SCHEDULING, "kind": "PodGroup"}
 QUEUE = {"apiVersion": SCHEDULING, "kind": "Queue"}
 NODE = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode"}
 NAMED = {"name": "a"}
+KTHENA = "workload.serving.volcano.sh/v1alpha1"
+PAIR = {"name": "a", "type": "vLLMDisaggregated", "modelURI": "hf://a/b", "replicas": 1}
+POLICY = {"apiVersion": KTHENA, "kind": "AutoscalingPolicy", "metadata": NAMED}
+ROLE = {"minReplicas": 1, "maxReplicas": 2}
+
+
+def leader_worker_set(pod: dict[str, Any]) -> dict[str, Any]:
+    """Give a LeaderWorkerSet, which its webhook reads and writes again."""
+    spec = {"leaderWorkerTemplate": {"size": 1, "workerTemplate": {"spec": pod}}}
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": NAMED,
+        "spec": spec,
+    }
+
+
+def own_set(pod: dict[str, Any]) -> list[Finding]:
+    """Give what LWS must refuse too; the rules of pods are apart."""
+    return [f for f in shared(leader_worker_set(pod)) if f.rule == "crd-schema"]
+
+
+def booster(backend: Any) -> dict[str, Any]:
+    """Give a ModelBooster."""
+    return {
+        "apiVersion": KTHENA,
+        "kind": "ModelBooster",
+        "metadata": NAMED,
+        "spec": {"backend": backend},
+    }
+
+
+def policy(sources: Any) -> dict[str, Any]:
+    """Give an AutoscalingPolicy of one role."""
+    target = {"targetRef": NAMED, "roles": {"x": {**ROLE, "metricSources": sources}, "y": None}}
+    return {
+        **POLICY,
+        "spec": {"metrics": [{"name": "m", "targetValue": 1}], "disaggregatedTarget": target},
+    }
+
+
 TWO_CAPS = {"highestTierAllowed": 2**40, "highestTierName": "rack"}
 
 
@@ -30,6 +71,8 @@ def hyper_node(selector: Any, kind: str = "Node", **more: Any) -> dict[str, Any]
 
 
 REFUSED: dict[str, dict[str, Any]] = {
+    "booster-without-workers": booster(PAIR),
+    "null-source-alone": policy({"m": None}),
     "label-value": {**GROUP, "metadata": {**NAMED, "labels": {"a": "a b"}}},
     "label-key": {**GROUP, "metadata": {**NAMED, "labels": {"A/b": ""}}},
     "annotation-key": {**QUEUE, "metadata": {**NAMED, "annotations": {"a b": ""}}},
@@ -59,6 +102,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "hyper-node-stem": {**hyper_node({"exactMatch": NAMED}), "metadata": {"generateName": "A-"}},
 }  # fmt: skip
 TAKEN: dict[str, dict[str, Any]] = {
+    "null-type": booster({**PAIR, "type": "vLLM", "workers": [{"type": None, "pods": 1}]}),
+    "null-source": policy({"m": {"pod": {}}, "n": None}),
     "annotation-key": {**QUEUE, "metadata": {**NAMED, "annotations": {"A.b/C": ""}}},
     "generated": {**QUEUE, "metadata": {"generateName": "a-", "name": ""}},
     "uncounted": {**QUEUE, "metadata": NAMED,
@@ -88,6 +133,23 @@ def test_what_the_cluster_refuses_is_refused(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
 def test_what_the_cluster_takes_is_taken(body: dict[str, Any]) -> None:
     assert shared(body) == []
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {
+            "affinity": {
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+            }
+        },
+        {"containers": [{"name": "a", "lifecycle": {"preStop": {"tcpSocket": {}}}}]},
+        {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 10**40}}}]},
+    ],
+    ids=("preference", "port", "amount"),
+)
+def test_what_the_webhook_of_a_set_fills_in_is_taken(pod: dict[str, Any]) -> None:
+    assert own_set({"containers": [{"name": "a"}], **pod}) == []
 
 
 def test_a_set_has_no_doubles() -> None:

@@ -68,8 +68,8 @@ SOURCES: tuple[Source, ...] = (
             "leaderworkerset.x-k8s.io_leaderworkersets",
         ),
         first="0.6",
-        # pkg/webhooks/leaderworkerset_webhook.go, Default.
-        filled={"LeaderWorkerSet": ("subdomainPolicy",)},
+        # pkg/webhooks/leaderworkerset_webhook.go, Default. Go writes an empty NodeSelectorTerm.
+        filled={"LeaderWorkerSet": ("subdomainPolicy", "preference")},
     ),
     Source(
         system="kserve",

@@ -47,7 +47,7 @@ _SCALARS: Mapping[str, Schema] = {
 _AMOUNT_IN_GO = Amount(fractions=True)
 _LONGEST_LIST = 160
 """Maximum length of a list of fields in a remedy, in characters."""
-_ZEROS: Mapping[type[Schema], object] = {Text: "", Whole: 0, Switch: False}
+_ZEROS: Mapping[type[Schema], object] = {Text: "", Whole: 0, Switch: False, Budget: 0}
 
 
 @dataclass(slots=True)

@@ -49,7 +49,9 @@ def _types(backend: Backend) -> Iterator[Finding]:
     if gap := unknown_in(backend.fields.get("workers")):
         yield not_checked(at, gap, _WORKERS)
         return
-    types = [(worker.path, worker.fields.get("type", "server")) for worker in backend.workers]
+    # The API server drops a null, and writes the default.
+    stated = [(worker.path, worker.fields.get("type")) for worker in backend.workers]
+    types = [(path, "server" if kind is None else kind) for path, kind in stated]
     gaps = [(path, gap) for path, kind in types if (gap := unknown_in(kind))]
     for path, gap in gaps:
         yield not_checked(f"{path}.type", gap, _WORKERS)
@@ -61,6 +63,10 @@ def _types(backend: Backend) -> Iterator[Finding]:
         if not unknown_in(kind) and kind not in wanted:
             seen = f"is {display(kind)}, but workers of a {backend.kind} are {' and '.join(wanted)}"
             yield _refused(f"{path}.type", seen, f"write {' or '.join(wanted)}")
+    if backend.kind == _SPLIT and not types:
+        seen = f"has no workers, and {_SPLIT} needs prefill and decode"
+        yield _refused(at, seen, "add a worker of each of these types")
+        return
     for missing in wanted if backend.kind == _SPLIT and not gaps else ():
         if missing not in [kind for _, kind in types]:
             seen = f"has no worker of type {missing}, and {_SPLIT} needs prefill and decode"

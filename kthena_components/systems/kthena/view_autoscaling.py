@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object
 from kthena_components.core.schema.versions import has_since
-from kthena_components.core.values.read import mapping, pairs, sequence, text
+from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.core.values.unknown import MaybeText
 
 POLICY, BINDING = (
@@ -79,15 +79,20 @@ def _units(found: Object, key: str) -> Iterator[Scaled]:
         for index, param in enumerate(sequence(fields.get("params"))):
             yield _whole(f"{path}.params[{index}]", mapping(param))
     else:
-        for name, role in pairs(fields.get("roles")):
+        for name, role in _stated(fields.get("roles")).items():
             yield Scaled(
                 path=f"{path}.roles.{name}",
                 fields=mapping(role),
-                sources=mapping(mapping(role).get("metricSources")),
+                sources=_stated(mapping(role).get("metricSources")),
                 ref=mapping(fields.get("targetRef")),
                 ref_path=f"{path}.targetRef",
                 role=name if isinstance(name, str) else None,
             )
+
+
+def _stated(values: object) -> dict[Any, Any]:
+    """Return the entries of a map without null, which the API server drops."""
+    return {key: value for key, value in mapping(values).items() if value is not None}
 
 
 def _whole(path: str, fields: Mapping[str, Any]) -> Scaled:
@@ -96,7 +101,7 @@ def _whole(path: str, fields: Mapping[str, Any]) -> Scaled:
     return Scaled(
         path=path,
         fields=fields,
-        sources=mapping(target.get("metricSources")),
+        sources=_stated(target.get("metricSources")),
         ref=mapping(target.get("targetRef")),
         ref_path=f"{path}.target.targetRef",
         role=text(mapping(target.get("subTargets")).get("name"), ""),
