@@ -15,12 +15,16 @@ _STR, _MAP, _SEQ, _INT = (f"{_PREFIX}{kind}" for kind in ("str", "map", "seq", "
 _MERGE = f"{_PREFIX}merge"
 _TEXT = {f"{_PREFIX}timestamp", f"{_PREFIX}value"}
 _NUMBERS = {
-    _INT: re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)\Z"),
+    _INT: re.compile(
+        r"[-+]?(?:0[bB]_*[01][01_]*|0[xX]_*[0-9a-fA-F][0-9a-fA-F_]*|0[oO]_*[0-7][0-7_]*"
+        r"|0[0-7_]+|0|[1-9][0-9_]*)\Z"
+    ),
     f"{_PREFIX}float": re.compile(
         r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
         r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
     ),
 }
+_BASED = re.compile(r"[-+]?0[bBoOxX]")
 _KNOWN = {
     (f"{_PREFIX}bool", "true"): True,
     (f"{_PREFIX}bool", "false"): False,
@@ -99,6 +103,8 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
             return int(value)
         if (tag, value) in _KNOWN:
             return _KNOWN[tag, value]
+        if tag == _INT and _BASED.match(value):
+            return int(value.replace("_", ""), 0)
         return self.construct_object(node, deep=True)
 
     def _key(self, node: yaml.Node) -> Any:

@@ -35,8 +35,11 @@ _LATE_IMAGE = Unknown("the image is known only after the deployment")
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
-_STAND_IN = re.compile(r"[A-Z][A-Z0-9_]*|<.*>|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)")
-"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`. A real token has
+_STAND_IN = re.compile(
+    r"[A-Z][A-Z0-9_]*|<.*>|.*\s.*|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)"
+    r"|(?i:(?:add|enter|insert|paste|put)[-_]?(?:the|a|my)?[-_]?(?:hf)?[-_]?key.*)"
+)
+"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`, `add key`. A real token has
 random letters and digits."""
 _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 

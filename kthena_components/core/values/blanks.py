@@ -19,6 +19,7 @@ _MARKED = r"""
         | (?: REPLACE | CHANGE | FILL ) [_-]? (?: ME | THIS | WITH ) [A-Z0-9_-]*
         | (?: REPLACE_ | REPLACED_BY_ | SET_AT_ | SET_BY_ ) [A-Z0-9_]+ | SET [_-] ME
         | YOUR [_-] [A-Z0-9_-]+
+        | __[A-Z][A-Z0-9_]{0,64}__
         | TODO | FIXME
     ) (?![A-Za-z0-9])
 """
@@ -31,7 +32,7 @@ _CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
 _HINTS = (
     *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
     *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
-    *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-"),
+    *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-", "__"),
 )
 _HINT_PATTERNS = (
     re.compile(r"\$[A-Za-z_{]"),

@@ -36,6 +36,8 @@ from tests.toughness.guard import no_hang
         "set_me",
         "REPLACE_MODEL_SERVER_IMAGE",
         "replaced-by-kustomize",
+        "__LWS_NAME__",
+        "vllm/vllm-openai:__TAG__",
     ],
 )
 def test_what_somebody_fills_in_is_a_placeholder(text: str) -> None:
