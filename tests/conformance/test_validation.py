@@ -52,6 +52,17 @@ def booster(backend: Any) -> dict[str, Any]:
     }
 
 
+def route(limit: int) -> dict[str, Any]:
+    """Give a ModelRoute with a limit of tokens."""
+    spec = {"modelName": "a", "rules": [], "rateLimit": {"inputTokensPerUnit": limit}}
+    return {
+        "apiVersion": "networking.serving.volcano.sh/v1alpha1",
+        "kind": "ModelRoute",
+        "metadata": NAMED,
+        "spec": spec,
+    }
+
+
 def policy(sources: Any) -> dict[str, Any]:
     """Give an AutoscalingPolicy of one role."""
     target = {"targetRef": NAMED, "roles": {"x": {**ROLE, "metricSources": sources}, "y": None}}
@@ -71,6 +82,8 @@ def hyper_node(selector: Any, kind: str = "Node", **more: Any) -> dict[str, Any]
 
 
 REFUSED: dict[str, dict[str, Any]] = {
+    "beyond-uint32": route(2**32),
+    "no-tokens": route(0),
     "booster-without-workers": booster(PAIR),
     "null-source-alone": policy({"m": None}),
     "label-value": {**GROUP, "metadata": {**NAMED, "labels": {"a": "a b"}}},
@@ -102,6 +115,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "hyper-node-stem": {**hyper_node({"exactMatch": NAMED}), "metadata": {"generateName": "A-"}},
 }  # fmt: skip
 TAKEN: dict[str, dict[str, Any]] = {
+    "uint32": route(2**32 - 1),
     "null-type": booster({**PAIR, "type": "vLLM", "workers": [{"type": None, "pods": 1}]}),
     "null-source": policy({"m": {"pod": {}}, "n": None}),
     "annotation-key": {**QUEUE, "metadata": {**NAMED, "annotations": {"A.b/C": ""}}},

@@ -53,7 +53,7 @@ def make(source: Source, repository: Repository) -> Table:
     Raises:
         ValueError: No release has any of them: they have moved.
     """
-    table = Table(source.title, source.repository, source.filled)
+    table = Table(source.title, source.repository, source.filled, source.unsigned)
     for release in repository.releases(source.first, previews=source.previews):
         files, crds = _crds(source, repository, release)
         if crds:

@@ -25,6 +25,8 @@ class Source:
     filled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Kinds that a webhook of the project's writes anew before they are validated, and fields that
     it fills in. Being written in Go, it gives a text or a number that is missing as "" or 0."""
+    unsigned: tuple[str, ...] = ()
+    """Fields that are a uint32 in Go. Their CRD says `format: int32`, which is not checked."""
 
 
 SOURCES: tuple[Source, ...] = (
@@ -57,6 +59,8 @@ SOURCES: tuple[Source, ...] = (
             "workload.serving.volcano.sh_modelservings",
         ),
         first="0.1",
+        # pkg/apis/networking/v1alpha1/modelroute_types.go, RateLimit.
+        unsigned=("inputTokensPerUnit", "outputTokensPerUnit"),
     ),
     Source(
         system="lws",

@@ -16,6 +16,7 @@ class Table:
     title: str
     repository: str
     filled: Mapping[str, tuple[str, ...]]
+    unsigned: tuple[str, ...] = ()
     releases: list[dict[str, Any]] = field(default_factory=list)
     kinds: dict[str, dict[str, list[list[Any]]]] = field(default_factory=dict)
     """By kind and apiVersion: the releases with which its type changed, and what to. None: gone."""
@@ -63,6 +64,7 @@ class Table:
             f' "title": {json.dumps(self.title)}',
             f' "repository": {json.dumps(self.repository)}',
             f' "filled": {json.dumps(self.filled)}',
+            f' "unsigned": {json.dumps(self.unsigned)}',
             _block("releases", map(json.dumps, self.releases)),
             ' "kinds": {\n'
             + ",\n".join(f"  {json.dumps(k)}: {json.dumps(forms)}" for k, forms in kinds.items())

@@ -62,6 +62,8 @@ class CrdTable:
     None if it is no longer served."""
     filled: Mapping[str, Sequence[str]]
     """Kinds that a mutating webhook rewrites before validation, and fields that it fills in."""
+    unsigned: Sequence[str]
+    """Fields that the system's webhooks read as uint32."""
     _written: list[Mapping[str, Any]]
     _shapes: dict[tuple[int, str], Schema] = field(default_factory=dict)
     _roots: dict[tuple[int, str], tuple[Fields, Test]] = field(default_factory=dict)
@@ -109,7 +111,9 @@ class CrdTable:
 
     def _read(self, made: Mapping[str, Any], kind: str) -> Schema:
         if "fields" in made:
-            fields = {name: self._shape(node, kind) for name, node in made["fields"].items()}
+            fields = {
+                name: self._field(name, made["fields"][name], kind) for name in made["fields"]
+            }
             required = tuple(made.get("required", ()))
             if kind:
                 required = tuple(n for n in required if not self._is_filled(n, fields[n], kind))
@@ -133,6 +137,12 @@ class CrdTable:
             )
         bits = 32 if made["scalar"] == "int32" else 64
         return Whole(bits=bits, least=made.get("least"), most=made.get("most"))
+
+    def _field(self, name: str, node: str | int, kind: str) -> Schema:
+        shape = self._shape(node, kind)
+        if name in self.unsigned and isinstance(shape, Whole):
+            return replace(shape, bits=64, least=max(shape.least or 0, 0), most=2**32 - 1)
+        return shape
 
     def _is_filled(self, name: str, shape: Schema, kind: str) -> bool:
         """Return whether a webhook fills in a missing field with a valid value."""
@@ -158,7 +168,9 @@ def load(package: str) -> CrdTable | None:
         for kind, versions in table["kinds"].items()
     }
     known = tuple(map(read_release, releases))
-    return CrdTable(table["title"], known, kinds, table["filled"], table["types"])
+    return CrdTable(
+        table["title"], known, kinds, table["filled"], table["unsigned"], table["types"]
+    )
 
 
 def judge_crd(
