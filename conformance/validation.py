@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from conformance import families
+from conformance import families, scalars
 from conformance.__main__ import Context
 from conformance.cases import KINDS, Kind, ours, theirs, wrong_pods
 from conformance.deliberate import (
@@ -70,6 +70,8 @@ def run(context: Context) -> None:
         check_reach(context, KINDS, compare(context, KINDS, sandbox.layout.kubeconfig))
         number = max(context.many(families.NUMBER), families.LEAST)
         families.compare_families(context.part, sandbox.api, context.seed, number)
+        number = max(context.many(scalars.NUMBER), scalars.LEAST)
+        scalars.compare_scalars(context.part, sandbox.api, context.seed, number)
     finally:
         sandbox.processes.stop_all()
 

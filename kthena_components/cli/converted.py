@@ -21,6 +21,7 @@ from kthena_components.core.values.read import mapping
 from kthena_components.languages import typescript
 from kthena_components.languages.names import Names
 from kthena_components.reading.documents import read_documents
+from kthena_components.reading.scalars import STR, resolve
 from kthena_components.systems.contract import Body
 
 _PULUMI = "pulumi.com/"
@@ -45,14 +46,16 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    quoted = None if resolve(text)[0] == STR else "'"  # PyYAML writes y and 1e3 without quotes
+    style = "|" if "\n" in text else quoted
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
 
 
-def _dump(value: Any) -> str:
+def dump(value: Any) -> str:
+    """Write one document, whose texts Kubernetes, Pulumi and PyYAML read as texts."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_FAR)
     return text
 
@@ -77,7 +80,7 @@ def plain(body: Body) -> dict[str, Any]:
 def write_yaml(parts: Sequence[Converted | Kept]) -> str:
     """Write all objects as documents of one file."""
     bodies = [body for part in parts for body in objects_of(part)]
-    text = "---\n".join(map(_dump, bodies))
+    text = "---\n".join(map(dump, bodies))
     if [getattr(d, "body", d) for d in read_documents(text, "", lambda *_: True)] != bodies:
         raise ProofError("the YAML reads differently from the objects")
     return text
@@ -87,7 +90,7 @@ def write_stack(servings: Sequence[Converted], origin: str, today: date | None =
     """Write the stack file of a project with the package's stack program."""
     found = [dict(serving.args) for serving in servings]
     config = {f"{_KEY}output": "render", f"{_KEY}servings": found}
-    text = f"# Converted from {origin}\n{_dump({'config': config})}"
+    text = f"# Converted from {origin}\n{dump({'config': config})}"
     (document,) = read_documents(text, "", lambda *_: True)
     values = mapping(getattr(document, "body", None)).get("config")
     known = {key.removeprefix(_KEY): value for key, value in mapping(values).items()}

@@ -27,7 +27,10 @@ from tests.support.strategies import law, servings
 pytestmark = [pytest.mark.property]
 ODD = [
     "yes",
+    "y",
     "0o7",
+    "08",
+    "-.5",
     "1e3",
     "22:30",
     "=",

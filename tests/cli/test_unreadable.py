@@ -8,7 +8,6 @@ import pytest
 
 from kthena_components.reading import files
 from kthena_components.reading import limits as guards
-from kthena_components.reading.loader import Loader
 from tests.cli.conftest import Command
 from tests.support.manifests import SUBJECT, WRONG, pod
 
@@ -158,22 +157,6 @@ def test_aliases_and_merges_within_the_limit_are_read(run: Command, write: Write
     ).replace("limits: {nvidia", "limits: &gpus {nvidia", 1)
     write("a.yaml", text)
     assert "1 mandatory, 0 advisory" in run("a.yaml").lines[-1]
-
-
-# What sigs.k8s.io/yaml v1.6.0 makes of each scalar.
-@pytest.mark.parametrize(
-    ("scalar", "value"),
-    [
-        ("0o555", 0o555), ("0O555", 0o555), ("0555", 0o555), ("-0o17", -15), ("+0o17", 15),
-        ("0o8", "0o8"), ("0o", "0o"), ("0o5_5", 45), ("0o_5", 5), ("0x1F", 31), ("0X1f", 31),
-        ("0b11", 3), ("0B11", 3), ("-0b11", -3), ("0b_", "0b_"), ("0x_", "0x_"), ("1_000", 1000),
-    ],
-)  # fmt: skip
-def test_numbers_of_every_base_are_those_of_kubernetes(scalar: str, value: object) -> None:
-    loader = Loader(f"a: {scalar}")
-    node = loader.get_single_node()
-    assert loader.build(node) == {"a": value}
-    loader.dispose()
 
 
 def test_scalars_are_read_as_kubernetes_reads_them(run: Command, write: Write) -> None:
