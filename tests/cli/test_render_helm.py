@@ -74,17 +74,18 @@ def test_a_chart_is_judged_with_its_own_values(run: Command, write: Write) -> No
 @pytest.mark.usefixtures("chart")
 def test_other_values_are_tried_each_by_itself(run: Command, write: Write) -> None:
     wrong = "gpus: 4\n"
-    for name in ("values-prod.yaml", "values.dev.yaml", "ci/small-values.yaml"):
+    for name in ("values-prod.yaml", "values.dev.yaml", "a100-values.yaml", "ci/small-values.yaml"):
         write(f"m/chat/{name}", wrong)
     write("m/chat/other.yaml", wrong)
     write("m/chat/values-right.yml", "gpus: 8\n")
     (row,) = (r for r in json.loads(run("m", "--format", "json").out) if r["level"] == "mandatory")
     assert row["rendered_by"] == [
+        "m/chat with a100-values.yaml",
         "m/chat with ci/small-values.yaml",
         "m/chat with values-prod.yaml",
         "m/chat with values.dev.yaml",
     ]
-    assert "and 5 renderings" in run("m").lines[-1]
+    assert "and 6 renderings" in run("m").lines[-1]
 
 
 @pytest.mark.usefixtures("chart")
