@@ -111,6 +111,7 @@ def _result(search: Search) -> CommandFacts | None:
         ray = ray.join(found.ray) if found.ray else ray
     absent = (text for found in log if found.sure for text in found.absent)
     facts = _together(search, engines)
+    strays = search.session.strays
     where = {"ray_cluster_size": ray.where} if ray.where else {}
     return replace(
         facts,
@@ -119,9 +120,16 @@ def _result(search: Search) -> CommandFacts | None:
         ray_gpus=ray.gpus,
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
-        problems=ray.problems + facts.problems,
+        problems=ray.problems + facts.problems + tuple(map(_stray, dict.fromkeys(strays))),
         where=MappingProxyType({**where, **facts.where}),
     )
+
+
+def _stray(option: str) -> Problem:
+    """Report an option that a script runs as a command."""
+    text = f"the shell runs {option} as a command of its own, so no engine gets it"
+    remedy = "end the line before it with a backslash, without a blank or a comment behind it"
+    return Problem(flag=option, text=text, remedy=remedy, hard=True, option=True)
 
 
 def _together(search: Search, engines: Sequence[Started]) -> CommandFacts:

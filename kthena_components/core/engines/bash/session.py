@@ -96,6 +96,8 @@ class Session:
     inserted: int = 0
     depth: int = 0
     files: int = 0
+    strays: list[str] = field(default_factory=list)
+    """Options that its scripts run as commands."""
 
     def step(self) -> None:
         """Count a statement, or a round of a loop."""

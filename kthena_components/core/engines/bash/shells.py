@@ -24,6 +24,7 @@ from kthena_components.core.engines.bash.state import (
     Many,
     State,
 )
+from kthena_components.core.engines.bash.strays import stray_options
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 SURELY_BASH = frozenset({"bash"})
@@ -64,6 +65,7 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
         block = parse(script.text + closing) if broken else block
     if isinstance(block, Unknown):
         raise BeyondError(block.because)
+    session.strays += stray_options(script.text, block)
     state = State(started.environment)
     bash = script.shell in SURELY_BASH and "--posix" not in script.options
     shell = Shell(session, state, bash=bash, run=run)

@@ -14,7 +14,7 @@ import tree_sitter_bash
 
 from kthena_components.core.engines.bash.statements import Statements
 from kthena_components.core.engines.bash.syntax import Block
-from kthena_components.core.engines.bash.words import ANCHORS, JoinedError, Node, UnreadError
+from kthena_components.core.engines.bash.words import ANCHORS, BlankError, JoinedError, Node, UnreadError
 from kthena_components.core.values.unknown import Unknown
 
 _MOST_MARKS = 1000
@@ -23,6 +23,9 @@ _MOST_TRIES = 50
 _DEEPEST = 100
 _REMEMBERED = 4096
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_ESCAPED = re.compile(rb"(?:[ \t\n]|\\\n)*\\[ \t]")
+_CONTINUES = re.compile(rb"(?<!\\)((?:\\\\)*)\\\n\Z")
+"""A line break that the script's end continues: no shell minds, but the grammar does."""
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _INSIDE = frozenset(
     {
@@ -51,10 +54,12 @@ def _parse(text: str) -> Block | Unknown:
         return Unknown("its script has null or carriage return characters")
     if max(text.count("=("), text.count("|")) > _MOST_MARKS:
         return Unknown(f"its script has more than {_MOST_MARKS} pipes or arrays")
-    source = text.encode("utf-8", "replace")
+    source = _CONTINUES.sub(rb"\1\n", text.encode("utf-8", "replace"))
     for _ in range(_MOST_TRIES):
         try:
             return _read(source)
+        except BlankError as error:
+            source = b"%b' '%b" % (source[: error.at], source[error.at + 2 :])
         except JoinedError as error:
             source = b"%b;%b" % (source[: error.end], source[error.end + 1 :])
         except (UnreadError, UnicodeDecodeError) as error:
@@ -106,7 +111,12 @@ def _check_blanks(children: Sequence[Node], source: bytes, start: int, end: int)
     at = start
     for child in children:
         if not _BLANK.fullmatch(source, at, child.start_byte):
-            raise UnreadError("the grammar skipped a part of it")
+            raise _skipped(source, at, child.start_byte)
         at = child.end_byte
     if not _BLANK.fullmatch(source, at, end):
-        raise UnreadError("the grammar skipped a part of it")
+        raise _skipped(source, at, end)
+
+
+def _skipped(source: bytes, start: int, end: int) -> BlankError | UnreadError:
+    blank = _ESCAPED.match(source, start, end)
+    return BlankError(blank.end() - 2) if blank else UnreadError("the grammar skipped a part of it")

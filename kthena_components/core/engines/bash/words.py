@@ -48,6 +48,15 @@ class UnreadError(Exception):
     """A script, or a part of one, that is not read."""
 
 
+class BlankError(Exception):
+    """A blank behind a backslash, which is a character of a word; the grammar skips it."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+        """Where the backslash stands."""
+
+
 class JoinedError(UnreadError):
     """A line of assignments that the grammar joined with the command in the next line."""
 
