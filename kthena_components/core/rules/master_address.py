@@ -1,0 +1,144 @@
+"""Checks that the pods of an engine look for its first rank in another pod."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.wording import title
+from kthena_components.core.values.unknown import Unknown
+
+RULE = "master-address"
+_LOOPBACK = re.compile(
+    r"(?:(?:tcp://)?(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1\])(?::\d+)?|::1)"
+)
+_TWO = 2
+
+
+def master_address(facts: ServingFacts) -> Iterator[Finding]:
+    """The pods of an engine look for its first rank at an address of that rank's pod.
+
+    With --nnodes, all ranks meet at --master-addr (vLLM) or --dist-init-addr (SGLang), and copies
+    without an HTTP server (--headless) at --data-parallel-address. Each is the pod itself,
+    127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it, because it is there. Every other one
+    waits until it gives up. Pods on the host's network may share a node, and are not checked.
+
+    Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
+    Fail: the same without --master-addr, with --master-addr localhost, or with $(POD_NAME).
+    Level: mandatory.
+    Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
+        vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
+        (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
+    """
+    for engine in facts.engines:
+        for pod, command in _others(engine):
+            meeting = _meeting(command)
+            if meeting is not None and not pod.on_host and _is_loopback(meeting.address):
+                yield _finding(engine, pod, _alone(meeting), meeting)
+                break
+        else:
+            yield from _each_its_own(engine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """Where the ranks of an engine meet."""
+
+    option: str
+    address: object
+    """None: not stated."""
+    counted: str
+    """The option that says that there are several."""
+
+
+def _others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
+    """Return the command lines of pods that do not have the first rank."""
+    entry, worker, siblings = engine.entry, engine.worker, engine.siblings
+    if worker is not None and worker.command is not None:
+        found = [(worker, worker.command)]
+    elif siblings is not None and siblings.commands:
+        found = [(entry, command) for command in siblings.commands]
+    elif siblings is not None and siblings.count >= _TWO and entry.command is not None:
+        found = [(entry, entry.command)]
+    else:
+        found = []
+    return ((pod, command) for pod, command in found if _is_other(command))
+
+
+def _is_other(command: CommandFacts) -> bool:
+    return command.headless is True or command.node_rank not in {None, 0}
+
+
+def _meeting(command: CommandFacts) -> _Meeting | None:
+    """Return where a command line looks for the first rank; None if that is not known."""
+    options, nodes = command.options, command.nnodes
+    if command.hidden is not None:
+        return None
+    if command.data_backend not in {None, "mp"} or command.executor not in {None, "mp"}:
+        return None
+    if isinstance(nodes, int) and nodes >= _TWO and command.engine in _OPTIONS:
+        option = _OPTIONS[command.engine]
+        return _Meeting(option, options.get(option) or _host(command), f"--nnodes {nodes}")
+    data, local = command.data, command.data_local
+    if command.headless is True and isinstance(data, int) and isinstance(local, int):
+        address = options.get(_DATA) or options.get(_OPTIONS["vllm"])
+        copies = f"--headless and --data-parallel-size {data}"
+        return _Meeting(_DATA, address, copies) if 0 < local < data else None
+    return None
+
+
+def _host(command: CommandFacts) -> object:
+    """Return the --host of SGLang, where its ranks meet in newer releases if nothing else is said."""
+    host = command.options.get("--host") if command.engine == "sglang" else None
+    return None if _is_loopback(host) else host
+
+
+_OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
+_DATA = "--data-parallel-address"
+_DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
+
+
+def _is_loopback(address: object) -> bool:
+    return address is None or (
+        isinstance(address, str) and _LOOPBACK.fullmatch(address) is not None
+    )
+
+
+def _alone(meeting: _Meeting) -> str:
+    stated = f"{meeting.option} {meeting.address}" if meeting.address else f"no {meeting.option}"
+    default = "" if meeting.address else f", whose default is {_DEFAULTS[meeting.option]}"
+    return (
+        f"has {meeting.counted} with {stated}{default}: each pod looks for the first rank in "
+        "itself, but it is in another pod"
+    )
+
+
+def _each_its_own(engine: EngineFacts) -> Iterator[Finding]:
+    """Report pods of a StatefulSet that each state another address."""
+    siblings = engine.siblings
+    found = [_meeting(command) for command in (siblings.commands if siblings else ())]
+    meetings = [each for each in found if each is not None]
+    addresses = [each.address for each in meetings]
+    known = all(isinstance(each, str) and not isinstance(each, Unknown) for each in addresses)
+    if len(found) < _TWO or len(meetings) < len(found) or not known:
+        return
+    if len(set(addresses)) == len(addresses):
+        first, second = addresses[:2]
+        seen = (
+            f"has {meetings[0].counted}, and each pod states another {meetings[0].option}: "
+            f"{first}, {second}, …, so they never meet"
+        )
+        yield _finding(engine, engine.entry, seen, meetings[0])
+
+
+def _finding(engine: EngineFacts, pod: PodFacts, seen: str, meeting: _Meeting) -> Finding:
+    return Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} {seen}",
+        remedy=f"write {meeting.option} with the address of the first pod: NAME-0.SERVICE in a "
+        "StatefulSet, $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet",
+        rule=RULE,
+    )
