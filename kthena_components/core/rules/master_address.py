@@ -9,7 +9,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.wording import title
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import OwnAddress, Unknown
 
 RULE = "master-address"
 _LOOPBACK = re.compile(
@@ -24,7 +24,9 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     With --nnodes, all ranks meet at --master-addr (vLLM) or --dist-init-addr (SGLang), and copies
     without an HTTP server (--headless) at --data-parallel-address. Each is the pod itself,
     127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it, because it is there. Every other one
-    waits until it gives up. Pods on the host's network may share a node, and are not checked.
+    waits until it gives up. So does a pod that looks at its own name or address: $(POD_IP) from
+    status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's network may share a node, and are
+    not checked.
 
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
     Fail: the same without --master-addr, with --master-addr localhost, or with $(POD_NAME).
@@ -36,7 +38,7 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     for engine in facts.engines:
         for pod, command in _others(engine):
             meeting = _meeting(command)
-            if meeting is not None and not pod.on_host and _is_loopback(meeting.address):
+            if meeting is not None and not pod.on_host and _is_itself(meeting.address):
                 yield _finding(engine, pod, _alone(meeting), meeting)
                 break
         else:
@@ -93,7 +95,7 @@ def _meeting(command: CommandFacts) -> _Meeting | None:
 def _host(command: CommandFacts) -> object:
     """Return the --host of SGLang, where its ranks meet in newer releases if nothing else is said."""
     host = command.options.get("--host") if command.engine == "sglang" else None
-    return None if _is_loopback(host) else host
+    return None if _is_itself(host) else host
 
 
 _OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
@@ -101,13 +103,21 @@ _DATA = "--data-parallel-address"
 _DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
 
 
-def _is_loopback(address: object) -> bool:
-    return address is None or (
-        isinstance(address, str) and _LOOPBACK.fullmatch(address) is not None
+def _is_itself(address: object) -> bool:
+    """Return whether an address is that of the pod that states it."""
+    return (
+        address is None
+        or isinstance(address, OwnAddress)
+        or (isinstance(address, str) and _LOOPBACK.fullmatch(address) is not None)
     )
 
 
 def _alone(meeting: _Meeting) -> str:
+    if isinstance(meeting.address, OwnAddress):
+        return (
+            f"has {meeting.counted}, and {meeting.option} is each pod's own name or address, but "
+            "the first rank is in another pod"
+        )
     stated = f"{meeting.option} {meeting.address}" if meeting.address else f"no {meeting.option}"
     default = "" if meeting.address else f", whose default is {_DEFAULTS[meeting.option]}"
     return (
