@@ -8,6 +8,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.others import others
 from kthena_components.core.rules.wording import title
 from kthena_components.core.values.unknown import OwnAddress, Unknown
 
@@ -23,10 +24,10 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
 
     With --nnodes, all ranks meet at --master-addr (vLLM) or --dist-init-addr (SGLang), and copies
     without an HTTP server (--headless) at --data-parallel-address. Each is the pod itself,
-    127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it, because it is there. Every other one
-    waits until it gives up. So does a pod that looks at its own name or address: $(POD_IP) from
-    status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's network may share a node, and are
-    not checked.
+    127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it,
+    because it is there. Every other one waits until it gives up. So does a pod that looks at its
+    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's
+    network may share a node, and are not checked.
 
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
     Fail: the same without --master-addr, with --master-addr localhost, or with $(POD_NAME).
@@ -36,7 +37,7 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
         (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
     """
     for engine in facts.engines:
-        for pod, command in _others(engine):
+        for pod, command in others(engine):
             meeting = _meeting(command)
             if meeting is not None and not pod.on_host and _is_itself(meeting.address):
                 yield _finding(engine, pod, _alone(meeting), meeting)
@@ -54,24 +55,6 @@ class _Meeting:
     """None: not stated."""
     counted: str
     """The option that says that there are several."""
-
-
-def _others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
-    """Return the command lines of pods that do not have the first rank."""
-    entry, worker, siblings = engine.entry, engine.worker, engine.siblings
-    if worker is not None and worker.command is not None:
-        found = [(worker, worker.command)]
-    elif siblings is not None and siblings.commands:
-        found = [(entry, command) for command in siblings.commands]
-    elif siblings is not None and siblings.count >= _TWO and entry.command is not None:
-        found = [(entry, entry.command)]
-    else:
-        found = []
-    return ((pod, command) for pod, command in found if _is_other(command))
-
-
-def _is_other(command: CommandFacts) -> bool:
-    return command.headless is True or command.node_rank not in {None, 0}
 
 
 def _meeting(command: CommandFacts) -> _Meeting | None:
@@ -93,7 +76,7 @@ def _meeting(command: CommandFacts) -> _Meeting | None:
 
 
 def _host(command: CommandFacts) -> object:
-    """Return the --host of SGLang, where its ranks meet in newer releases if nothing else is said."""
+    """Return the --host of SGLang, where newer releases meet if nothing else is said."""
     host = command.options.get("--host") if command.engine == "sglang" else None
     return None if _is_itself(host) else host
 

@@ -28,9 +28,9 @@ from kthena_components.core.engines.programs import may_start_one
 from kthena_components.core.values.unknown import OwnAddress, Unknown, Varying
 
 _OWN_ADDRESS = re.compile(
-    r"(?:\$\(|`)\s*hostname(?:\s+-[fiIs])?"
-    r"(?:\s*\|\s*(?:awk\s+['\"]\{\s*print\s+\\{0,2}\$1;?\s*\}['\"]|cut\s+-d\s*['\"] ['\"]\s+-f\s*1))?"
-    r"\s*[)`]"
+    r"(?:\$\(|`)\s*hostname(?:\s+-[fiIs])?(?:\s*\|\s*"
+    r"(?:awk\s+['\"]\{\s*print\s+\\{0,2}\$1;?\s*\}['\"]|cut\s+-d\s*['\"] ['\"]\s+-f\s*1)"
+    r")?\s*[)`]"
 )
 """How scripts compute the name or the address of their pod."""
 _SETS = re.compile(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
