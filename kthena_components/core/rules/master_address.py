@@ -30,7 +30,8 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     network may share a node, and are not checked.
 
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
-    Fail: the same without --master-addr, with --master-addr localhost, or with $(POD_NAME).
+    Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
+    $(POD_NAME).
     Level: mandatory.
     Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
         vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
