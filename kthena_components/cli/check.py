@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files
+from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files, sharing_in
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
@@ -16,6 +16,7 @@ from kthena_components.core.facts.around import AROUND, Around
 from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.limit_ranges import LimitRanges
+from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
@@ -108,8 +109,9 @@ def _told_once(
     if given.asked.whole:
         clusters = [[*plain, *built]]
     results: list[Result] = []
+    sharing = sharing_in(files)
     for sources in clusters:
-        for each in check_sources(sources, found.named, given, summary):
+        for each in check_sources(sources, found.named, given, summary, sharing):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
@@ -141,7 +143,11 @@ def _weighed(
 
 
 def check_sources(
-    sources: Sequence[Source], named: Container[str], given: CheckOptions, summary: Summary
+    sources: Sequence[Source],
+    named: Container[str],
+    given: CheckOptions,
+    summary: Summary,
+    sharing: Sharing,
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
     texts = Texts(named)
@@ -155,7 +161,12 @@ def check_sources(
     completing = Beside(COMPLETING)
     add_from_files(completing.add, [kind for _, kind in COMPLETING], paths, texts.read)
     context = Context(
-        config_maps=maps, limits=limits, shapes=given.shapes, around=around, beside=completing
+        config_maps=maps,
+        limits=limits,
+        sharing=sharing,
+        shapes=given.shapes,
+        around=around,
+        beside=completing,
     )
     beside = _Beside(given, summary, texts, context, together)
     for source in sources:

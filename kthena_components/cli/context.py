@@ -9,10 +9,11 @@ from typing import Any
 
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.facts.context import ConfigMap, ConfigMaps
+from kthena_components.core.facts.sharing import MARKS, Sharing
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.reading.documents import read_documents
+from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import (
     MOST_BYTES,
     Unreadable,
@@ -108,6 +109,23 @@ def add_from_files(
         for document in _documents(text, path, *kinds):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
                 add(item.body)
+
+
+def sharing_in(paths: Iterable[str]) -> Sharing:
+    """Collect what files say of accelerators that several pods share.
+
+    A device plugin is configured by a ConfigMap or by the values of its chart, which are no object.
+    It serves all objects, wherever they are.
+    """
+    found = Sharing()
+    for path in filter(reads_again, paths):
+        text = read_text(path)
+        if isinstance(text, Unreadable) or not any(f"{mark}:" in text for mark in MARKS):
+            continue
+        for document in read_documents(text, shown_name(path), lambda *_: True):
+            if isinstance(document, Document):
+                found.add(document.body, shown_name(path))
+    return found
 
 
 def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:

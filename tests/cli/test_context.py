@@ -69,6 +69,19 @@ def test_a_limit_range_gives_gpus_to_the_containers_of_its_namespace(
     assert none in run("q.yaml", "l.yaml").out
 
 
+def test_values_of_a_chart_say_that_gpus_are_time_slices(run: Command, write: Write) -> None:
+    engine = {"name": "engine", "command": ["vllm", "serve", "m", "-tp", "1"]}
+    limits = {"resources": {"limits": {"nvidia.com/gpu": 4}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{**engine, **limits}]}}
+    write("all/pod.yaml", json.dumps({**pod, "metadata": {"name": "p"}}))
+    assert "but its pod has 4 GPUs" in run("all").out
+    shares = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+    write("all/plugin.yaml", f"config:\n  map:\n    any: |\n      {shares}\n")
+    out = run("all").out
+    assert "but its pod has 4 GPUs" not in out
+    assert "nvidia.com/gpu may be time slices of fewer devices (all/plugin.yaml)" in out
+
+
 def test_a_config_map_of_another_file_is_known(run: Command, write: Write) -> None:
     write("all/a.yaml", DEPLOYMENT)
     write("all/b.yaml", CONFIG_MAP)

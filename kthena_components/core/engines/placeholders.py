@@ -16,6 +16,7 @@ from kthena_components.core.values.unknown import (
     MaybeText,
     Unknown,
     Varying,
+    changed,
     is_unresolved,
     show_tokens,
 )
@@ -55,6 +56,8 @@ _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
 _GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
 _NUMBER = re.compile(r"INDEX|RANK")
 """Names of late variables that number the pods."""
+_AFTER_NAME = re.compile(r"(?:\.[-.a-z0-9]*)?(?::[0-9]+)?")
+"""What may follow the name of a pod in its address: a domain, a port."""
 _MAX_DEPTH = 8
 
 
@@ -168,7 +171,9 @@ class Scope:
         """Return a word's text, or why it is unknown."""
         match = None if word.isascii() else _GAP.search(word)
         if match is not None:
-            return self._of(match)[1]
+            found = self._of(match)[1]
+            rest = word[match.end() :]
+            return found if not match.start() and _AFTER_NAME.fullmatch(rest) else changed(found)
         if BLANK_WORD in word:
             return Unknown("it is a placeholder, to be filled in first")
         if is_unresolved(word):

@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core.facts.around import Around
 from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.limit_ranges import LimitRanges
+from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
@@ -119,6 +120,7 @@ class Context:
 
     config_maps: ConfigMaps = field(default_factory=ConfigMaps)
     limits: LimitRanges = field(default_factory=LimitRanges)
+    sharing: Sharing = field(default_factory=Sharing)
     around: Around = field(default_factory=Around)
     beside: Beside = field(default_factory=Beside)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
     MaybeText,
+    OwnAddress,
     Unknown,
     Varying,
     is_unresolved,
@@ -25,12 +26,13 @@ from kthena_components.core.values.unknown import (
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ between pods: facts are about all pods of a template."""
 
-_OF_EACH_POD = frozenset(
+_ADDRESSES = frozenset(
     {
-        *("metadata.name", "metadata.uid", "spec.nodeName", "status.hostIP", "status.podIP"),
+        *("metadata.name", "status.podIP"),
         "metadata.labels['statefulset.kubernetes.io/pod-name']",
     }
 )
+_OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName", "status.hostIP"})
 
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
 
@@ -143,8 +145,7 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
         given.set(name, Unknown(late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
-        differs = _differs(mapping(item.get("valueFrom")))
-        given.set(name, Varying(late) if differs else Unknown(late))
+        given.set(name, _of_pod(mapping(item.get("valueFrom")), late))
     else:
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
@@ -157,10 +158,14 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
                 given.miss(f"{path}.valueFrom.configMapKeyRef.key", found, key)
 
 
-def _differs(source: Mapping[str, Any]) -> bool:
-    """Return whether a field of the pod differs between the pods of a template."""
+def _of_pod(source: Mapping[str, Any], late: str) -> Unknown:
+    """Return a value that the manifest does not have, and how it differs between pods."""
     path = mapping(source.get("fieldRef")).get("fieldPath")
-    return isinstance(path, str) and (path in _OF_EACH_POD or "index" in path)
+    if not isinstance(path, str):
+        return Unknown(late)
+    if path in _ADDRESSES:
+        return OwnAddress(late)
+    return Varying(late) if path in _OF_EACH_POD or "index" in path else Unknown(late)
 
 
 def _literal(text: MaybeText) -> MaybeText:

@@ -73,6 +73,8 @@ class PodFacts:
     """Why the container with the command may see other GPUs than its own. None: it sees its own."""
     claimed: Unknown | None = None
     """Why that container may get more accelerators than it requests. None: it does not."""
+    sliced: Unknown | None = None
+    """Why its accelerators may be fewer devices than it requests. None: each is a device."""
     on_host: bool = False
     """Whether it has the network of its node, whose loopback address other such pods share."""
     missing: tuple[MissingKey, ...] = ()
@@ -243,6 +245,7 @@ def _container(
         gpu=slices(devices),
         sees_more=sees_more(container, given.env),
         claimed=claimed(container),
+        sliced=pod.context.sharing.of(device.resource for device in devices),
         on_host=spec.get("hostNetwork") not in {None, False},
         missing=tuple(given.missing),
     )

@@ -8,9 +8,11 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, all_known
 
 _RULE = "leader-worker-same-parallelism"
+_START = "--data-parallel-start-rank"
+_TWO = 2
 _ALIKE = {
     "tensor": "tensor",
     "pipeline": "pipeline",
@@ -26,12 +28,16 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
 
     This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
     state nothing. Each pod needs its own rank: the entry has 0, and one literal number for several
-    workers is wrong. A rank from the pod's index is correct.
+    workers is wrong. A rank from the pod's index is correct. The same applies to copies of vLLM:
+    all pods together start --data-parallel-size of them (--data-parallel-size-local in each), and
+    those of the workers (--headless) begin behind the entry's, at --data-parallel-start-rank.
 
     Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
-    Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker.
+    Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker; two
+    pods with --data-parallel-size 16 --data-parallel-size-local 4; no --data-parallel-start-rank.
     Level: mandatory, because the ranks wait for each other forever.
-    Source: vllm/engine/arg_utils.py, create_engine_config; sglang/srt/server_args.py.
+    Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
+    wait_for_engine_startup; sglang/srt/server_args.py.
     """
     for engine in facts.engines:
         entry, worker = engine.entry.command, engine.worker
@@ -40,6 +46,7 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
         if entry.engine is not None and worker.command.engine is not None:
             yield from _unlike(engine, entry, worker.command, worker.command_path)
             yield from _rank(engine, worker, worker.command)
+            yield from _copies(engine, entry, worker.command, worker.command_path)
 
 
 def _unlike(
@@ -97,3 +104,39 @@ def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Itera
         remedy="write --node-rank $(WORKER_INDEX), or the index that your controller gives the pod",
         rule=_RULE,
     )
+
+
+def _copies(
+    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+) -> Iterator[Finding]:
+    """Check how many copies the pods start, and with which ranks."""
+    data, first, local, pods = entry.data, entry.data_local, worker.data_local, engine.pods
+    if not (_counts_copies(entry) and _counts_copies(worker) and worker.headless is True):
+        return
+    sizes = all_known(data, worker.data, first or 0, local or 0, pods)
+    if isinstance(sizes, Unknown) or None in {first, local} or data != worker.data:
+        return
+    data, _, first, local, pods = sizes
+    started, start = first + (pods - 1) * local, worker.data_start_rank or 0
+    if started != data:
+        each = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
+        seen = f"starts {first} copies in its entry and {local} in {each}, {started} in all, but "
+        seen += f"has --data-parallel-size {data}"
+        remedy = f"write --data-parallel-size {started}, or another --data-parallel-size-local"
+    elif isinstance(start, int) and (start != first or pods > _TWO):
+        whose = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
+        missing = "no --data-parallel-start-rank, which means 0"
+        stated = missing if worker.data_start_rank is None else f"{_START} {start}"
+        seen = f"gives {whose} {stated}, but the copies of the first worker begin at {first}"
+        remedy = f"write {_START} {first} in the first worker, and {local} more "
+        remedy += "in each other one"
+    else:
+        return
+    yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=_RULE)
+
+
+def _counts_copies(command: CommandFacts) -> bool:
+    """Return whether vLLM's copies find each other by the ranks that the pods state."""
+    alone = command.nnodes in {None, 1} and command.hidden is None
+    by_rank = command.data_mode == "internal" and command.data_backend in {None, "mp"}
+    return command.engine == "vllm" and alone and by_rank and command.data != 1

@@ -25,7 +25,8 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     Fewer ranks than devices are reported although the engine starts: unused devices stay idle, and
     no other pod can have them. If that is intended, for example to use their memory or links, waive
     the rule with an annotation on the object: waive.kthena-components/world-size-equals-gpus:
-    "2026-12-31 why".
+    "2026-12-31 why". They are not checked where a configuration of NVIDIA's device plugin in the
+    same files offers time slices of a GPU, or shares of MPS, under the requested name.
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
@@ -62,8 +63,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         if ranks > held and (more := _claimed(engine)):
             yield _unjudged(engine, more.because)
             return
-        if ranks < held and any(command.options.get(flag) for flag in _GROWING):
-            yield _unjudged(engine, "an elastic engine may grow into its other GPUs while it runs")
+        if ranks < held and (why := _on_purpose(engine, command)):
+            yield _unjudged(engine, why)
             return
         yield Finding(
             path=engine.entry.command_path,
@@ -77,6 +78,16 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
 def _claimed(engine: EngineFacts) -> Unknown | None:
     pods = (engine.entry, engine.worker)
     return next((pod.claimed for pod in pods if pod is not None and pod.claimed), None)
+
+
+def _on_purpose(engine: EngineFacts, command: CommandFacts) -> str:
+    """Say why an engine may rightly have more GPUs than ranks; empty if nothing says so."""
+    for pod in (engine.entry, engine.worker):
+        if pod is not None and pod.sliced is not None:
+            return pod.sliced.because
+    if any(command.options.get(flag) for flag in _GROWING):
+        return "an elastic engine may grow into its other GPUs while it runs"
+    return ""
 
 
 def _by_file(command: CommandFacts) -> str:

@@ -8,8 +8,9 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.others import others
 from kthena_components.core.rules.wording import title
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import OwnAddress, Unknown
 
 RULE = "master-address"
 _LOOPBACK = re.compile(
@@ -23,20 +24,23 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
 
     With --nnodes, all ranks meet at --master-addr (vLLM) or --dist-init-addr (SGLang), and copies
     without an HTTP server (--headless) at --data-parallel-address. Each is the pod itself,
-    127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it, because it is there. Every other one
-    waits until it gives up. Pods on the host's network may share a node, and are not checked.
+    127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it,
+    because it is there. Every other one waits until it gives up. So does a pod that looks at its
+    own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's
+    network may share a node, and are not checked.
 
     Pass: --nnodes 2 --node-rank $(POD_INDEX) --master-addr chat-0.chat in a StatefulSet chat.
-    Fail: the same without --master-addr, with --master-addr localhost, or with $(POD_NAME).
+    Fail: --nnodes 2 --node-rank 1 without --master-addr, with --master-addr localhost, or with
+    $(POD_NAME).
     Level: mandatory.
     Source: vllm/config/parallel.py (master_addr, data_parallel_master_ip) and
         vllm/engine/arg_utils.py (data_parallel_address); sglang/srt/model_executor/model_runner.py
         (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
     """
     for engine in facts.engines:
-        for pod, command in _others(engine):
+        for pod, command in others(engine):
             meeting = _meeting(command)
-            if meeting is not None and not pod.on_host and _is_loopback(meeting.address):
+            if meeting is not None and not pod.on_host and _is_itself(meeting.address):
                 yield _finding(engine, pod, _alone(meeting), meeting)
                 break
         else:
@@ -52,24 +56,6 @@ class _Meeting:
     """None: not stated."""
     counted: str
     """The option that says that there are several."""
-
-
-def _others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
-    """Return the command lines of pods that do not have the first rank."""
-    entry, worker, siblings = engine.entry, engine.worker, engine.siblings
-    if worker is not None and worker.command is not None:
-        found = [(worker, worker.command)]
-    elif siblings is not None and siblings.commands:
-        found = [(entry, command) for command in siblings.commands]
-    elif siblings is not None and siblings.count >= _TWO and entry.command is not None:
-        found = [(entry, entry.command)]
-    else:
-        found = []
-    return ((pod, command) for pod, command in found if _is_other(command))
-
-
-def _is_other(command: CommandFacts) -> bool:
-    return command.headless is True or command.node_rank not in {None, 0}
 
 
 def _meeting(command: CommandFacts) -> _Meeting | None:
@@ -91,9 +77,9 @@ def _meeting(command: CommandFacts) -> _Meeting | None:
 
 
 def _host(command: CommandFacts) -> object:
-    """Return the --host of SGLang, where its ranks meet in newer releases if nothing else is said."""
+    """Return the --host of SGLang, where newer releases meet if nothing else is said."""
     host = command.options.get("--host") if command.engine == "sglang" else None
-    return None if _is_loopback(host) else host
+    return None if _is_itself(host) else host
 
 
 _OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
@@ -101,13 +87,21 @@ _DATA = "--data-parallel-address"
 _DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
 
 
-def _is_loopback(address: object) -> bool:
-    return address is None or (
-        isinstance(address, str) and _LOOPBACK.fullmatch(address) is not None
+def _is_itself(address: object) -> bool:
+    """Return whether an address is that of the pod that states it."""
+    return (
+        address is None
+        or isinstance(address, OwnAddress)
+        or (isinstance(address, str) and _LOOPBACK.fullmatch(address) is not None)
     )
 
 
 def _alone(meeting: _Meeting) -> str:
+    if isinstance(meeting.address, OwnAddress):
+        return (
+            f"has {meeting.counted}, and {meeting.option} is each pod's own name or address, but "
+            "the first rank is in another pod"
+        )
     stated = f"{meeting.option} {meeting.address}" if meeting.address else f"no {meeting.option}"
     default = "" if meeting.address else f", whose default is {_DEFAULTS[meeting.option]}"
     return (

@@ -28,21 +28,48 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     --data-parallel-rank, --data-parallel-size-local in each with --data-parallel-start-rank. A
     StatefulSet has one pod for each rank if they take it from their ordinal: from HOSTNAME, their
     name, or the label apps.kubernetes.io/pod-index. Ranks that start above 0 continue an engine of
-    another object, and ranks that repeat evenly are several engines.
+    another object, and ranks that repeat evenly are several engines. Two templates of one object
+    that meet at one address do not both have the first rank.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
-    --data-parallel-rank $(POD_INDEX); a Deployment with replicas 2 and --node-rank 0.
+    --data-parallel-rank $(POD_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job whose
+    two tasks have --node-rank 0 and one --dist-init-addr.
     Level: mandatory; advisory for a single pod of rank 0, whose others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go.
     """
+    yield from _twice_first(facts.engines)
     for engine in facts.engines:
         siblings, command = engine.siblings, engine.entry.command
         if siblings is not None and siblings.commands:
             yield from _by_ordinal(engine, siblings.commands)
         elif siblings is not None and command is not None and siblings.count >= _TWO:
             yield from _alike(engine, command, siblings.count)
+
+
+def _twice_first(engines: Sequence[EngineFacts]) -> Iterator[Finding]:
+    """Report templates that state the first rank of one engine."""
+    firsts: dict[object, EngineFacts] = {}
+    for engine in engines:
+        command = engine.entry.command
+        if command is None or not isinstance(command.nnodes, int) or command.nnodes < _TWO:
+            continue
+        values = [command.options.get(name) for name in _ADDRESSES["--node-rank"]]
+        address = next((v for v in values if isinstance(v, str) and v), None)
+        if address is None or address.startswith(_OWN) or command.node_rank not in {None, 0}:
+            continue
+        port = command.options.get("--master-port")
+        first = firsts.setdefault((command.engine, address, str(port)), engine)
+        if first is not engine:
+            stated = "no --node-rank" if command.node_rank is None else "--node-rank 0"
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"{title(engine)} has {stated} with --nnodes {command.nnodes}, and so has "
+                f"{title(first)}, which meets at the same address {address}",
+                remedy="write --node-rank 1 in one of them",
+                rule=RULE,
+            )
 
 
 @dataclass(frozen=True, slots=True)

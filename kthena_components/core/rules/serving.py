@@ -27,6 +27,7 @@ from kthena_components.core.rules.group import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
 )
+from kthena_components.core.rules.headless import headless_workers
 from kthena_components.core.rules.init_engines import init_container_ends
 from kthena_components.core.rules.kv_pairs import (
     kv_connector_known,
@@ -80,6 +81,7 @@ CHECKS: tuple[Check, ...] = (
     nnodes_equals_group,
     pod_ranks,
     master_address,
+    headless_workers,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,

@@ -39,6 +39,17 @@ class Varying(Unknown):
     __slots__ = ()
 
 
+class OwnAddress(Varying):
+    """The name or the address of the pod itself, which no other pod has."""
+
+    __slots__ = ()
+
+
+def changed(value: Unknown) -> Unknown:
+    """Return what is known of a value that was computed from another one."""
+    return Varying(value.because) if isinstance(value, OwnAddress) else value
+
+
 # Placeholders for values that are not known during a preview, one for each type. Source:
 # sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
 _PREVIEW_UNKNOWNS = frozenset(

@@ -34,7 +34,7 @@ def said(entry: str, worker: str, pods: MaybeInt = 2) -> list[str]:
     [
         (SHARED, f"{SHARED} --headless"),
         (RIGHT, f"{RIGHT} --node-rank 1"),
-        ("-tp 8 -dp 2 -dpl 1", "-tp 8 -dp 2 -dpl 1 --headless"),
+        ("-tp 8 -dp 2 -dpl 1", "-tp 8 -dp 2 -dpl 1 --headless --data-parallel-start-rank 1"),
         ("-tp 8 -pp 2", "ray start --address=x:6379 --block"),
     ],
     ids=["index", "number", "copies", "ray"],

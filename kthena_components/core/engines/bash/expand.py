@@ -25,8 +25,14 @@ from kthena_components.core.engines.bash.syntax import (
     Word,
 )
 from kthena_components.core.engines.programs import may_start_one
-from kthena_components.core.values.unknown import Unknown, Varying
+from kthena_components.core.values.unknown import OwnAddress, Unknown, Varying
 
+_OWN_ADDRESS = re.compile(
+    r"(?:\$\(|`)\s*hostname(?:\s+-[fiIs])?(?:\s*\|\s*"
+    r"(?:awk\s+['\"]\{\s*print\s+\\{0,2}\$1;?\s*\}['\"]|cut\s+-d\s*['\"] ['\"]\s+-f\s*1)"
+    r")?\s*[)`]"
+)
+"""How scripts compute the name or the address of their pod."""
 _SETS = re.compile(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
 _COMMANDS = re.compile(r"`|\$\((?!\()|[<>]\(")
 _NAMES = re.compile(r"[^\s;&|<>()`'\"\\$]+")
@@ -221,7 +227,8 @@ class Expander:
         because: Unknown | str = ""
         if "hostname" in piece.written or "HOSTNAME" in piece.written:
             shown = session.scope.show(piece.written)
-            because = Varying(f"the shell computes {shown} when the pod runs")
+            kind = OwnAddress if _OWN_ADDRESS.fullmatch(piece.written) else Varying
+            because = kind(f"the shell computes {shown} when the pod runs")
         return self._late(piece.written, because, quoted=piece.quoted)
 
 

@@ -17,7 +17,7 @@ from kthena_components.core.engines.bash.state import (
     Value,
     is_known,
 )
-from kthena_components.core.values.unknown import Unknown, Varying
+from kthena_components.core.values.unknown import OwnAddress, Unknown
 
 _SET = """
     BASH BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_EXECUTION_STRING BASH_LINENO
@@ -61,7 +61,7 @@ def _usual(shell: Shell, name: str) -> Value | None:
         return folder
     found = shell.state.given(name)
     if found is None and name == "HOSTNAME":
-        return Varying("HOSTNAME is the name of each pod")
+        return OwnAddress("HOSTNAME is the name of each pod")
     return Unknown(f"{name} is set by the image") if found is None and name in _GIVEN else found
 
 

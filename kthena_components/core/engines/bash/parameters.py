@@ -21,7 +21,7 @@ from kthena_components.core.engines.bash.state import (
 )
 from kthena_components.core.engines.bash.syntax import Parameter, Word
 from kthena_components.core.engines.placeholders import has_gap
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, changed
 
 if TYPE_CHECKING:
     from kthena_components.core.engines.bash.expand import Expander
@@ -89,11 +89,11 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
     elif value is None:
         yield words.late(piece, f"{name} has no literal value in this container's env")
     elif isinstance(value, Unknown):
-        yield words.late(piece, value)
+        yield words.late(piece, changed(value) if piece.operator else value)
     elif isinstance(value, str):
         made = value if not piece.operator else _changed(words, piece, value)
         reason = words.shell.session.scope.read(value)
-        late = reason if isinstance(reason, Unknown) else ""
+        late = changed(reason) if isinstance(reason, Unknown) else ""
         yield words.late(piece, late) if made is None else words.inserted(piece, made)
 
 
