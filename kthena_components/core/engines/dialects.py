@@ -122,6 +122,8 @@ _REFUSED = {
     "trtllm": {f"--{kind}": f"--{kind}_size" for kind in ("tp", "pp", "cp", "ep")},
 }
 """Frequent wrong spellings, including the other engine's, and the right option."""
+MODEL_IN_FRONT = (0, 11, 1)
+"""The first release in which `vllm serve --model B` means `vllm serve B`: it moves the first."""
 DOTTED_SINCE = (0, 9, 0)
 """vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
 LEVEL_SINCE = (0, 12, 0)
@@ -189,6 +191,7 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
     """
     engine, version = release.engine, release.version
     more = (_MODEL,) if server else ()
+    moved = engine == "vllm" and not server and version >= MODEL_IN_FRONT
     return build_dialect(
         TITLES[engine],
         (*more, *_entries(release)),
@@ -196,6 +199,7 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
         underscores=engine == "vllm",
         abbreviates=engine != "trtllm",
         dotted=engine == "vllm" and version >= DOTTED_SINCE,
+        firsts=frozenset({"model"} if moved else ()),
         complete=True,
         table=engine,
         release=release,

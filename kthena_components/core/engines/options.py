@@ -83,6 +83,8 @@ class Dialect:
     """Whether a prefix that fits one flag only is accepted (argparse; not Click)."""
     dotted: bool = False
     """Whether `--a.b v` is the key b of the JSON object of --a."""
+    firsts: frozenset[str] = frozenset()
+    """Fields whose first value counts, if the line gives several."""
     complete: bool = False
     """Whether these are all options of the program."""
     table: str = ""
@@ -185,9 +187,12 @@ def probably(flag: str, dialect: Dialect) -> Meaning:
 
 
 def _dotted(head: str, tail: str, dialect: Dialect) -> Meaning:
-    """Read `--speculative-config.num_speculative_tokens` as a key of the JSON object."""
-    option = dialect.options.get(head)
-    return Meaning(option, key=tail) if option is not None else Meaning()
+    """Read `--speculative-config.num_speculative_tokens` as a key of the JSON object.
+
+    vLLM puts `--speculative-config JSON` in its place, so that it may be abbreviated.
+    """
+    meaning = understand(head, dialect)
+    return meaning if meaning.refused or meaning.value else meaning._replace(key=tail)
 
 
 def _starting_with(prefix: str, dialect: Dialect) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.config_files import add_file, config_of, is_read
 from kthena_components.core.engines.copies import copies_of_processes
-from kthena_components.core.engines.dialects import dialect_inside, dialect_of
+from kthena_components.core.engines.dialects import MODEL_IN_FRONT, dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.file_words import as_words, kaito_words, vllm_words
 from kthena_components.core.engines.mistakes import Mistake
@@ -15,8 +15,6 @@ from kthena_components.core.engines.releases import Release
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown
 
-MODEL_IN_FRONT = (0, 11, 1)
-"""The first release in which `vllm serve --model B` means `vllm serve B`."""
 MODEL_REQUIRED = (0, 8, 2)
 """The last release in which `vllm serve` exits without a bare word for the model."""
 MODEL_FIRST = (0, 17, 0)
