@@ -167,8 +167,8 @@ class Reading:
             held = value if equals else items[at] if taken else None
             self.options[head] = True if held is None else self.scope.read(held)
             return at + taken
-        if meaning.candidates and option.use:
-            self.problem(head, abbreviated(head, meaning.candidates[0]))
+        if meaning.candidates and (option.use or meaning.instead):
+            self.problem(head, abbreviated(head, meaning))
         attached = value if equals else meaning.value
         if meaning.key:
             return self._dotted(option, meaning.key, (word, attached), items, at)

@@ -35,10 +35,11 @@ def repeated(option: Option, given: Sequence[str], dialect: Dialect) -> Mistake:
     return Mistake(text, "keep one", hard=False)
 
 
-def abbreviated(head: str, full: str) -> Mistake:
+def abbreviated(head: str, meaning: Meaning) -> Mistake:
     """Report a flag that is read as the only one that begins so."""
+    full = meaning.candidates[0]
     text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
-    return Mistake(text, f"write {full}", hard=False)
+    return Mistake(text, f"write {meaning.instead or full}", hard=False)
 
 
 def no_value(head: str, given: int, fewest: int, *, by_release: bool = False) -> Mistake:

@@ -151,17 +151,17 @@ def understand(flag: str, dialect: Dialect) -> Meaning:
         return exact
     if dot and dialect.dotted:
         return _dotted(head, tail, dialect)
+    candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
     refused = _refused(head, dialect)
-    if refused is not None:
+    if refused is not None and len(candidates) != 1:
         return refused
     letter = dialect.options.get(flag[:2])
     if letter is not None and letter.arity != "0" and not flag.startswith("--"):
         return Meaning(letter, value=flag[2:])
-    candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
     meant = list(dict.fromkeys(dialect.options[name] for name in candidates))
     # argparse counts spellings, not options: two spellings of one option are ambiguous, too.
     only = meant[0] if len(candidates) == 1 else None
-    return Meaning(only, candidates=candidates)
+    return Meaning(only, candidates=candidates, instead=refused.instead if refused else "")
 
 
 def _refused(flag: str, dialect: Dialect) -> Meaning | None:

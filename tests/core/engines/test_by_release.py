@@ -336,3 +336,38 @@ def test_a_dotted_option_is_json_for_the_option_before_the_dot(
 def test_a_dotted_abbreviation_sets_its_option() -> None:
     facts = read("vllm serve M --speculative-con.num_speculative_tokens 3", VLLM + "0.33.0")
     assert facts.speculative_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "refused"),
+    [
+        ("0.11.1", '-O {"mode":3}', False),
+        ("0.12.0", '-O {"mode":3}', True),
+        ("0.33.0", "-O9", True),
+        ("0.33.0", "-O 2", False),
+        ("0.33.0", "-O=2", False),
+    ],
+)
+def test_a_level_of_optimization_is_a_number_since_it_is_no_json(
+    version: str, words: str, *, refused: bool
+) -> None:
+    assert bool(hard(read(f"vllm serve M {words}", VLLM + version))) is refused
+
+
+@pytest.mark.parametrize(
+    ("version", "refused", "told"),
+    [
+        ("0.11.0", True, "vLLM 0.11.0 has no flag '--dcp' and does not start with it"),
+        ("0.17.1", False, "'--dcp' is short for --dcp-kv-cache-interleave-size"),
+        ("0.18.0", True, "vLLM 0.18.0 has no flag '--dcp' and does not start with it"),
+    ],
+)
+def test_a_flag_of_another_engine_may_be_short_for_an_option(
+    version: str, told: str, *, refused: bool
+) -> None:
+    facts = read("vllm serve M -tp 4 --dcp 4", VLLM + version)
+    (problem,) = facts.problems
+    assert (problem.hard, facts.decode_context == 1) == (refused, not refused)
+    assert problem.text.startswith(told)
+    if version != "0.11.0":
+        assert problem.remedy == "write --decode-context-parallel-size"
