@@ -87,7 +87,8 @@ def _is_stated(start: Start, option: str) -> bool:
 
 def _is_missing(start: Start, option: str) -> bool:
     """Return whether an option is definitely not set."""
-    return start.option(option) in {None, False} and not start.hidden
+    value = start.option(option)
+    return (value is None or value is False) and not start.hidden
 
 
 def _required(start: Start, pair: _Pair) -> Iterator[Finding]:
@@ -140,8 +141,8 @@ def _sglang(start: Start) -> Iterator[Finding]:
     if level and isinstance(name, str) and ":" in name and "://" not in name:
         seen = f"has --served-model-name {name}, and {start.product} reads an adapter's name"
         yield from start.refused(f"{seen} after the colon", "write a name without a colon", level)
-    level, command = start.since(_OVERLAP), start.command
-    alone = command.attention_data == 1 and start.option("--moe-a2a-backend") in {None, "none"}
+    level, exchange = start.since(_OVERLAP), start.option("--moe-a2a-backend")
+    alone = start.command.attention_data == 1 and (exchange is None or exchange == "none")
     if level and alone and _is_stated(start, "--enable-two-batch-overlap") and not start.hidden:
         seen = "overlaps two batches (--enable-two-batch-overlap) and exchanges nothing"
         remedy = "add --moe-a2a-backend, or remove --enable-two-batch-overlap"

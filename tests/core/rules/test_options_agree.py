@@ -10,6 +10,7 @@ LINES = [
     ("vllm 0.33.0", "m --no-enable-auto-tool-choice", False),
     ("vllm 0.33.0", "m --enable-auto-tool-choice --tool-call-parser hermes", False),
     ("vllm 0.33.0", "m --enable-auto-tool-choice $MORE", False),
+    ("vllm 0.33.0", "m --enable-auto-tool-choice --tool-call-parser.a b", False),
     ("vllm 0.8.5", "m --lora-modules a=/a", False),
     ("vllm 0.9.0", "m --lora-modules a=/a", True),
     ("vllm 0.33.0", "m --lora-modules a=/a --enable-lora", False),
