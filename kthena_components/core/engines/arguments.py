@@ -10,14 +10,17 @@ from kthena_components.core.engines.dialects import option_elsewhere, taken_else
 from kthena_components.core.engines.facts import CommandFacts, Problem, capped
 from kthena_components.core.engines.mistakes import (
     Mistake,
+    abbreviated,
     misshaped,
+    no_json,
+    no_value,
     not_accepted,
     not_taken,
     repeated,
 )
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap
-from kthena_components.core.engines.plain import read_plain
+from kthena_components.core.engines.plain import read_plain, rejects_rest
 from kthena_components.core.engines.shapes import meant_option
 from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
@@ -61,14 +64,13 @@ class Reading:
         for name, given in self._given.items():
             if len(given) > 1:
                 option = next(option for _, option in self.flags if option.field == name)
-                self.problem(option.name, repeated(option, list(given.values())))
+                self.problem(option.name, repeated(option, list(given.values()), self.dialect))
         return self
 
     def _items(self, items: Sequence[str], *, lines: bool) -> None:
         at, after_hyphens = 0, False
         while at < len(items):
-            word = items[at]
-            at += 1
+            word, at = items[at], at + 1
             if word == "--" and not after_hyphens:
                 after_hyphens = True
             elif lines and not after_hyphens and is_line(word):
@@ -86,8 +88,9 @@ class Reading:
             self._ended = self._ended or after_hyphens
             return at
         option = understand(meant.flag, self.dialect).option or _ANYTHING
-        shown = self.scope.show(word.partition("=")[0])
-        unknown = self.problem(meant.flag, misshaped(shown, meant))
+        unknown = self.problem(
+            meant.flag, misshaped(self.scope.show(word.partition("=")[0]), meant)
+        )
         self.doubts[option.field] = unknown
         given = () if "=" in word else following(option, items, at)
         return at + len(given)
@@ -96,25 +99,16 @@ class Reading:
         """Read one list item with a whole line of flags, a common mistake without a shell."""
         first = word.split(maxsplit=1)[0]
         # With a `=` the rest of the line is the value; without, the whole line is a bare word.
-        alone = self.dialect.complete and ("=" not in first or self._rejects(word))
-        item = f"the list item '{self.scope.show(word)}'"
-        text = f"{item} contains several words, and no shell splits it"
+        alone = self.dialect.complete and ("=" not in first or rejects_rest(self.dialect, word))
+        shown = self.scope.show(word)
+        text = f"the list item '{shown}' contains several words, and no shell splits it"
         self.problem(first, Mistake(text, "write each word as its own item", hard=alone))
         self._items(pieces(word), lines=False)
 
-    def _rejects(self, word: str) -> bool:
-        """Return whether the engine rejects all that stands behind a flag's `=` as its value."""
-        head, _, value = word.partition("=")
-        option = understand(head, self.dialect).option
-        read = convert(option, "", value, in_shell=True) if option and not has_gap(word) else None
-        return option is not None and (option.arity == "0" or isinstance(read, Refused))
-
     def get(self, name: str, default: Any) -> Any:
         """Return a field's value, or its default if nothing can have set it."""
-        for values in (self.values, self.doubts):
-            if name in values:
-                return values[name]
-        return default if self.hidden is None else self.hidden
+        default = default if self.hidden is None else self.hidden
+        return self.values.get(name, self.doubts.get(name, default))
 
     def hide(self, because: str) -> None:
         """Record that options may be set where they cannot be read."""
@@ -133,9 +127,9 @@ class Reading:
         # After an unknown word, a bare word may be a value.
         sure = self.hidden is None and not any(map(has_gap, self.bare))
         if rest and sure and self.dialect.complete:
-            shown = self.scope.show(" ".join(map(self.scope.show, rest)))
-            taken = {"positional": positional, "sure": self._ended}
-            self.problem(rest[0], not_taken(shown, self.dialect, **taken))
+            shown, sure = self.scope.show(" ".join(map(self.scope.show, rest))), self._ended
+            wrong = not_taken(shown, self.dialect, positional=positional, sure=sure)
+            self.problem(rest[0], wrong)
 
     def facts(self, engine: str, **more: Any) -> CommandFacts:
         """Give what the flags of this dialect can state, and more; the rest has its default."""
@@ -167,17 +161,14 @@ class Reading:
             self.hide(f"{self.scope.show(word)} may be any flag")
             return at
         meaning = self._meaning(head)
-        option = meaning.option
-        if option is None:
+        if (option := meaning.option) is None:
             follows = at < len(items) and not is_flag(items[at]) and not is_line(items[at])
-            alone = equals or meaning.value or head.startswith(_SWITCH_LIKE)
-            held = value if equals else items[at] if follows and not alone else None
+            taken = follows and not (equals or meaning.value or head.startswith(_SWITCH_LIKE))
+            held = value if equals else items[at] if taken else None
             self.options[head] = True if held is None else self.scope.read(held)
-            return at + (follows and not alone)
-        if meaning.candidates and option.use:
-            full = meaning.candidates[0]
-            text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
-            self.problem(head, Mistake(text, f"write {full}", hard=False))
+            return at + taken
+        if meaning.candidates and (option.use or meaning.instead):
+            self.problem(head, abbreviated(head, meaning))
         attached = value if equals else meaning.value
         if meaning.key:
             return self._dotted(option, meaning.key, (word, attached), items, at)
@@ -205,9 +196,16 @@ class Reading:
     ) -> int:
         """Read `--a.b v`. The next word is always the value."""
         written, given = word
+        if given is None and at == len(items):
+            self.problem(written, no_value(written, 0, 1))
+            return at
         if given is None:
-            given, at = (items[at] if at < len(items) else ""), at + 1
+            given, at = items[at], at + 1
         inner = convert(_ANYTHING, "", self.scope.read(given), in_shell=True)
+        wrong = no_json(option, written.partition("=")[0], key, inner)
+        if wrong is not None:
+            self.doubts[option.field] = self.problem(written, wrong)
+            return at
         whole = self.options.get(option.name)
         if not isinstance(whole, dict):
             whole = self.options[option.name] = {}
@@ -221,9 +219,8 @@ class Reading:
         """Record the values of an option."""
         fewest, _ = words_of(option)
         if len(given) < fewest:
-            wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
-            text, remedy = f"{head} has {wanted}", f"write {head} and its value"
-            missing = Mistake(text, remedy, by_release=taken_elsewhere(option, given, self.dialect))
+            elsewhere = taken_elsewhere(option, given, self.dialect)
+            missing = no_value(head, len(given), fewest, by_release=elsewhere)
             self._state(option, head, self.problem(head, missing), head)
             return
         read = [self._value(option, head, word) for word in given]
@@ -265,8 +262,11 @@ class Reading:
         if option.use is None:
             return
         self.flags.append((head, option))
-        self.values[option.field] = value
-        self.where[option.field] = self.scope.show(written)
+        if option.field in self.dialect.firsts and option.field in self.values:
+            self.options[option.name] = self.values[option.field]
+        else:
+            self.values[option.field] = value
+            self.where[option.field] = self.scope.show(written)
         self._given.setdefault(option.field, {})[repr(value)] = shown or head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
@@ -295,6 +295,6 @@ class Reading:
         if mistake is None:
             return
         unknown = self.problem(head, mistake)
-        options = [self.dialect.options[name] for name in meant]
-        self.flags += [(head, option) for option in options if option.use]
-        self.doubts.update((option.field, unknown) for option in options if option.use)
+        options = [option for name in meant if (option := self.dialect.options[name]).use]
+        self.flags += [(head, option) for option in options]
+        self.doubts.update((option.field, unknown) for option in options)

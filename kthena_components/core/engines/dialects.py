@@ -122,11 +122,15 @@ _REFUSED = {
     "trtllm": {f"--{kind}": f"--{kind}_size" for kind in ("tp", "pp", "cp", "ep")},
 }
 """Frequent wrong spellings, including the other engine's, and the right option."""
+MODEL_IN_FRONT = (0, 11, 1)
+"""The first release in which `vllm serve --model B` means `vllm serve B`: it moves the first."""
 DOTTED_SINCE = (0, 9, 0)
 """vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
 LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
 _LEVEL = "-O"
+_LEVELS = ("0", "1", "2", "3")
+"""What -O takes since then (vllm/config/vllm.py OptimizationLevel). Before, it takes JSON, too."""
 SIZED_JSON_SINCE = (0, 20, 0)
 """vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
 PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
@@ -189,6 +193,7 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
     """
     engine, version = release.engine, release.version
     more = (_MODEL,) if server else ()
+    moved = engine == "vllm" and not server and version >= MODEL_IN_FRONT
     return build_dialect(
         TITLES[engine],
         (*more, *_entries(release)),
@@ -196,6 +201,7 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
         underscores=engine == "vllm",
         abbreviates=engine != "trtllm",
         dotted=engine == "vllm" and version >= DOTTED_SINCE,
+        firsts=frozenset({"model"} if moved else ()),
         complete=True,
         table=engine,
         release=release,
@@ -259,7 +265,10 @@ def taken_elsewhere(option: Option, words: Sequence[str], dialect: Dialect) -> b
 def _entries(release: Release) -> Iterator[_Entry]:
     for row in load(release.engine).at(release.version):
         option, spellings = _option(row, release), _spellings(row, release)
-        if _LEVEL in spellings and "object" in option.type:
+        if _LEVEL in spellings and release.version >= LEVEL_SINCE:
+            yield replace(option, choices=_LEVELS), (_LEVEL,), ()
+            spellings = tuple(name for name in spellings if name != _LEVEL)
+        elif _LEVEL in spellings and "object" in option.type:
             # `-O 3` is rewritten to an object before the parser reads it.
             yield replace(option, type="json"), (_LEVEL,), ()
             spellings = tuple(name for name in spellings if name != _LEVEL)

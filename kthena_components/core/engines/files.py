@@ -5,7 +5,7 @@ Nothing is read from disk: the caller passes the content of each mount.
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -14,9 +14,17 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _LONGEST = 1 << 20
 """Maximum characters of a file: a ConfigMap has at most 1 MiB."""
+_LONGEST_TWICE = 1 << 16
+"""Maximum characters of a file that is read again with the slower loader."""
 _DEEPEST = 20
 _MOST_VALUES = 10_000
 """Maximum keys and values of a file: each may become a word of a command line."""
+
+
+class Broken(Unknown):
+    """A file that no engine can read, and why."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +87,26 @@ def read_file(files: Files, path: str) -> MaybeText | Absent | None:
 def read_yaml(text: str) -> Mapping[Any, Any] | Unknown:
     """Read the map in a YAML file, as PyYAML's safe loader would; never raises.
 
-    Aliases are not resolved: a few of them can expand to a very large value.
+    Aliases are not resolved: a few of them can expand to a very large value. What the
+    engines' loader rejects, or reads as another value than a map, is Broken.
     """
     import yaml  # noqa: PLC0415 - most command lines name no file
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     if len(text) > _LONGEST:
         return Unknown(f"it has more than {_LONGEST} characters")
-    try:
-        beyond = _beyond(yaml, yaml.parse(text, Loader=loader))
-        found = {} if beyond else yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader
-    except Exception:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        beyond, found = "it is not valid YAML", {}
-    if beyond is None and not isinstance(found, dict | None):
-        beyond = "it contains no map"
-    return Unknown(beyond) if beyond else found or {}
+    # The engines use the slower one. libyaml may reject what it takes.
+    loaders = dict.fromkeys((getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader))
+    for loader in loaders if len(text) <= _LONGEST_TWICE else list(loaders)[:1]:
+        try:
+            beyond = _beyond(yaml, yaml.parse(text, Loader=loader))
+            found = None if beyond else yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader
+        except Exception:  # noqa: BLE001, S112 - PyYAML raises all sorts for odd scalars
+            continue
+        if beyond:
+            return Unknown(beyond)
+        return found or {} if isinstance(found, dict | None) else Broken("it contains no map")
+    kind = Broken if len(text) <= _LONGEST_TWICE else Unknown
+    return kind("it is not valid YAML")
 
 
 def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
@@ -112,37 +125,9 @@ def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
     return None
 
 
-def as_flags(config: Mapping[Any, Any], write: Callable[[str, object], list[str]]) -> list[str]:
-    """Write the map of a config file as command line words, as the engines do."""
-    named = ((key, value) for key, value in config.items() if isinstance(key, str))
-    return [word for key, value in named for word in write(key, value)]
-
-
-def vllm_flag(key: str, value: object) -> list[str]:
-    """Write one entry as vLLM does (vllm/utils/argparse_utils.py `load_config_file`)."""
-    if isinstance(value, bool):
-        return [f"--{key}" if value else f"--no-{key}"]
-    if isinstance(value, list):
-        return [f"--{key}", *map(_text, value)] if value else []
-    return [f"--{key}", _text(value)]
-
-
-def sglang_flag(key: str, value: object) -> list[str]:
-    """Write one entry as SGLang does (sglang/srt/server_args_config_parser.py)."""
-    if isinstance(value, bool):
-        return [f"--{key}"] if value else []
-    if isinstance(value, list):
-        return [f"--{key}", *map(_text, value)] if value else []
-    return [f"--{key}", _text(value)]
-
-
-def kaito_flag(key: str, value: object) -> list[str]:
-    """Write one entry as KAITO does (kaito presets/workspace/inference/vllm/inference_api.py)."""
-    return [f"--{key}", _text(value)]
-
-
-def _text(value: object) -> str:
-    if isinstance(value, dict):
+def text_of(value: object, *, json_maps: bool = True) -> str:
+    """Write a value of a file as one word."""
+    if isinstance(value, dict) and json_maps:
         return json.dumps(value, default=str)
     try:
         return str(value)
@@ -162,4 +147,4 @@ def engine_options(config: Mapping[Any, Any], names: Mapping[str, str]) -> Itera
         for part in field.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         if value is not None and not isinstance(value, bool):
-            yield from (flag, _text(value))
+            yield from (flag, text_of(value))

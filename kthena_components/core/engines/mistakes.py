@@ -1,5 +1,6 @@
 """Messages about flags that an engine does not accept, with the remedy."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.engines.shapes import Meant, meant_option
 from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.table import load
+from kthena_components.core.engines.values import Refused, convert
 
 _MAX_LISTED = 6
 
@@ -25,11 +27,37 @@ class Mistake:
     """Whether that depends on the engine's release."""
 
 
-def repeated(option: Option, given: Sequence[str]) -> Mistake:
+def repeated(option: Option, given: Sequence[str], dialect: Dialect) -> Mistake:
     """Report an option with several different values."""
     values = join_names(given, ", ")
-    text = f"{option.name} is given different values ({values}); the last one counts"
+    counts = "first" if option.field in dialect.firsts else "last"
+    text = f"{option.name} is given different values ({values}); the {counts} one counts"
     return Mistake(text, "keep one", hard=False)
+
+
+def abbreviated(head: str, meaning: Meaning) -> Mistake:
+    """Report a flag that is read as the only one that begins so."""
+    full = meaning.candidates[0]
+    text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
+    return Mistake(text, f"write {meaning.instead or full}", hard=False)
+
+
+def no_value(head: str, given: int, fewest: int, *, by_release: bool = False) -> Mistake:
+    """Report an option with too few values."""
+    wanted = "no value" if fewest == 1 else f"{given} of {fewest} values"
+    text, remedy = f"{head} has {wanted}", f"write {head} and its value"
+    return Mistake(text, remedy, by_release=by_release)
+
+
+def no_json(option: Option, head: str, key: str, value: object) -> Mistake | None:
+    """Report `--a.b v` if the option --a takes no JSON, or only one of some words."""
+    text = json.dumps({key: value}, default=str)
+    given = None if option.arity == "0" else convert(option, "", text, in_shell=True)
+    if given is not None and not isinstance(given, Refused):
+        return None
+    what = "is a switch" if option.arity == "0" else "takes no JSON"
+    seen = f"{head} is a key in JSON for {option.name}, which {what}"
+    return Mistake(seen, f"write {option.name} without the dot", by_release=True)
 
 
 def not_taken(shown: str, dialect: Dialect, *, positional: bool, sure: bool) -> Mistake:

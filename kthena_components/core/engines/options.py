@@ -83,6 +83,8 @@ class Dialect:
     """Whether a prefix that fits one flag only is accepted (argparse; not Click)."""
     dotted: bool = False
     """Whether `--a.b v` is the key b of the JSON object of --a."""
+    firsts: frozenset[str] = frozenset()
+    """Fields whose first value counts, if the line gives several."""
     complete: bool = False
     """Whether these are all options of the program."""
     table: str = ""
@@ -149,17 +151,17 @@ def understand(flag: str, dialect: Dialect) -> Meaning:
         return exact
     if dot and dialect.dotted:
         return _dotted(head, tail, dialect)
+    candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
     refused = _refused(head, dialect)
-    if refused is not None:
+    if refused is not None and len(candidates) != 1:
         return refused
     letter = dialect.options.get(flag[:2])
     if letter is not None and letter.arity != "0" and not flag.startswith("--"):
         return Meaning(letter, value=flag[2:])
-    candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
     meant = list(dict.fromkeys(dialect.options[name] for name in candidates))
     # argparse counts spellings, not options: two spellings of one option are ambiguous, too.
     only = meant[0] if len(candidates) == 1 else None
-    return Meaning(only, candidates=candidates)
+    return Meaning(only, candidates=candidates, instead=refused.instead if refused else "")
 
 
 def _refused(flag: str, dialect: Dialect) -> Meaning | None:
@@ -185,9 +187,12 @@ def probably(flag: str, dialect: Dialect) -> Meaning:
 
 
 def _dotted(head: str, tail: str, dialect: Dialect) -> Meaning:
-    """Read `--speculative-config.num_speculative_tokens` as a key of the JSON object."""
-    option = dialect.options.get(head)
-    return Meaning(option, key=tail) if option is not None else Meaning()
+    """Read `--speculative-config.num_speculative_tokens` as a key of the JSON object.
+
+    vLLM puts `--speculative-config JSON` in its place, so that it may be abbreviated.
+    """
+    meaning = understand(head, dialect)
+    return meaning if meaning.refused or meaning.value else meaning._replace(key=tail)
 
 
 def _starting_with(prefix: str, dialect: Dialect) -> tuple[str, ...]:

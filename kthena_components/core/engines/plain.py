@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from kthena_components.core.engines.argv import is_flag
 from kthena_components.core.engines.options import Dialect, Option, understand
-from kthena_components.core.engines.values import REFUSED, Refused, read_value, stated
+from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.values.unknown import is_unresolved
 
 _LONGEST = 80
@@ -68,3 +69,11 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
     told = stated(option.use, read) if option.use else read
     taken = 1 if attached is None else 0
     return Plain(option, head, taken, read, told, f"{head} {text}" if taken else word, text)
+
+
+def rejects_rest(dialect: Dialect, word: str) -> bool:
+    """Return whether the engine rejects all that stands behind a flag's `=` as its value."""
+    head, _, value = word.partition("=")
+    option = understand(head, dialect).option
+    read = convert(option, "", value, in_shell=True) if option and not has_gap(word) else None
+    return option is not None and (option.arity == "0" or isinstance(read, Refused))

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kthena_components.core.engines.arguments import Reading
-from kthena_components.core.engines.config_files import add_file, config_of
+from kthena_components.core.engines.config_files import add_file, config_of, is_read
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
-from kthena_components.core.engines.files import as_flags, sglang_flag
+from kthena_components.core.engines.file_words import as_words, sglang_words
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.variables import stated_variable
-from kthena_components.core.engines.vllm import ignores_config, is_set, offloads
+from kthena_components.core.engines.vllm import is_set, offloads
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
 _NO_EXCHANGE = frozenset({"none", "ascend_tp"})
@@ -41,10 +41,9 @@ def read_sglang(
     reading = Reading(own, scope).read(words)
     # `sglang serve` takes a model as the very first word only (sglang/cli/serve.py).
     reading.take_model(positional=positional and reading.bare[:1] == list(words[:1]))
-    if not ignores_config(reading):
-        config = config_of(reading)
-        if config is not None:
-            add_file(reading, as_flags(config, sglang_flag))
+    config = config_of(reading) if is_read(reading, words) else None
+    if config is not None:
+        add_file(reading, as_words(config, sglang_words(reading)))
     if stated_variable(scope, _MEETING):
         reading.options["--dist-init-addr"] = Unknown(f"{_MEETING} replaces it")
     facts = reading.facts(

@@ -1,26 +1,27 @@
 """Reads vLLM's command lines. vllm_launch.py writes them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kthena_components.core.engines.arguments import Reading
-from kthena_components.core.engines.config_files import add_file, config_of
+from kthena_components.core.engines.config_files import add_file, config_of, is_read
 from kthena_components.core.engines.copies import copies_of_processes
-from kthena_components.core.engines.dialects import dialect_inside, dialect_of
+from kthena_components.core.engines.dialects import MODEL_IN_FRONT, dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
-from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
+from kthena_components.core.engines.file_words import as_words, kaito_words, vllm_words
 from kthena_components.core.engines.mistakes import Mistake
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.releases import Release
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown
 
-MODEL_IN_FRONT = (0, 11, 1)
-"""The first release in which `vllm serve --model B` means `vllm serve B`."""
 MODEL_REQUIRED = (0, 8, 2)
 """The last release in which `vllm serve` exits without a bare word for the model."""
 MODEL_FIRST = (0, 17, 0)
 """The first release in which `vllm serve` exits if the line has --served-model-name and begins with
 an option, unless --model or a config file names the model."""
+PLACED_SINCE = (0, 6, 4)
+"""The first release in which `vllm serve` with --config takes the first word for the model."""
 SERVE = "serve"
 """What the problem of such a release names in place of a flag."""
 BARE_WORD_TAKEN = (0, 10, 0)
@@ -37,7 +38,7 @@ def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
     reading = Reading(dialect_of(release), scope).read(words)
     _judge_model(reading, release, words)
     reading.take_model(positional=True)
-    return _facts(reading, "vllm")
+    return _facts(reading, "vllm", words, serve=True)
 
 
 def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
@@ -54,7 +55,7 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
         remedy = f"write --model {word}, or start `vllm serve {word}`"
         reading.problem(word, Mistake(text, remedy, hard=False))
     reading.take_model(positional=False)
-    return _facts(reading, "vllm")
+    return _facts(reading, "vllm", words)
 
 
 def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> CommandFacts:
@@ -65,11 +66,13 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
     program = "" if engine == "vllm" else engine
     reading = Reading(dialect_inside("vllm", program), scope).read(words)
     reading.take_model(positional=False)
-    return _facts(reading, engine)
+    return _facts(reading, engine, words)
 
 
-def _facts(reading: Reading, engine: str) -> CommandFacts:
-    _read_files(reading)
+def _facts(
+    reading: Reading, engine: str, words: Sequence[str], *, serve: bool = False
+) -> CommandFacts:
+    _read_files(reading, words, serve=serve)
     by_variables = copies_of_processes(reading)
     return reading.facts(
         engine,
@@ -120,32 +123,42 @@ def _without_model(reading: Reading, release: Release, words: Sequence[str]) -> 
     return ""
 
 
-def _read_files(reading: Reading) -> None:
-    if not ignores_config(reading):
-        config = config_of(reading)
-        if config is not None:
-            add_file(reading, as_flags(config, vllm_flag))
+def _read_files(reading: Reading, words: Sequence[str], *, serve: bool) -> None:
+    config = config_of(reading) if is_read(reading, words) else None
+    if config is not None:
+        if serve:
+            _judge_place(reading, words, config)
+        add_file(reading, as_words(config, vllm_words(reading)))
     kaito = config_of(reading, "kaito_config", wins=True)
     vllm = {} if kaito is None else kaito.get("vllm")
     if isinstance(vllm, Mapping) and vllm:
-        add_file(reading, as_flags(vllm, kaito_flag), "kaito_config", wins=True)
+        add_file(reading, as_words(vllm, kaito_words), "kaito_config", wins=True)
 
 
-def ignores_config(reading: Reading) -> bool:
-    """Return whether `--config=F` names a config file in one word, which no release reads.
+def _judge_place(reading: Reading, words: Sequence[str], config: Mapping[Any, Any]) -> None:
+    """Report a line with a config file in which `vllm serve` finds no model.
 
-    vLLM and SGLang look for the word `--config` alone before they parse (vllm
-    FlexibleArgumentParser `_pull_args_from_config`; sglang/srt/server_args_config_parser.py).
+    With --config, it takes the very first word for the model, or the file's (vllm/utils/
+    argparse_utils.py `_pull_args_from_config`). Since 0.11.1 it moves --model there before.
     """
-    written = reading.where.get("config", "")
-    if "=" not in written.partition(" ")[0]:
-        return False
-    flag, _, path = written.partition("=")
-    if any(problem.flag == flag for problem in reading.problems):  # The release has no --config.
-        return True
-    text = f"{written} is accepted and never read: {reading.dialect.engine} looks for {flag} alone"
-    reading.problem(flag, Mistake(text, f"write {flag} {path}", hard=False))
-    return True
+    release, first = reading.dialect.release, words[0]
+    if release is None or release.version < PLACED_SINCE or not first.startswith("-"):
+        return
+    moved = release.version >= MODEL_IN_FRONT and any(map(_is_model, words))
+    in_file = release.version > MODEL_REQUIRED and "model" in config
+    if moved or in_file or reading.hidden or any(map(has_gap, (first, *reading.bare))):
+        return
+    if release.version <= MODEL_REQUIRED and first != "--config":
+        return
+    shown = reading.scope.show(first)
+    text = f"{release.title} with --config takes the model first, or from the file"
+    text += f", and this line begins with '{shown}'"
+    remedy = "write the model right after `vllm serve`"
+    reading.problem(SERVE, Mistake(text, remedy, by_release=True))
+
+
+def _is_model(word: str) -> bool:
+    return word == "--model" or (word.startswith("--model=") and word != "--model=")
 
 
 def offloads(reading: Reading) -> MaybeBool:

@@ -142,17 +142,18 @@ def _is_own_config(start: Start, shape: ModelShape) -> bool:
 def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
     """The name of an engine's config file ends in .yaml or .yml.
 
-    vLLM requires lower case. Another rule reports `--config=F`, which no release reads.
+    vLLM requires lower case. Another rule reports what is in the file, and `--config=F`, which no
+    release reads.
 
     Pass: --config /config/vllm-0.33.yaml.
     Fail: --config /config/vllm-0.33.json; --config /config/2.YAML for vLLM.
     Level: mandatory.
     Source: vllm/utils/argparse_utils.py load_config_file;
-        sglang/srt/server_args_config_parser.py.
+        sglang/srt/utils/server_args_config_parser.py.
     """
     for start in starts(facts, FILE, "vllm", "sglang"):
         path, written = start.option("--config"), start.command.where.get("config", "")
-        ignored = "=" in written.partition(" ")[0]
+        ignored = written.partition(" ")[0] != "--config"
         if not isinstance(path, str) or start.command.release is None or ignored:
             continue
         name = path.casefold() if start.command.engine == "sglang" else path

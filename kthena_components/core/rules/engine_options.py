@@ -19,7 +19,9 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
     release. For another image, or a tag without a release, the newest release is assumed, and
     findings that depend on the release are advisory. The rule reports unknown options, ambiguous
     abbreviations, words that belong to no option, values for switches, missing values, and values
-    of the wrong type or not among the choices. For programs with further options of their own,
+    of the wrong type or not among the choices. It reads config files as the release does: what is
+    not a map in YAML, a second --config, and a line of vLLM with --config that does not begin with
+    the model, end the start. For programs with further options of their own,
     unknown options are not reported. Since vLLM 0.17.0 a line with --served-model-name that names
     the model as a bare word begins with it.
 

@@ -48,6 +48,7 @@ from kthena_components.core.rules.models import (
 from kthena_components.core.rules.moe_ranks import moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.names import name_fits
+from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
 from kthena_components.core.rules.ray_gpus import ray_num_gpus
@@ -101,6 +102,7 @@ CHECKS: tuple[Check, ...] = (
     sglang_layout,
     context_parallel_layout,
     expert_balance,
+    options_agree,
     kv_connector_known,
     kv_halves_complete,
     kv_halves_alike,

@@ -288,3 +288,86 @@ def test_pairs_are_advice_where_the_release_is_not_known() -> None:
 def test_a_configuration_is_an_object_of_json(kind: str, word: str, *, refused: bool) -> None:
     value = convert(Option("--kv-transfer-config", type=kind), word, word, in_shell=True)
     assert isinstance(value, Refused) is refused
+
+
+@pytest.mark.parametrize(
+    ("version", "command", "model"),
+    [
+        ("0.33.0", "vllm serve --model A --model B", "A"),
+        ("0.11.1", "vllm serve -tp 2 --model=A --model B", "A"),
+        ("0.11.0", "vllm serve --model=A --model=B", "B"),
+        ("0.33.0", "python3 -m vllm.entrypoints.openai.api_server --model A --model B", "B"),
+    ],
+)
+def test_of_two_models_the_serve_command_moves_the_first_to_the_front(
+    version: str, command: str, model: str
+) -> None:
+    facts = read(command, VLLM + version)
+    counts = "first" if model == "A" else "last"
+    assert (facts.model, facts.options["--model"]) == (model, model)
+    assert facts.where["model"].endswith(model)
+    assert [problem.text for problem in facts.problems] == [
+        f"--model is given different values (A, B); the {counts} one counts"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "refused"),
+    [
+        ("0.33.0", "--tensor-parallel-size.x 2", True),
+        ("0.9.1", "--tensor_parallel_size.x=2", True),
+        ("0.33.0", "--safetensors-load-strategy.x 2", True),  # not among its choices
+        ("0.33.0", "--enable-sleep-mode.level 1", True),  # a switch: the JSON is left over
+        ("0.33.0", "--dtype.x 1", True),
+        ("0.33.0", "--tokenizer.x 1", False),  # JSON is a text
+        ("0.33.0", "--speculative-con.num_speculative_tokens 3", False),
+        ("0.33.0", "--compilation-config.mode", True),
+        ("0.33.0", "--compilation-config.mode 3", False),
+        ("0.33.0", "--kv.role x", True),  # ambiguous
+        ("0.33.0", "-cc.mode 3", False),
+    ],
+)
+def test_a_dotted_option_is_json_for_the_option_before_the_dot(
+    version: str, words: str, *, refused: bool
+) -> None:
+    assert bool(hard(read(f"vllm serve M {words}", VLLM + version))) is refused
+
+
+def test_a_dotted_abbreviation_sets_its_option() -> None:
+    facts = read("vllm serve M --speculative-con.num_speculative_tokens 3", VLLM + "0.33.0")
+    assert facts.speculative_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "refused"),
+    [
+        ("0.11.1", '-O {"mode":3}', False),
+        ("0.12.0", '-O {"mode":3}', True),
+        ("0.33.0", "-O9", True),
+        ("0.33.0", "-O 2", False),
+        ("0.33.0", "-O=2", False),
+    ],
+)
+def test_a_level_of_optimization_is_a_number_since_it_is_no_json(
+    version: str, words: str, *, refused: bool
+) -> None:
+    assert bool(hard(read(f"vllm serve M {words}", VLLM + version))) is refused
+
+
+@pytest.mark.parametrize(
+    ("version", "refused", "told"),
+    [
+        ("0.11.0", True, "vLLM 0.11.0 has no flag '--dcp' and does not start with it"),
+        ("0.17.1", False, "'--dcp' is short for --dcp-kv-cache-interleave-size"),
+        ("0.18.0", True, "vLLM 0.18.0 has no flag '--dcp' and does not start with it"),
+    ],
+)
+def test_a_flag_of_another_engine_may_be_short_for_an_option(
+    version: str, told: str, *, refused: bool
+) -> None:
+    facts = read("vllm serve M -tp 4 --dcp 4", VLLM + version)
+    (problem,) = facts.problems
+    assert (problem.hard, facts.decode_context == 1) == (refused, not refused)
+    assert problem.text.startswith(told)
+    if version != "0.11.0":
+        assert problem.remedy == "write --decode-context-parallel-size"

@@ -29,6 +29,8 @@ LOOSE = {
     "Qwen3.8": (0.17, "as Qwen3.5"),
     "GLM-5": (0.04, "a shared expert"),
     "GLM-4.7-Flash": (0.04, "a shared expert of 65"),
+    "Muse-Glimmer-30B-NVFP4": (0.36, "gates and a tower that sees, which stay in 16 bits"),
+    "Muse-Glimmer": (0.14, "gated attention, a tower that sees"),
     "Ministral-3": (0.07, "a tower that sees"),
 }
 """Rows whose weights hold something that the shape does not tell: how much at most, and what."""
@@ -111,7 +113,9 @@ def test_an_exception_is_needed(start: str) -> None:
 MORE = {
     "Llama-4": "a shared expert",
     "GLM-4": "a shared expert",
+    "Hy3": "a shared expert",
     "MiniMax-M3": "a shared expert",
+    "Muse-Glimmer": "gated attention, a tower that sees",
     "Step-3": "a shared expert",
     "Qwen3-Next": "linear attention, a shared expert",
     "Qwen3-Coder-Next": "as Qwen3-Next",

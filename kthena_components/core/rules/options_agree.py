@@ -1,0 +1,149 @@
+"""Checks that an engine has the options that its other options require."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.startup import Start, starts
+from kthena_components.core.values.images import Version
+from kthena_components.core.values.unknown import Unknown
+
+RULE = "options-agree"
+
+
+class _Pair(NamedTuple):
+    """Two options of an engine."""
+
+    option: str
+    other: str
+    first: Version
+    """The first release that rejects one without the other, or both together."""
+
+
+_REQUIRED = {
+    "vllm": (
+        _Pair("--enable-auto-tool-choice", "--tool-call-parser", (0, 6)),
+        _Pair("--enable-log-outputs", "--enable-log-requests", (0, 11)),
+        _Pair("--lora-modules", "--enable-lora", (0, 9)),
+        _Pair("--numa-bind-nodes", "--numa-bind", (0, 20)),
+        _Pair("--numa-bind-cpus", "--numa-bind", (0, 20)),
+    ),
+    "sglang": (),
+}
+_EXCLUDED = {
+    "vllm": (),
+    "sglang": (_Pair("--enable-hierarchical-cache", "--disable-radix-cache", (0, 5, 1)),),
+}
+_LORA_SIZES = (0, 4, 10, 2)
+"""The first SGLang that asks for the sizes of adapters that it loads later."""
+_NO_COLON = (0, 5, 5, 1)
+"""The first SGLang that keeps the colon in a model's name for adapters."""
+_OVERLAP = (0, 5, 7)
+"""The first SGLang that checks what two batches overlap."""
+_OFFLOAD = (0, 18)
+"""The first vLLM that compares the layers of a group with those of it that it offloads."""
+_SERVERS = (0, 9, 1)
+"""The first vLLM that starts no API servers in headless mode."""
+
+
+def options_agree(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine has the options that its other options require, and none that these exclude.
+
+    vLLM: --enable-auto-tool-choice requires --tool-call-parser; --lora-modules requires
+    --enable-lora, since 0.9; --enable-log-outputs requires --enable-log-requests, since 0.11;
+    --numa-bind-nodes and --numa-bind-cpus require --numa-bind, since 0.20. --max-cpu-loras is at
+    least --max-loras, and --offload-num-in-group at most --offload-group-size, since 0.18. A
+    headless engine has no --api-server-count above 1, since 0.9.1.
+
+    SGLang: --enable-hierarchical-cache excludes --disable-radix-cache, since 0.5.1. --enable-lora
+    requires --lora-paths, or --max-lora-rank and --lora-target-modules, since 0.4.10.post2.
+    --served-model-name contains no colon, since 0.5.5.post1. --enable-two-batch-overlap requires
+    --moe-a2a-backend or attention data parallelism, since 0.5.7.
+
+    Pass: --enable-auto-tool-choice --tool-call-parser hermes; --max-loras 4 --max-cpu-loras 4.
+    Fail: --enable-auto-tool-choice alone; --lora-modules a=/adapters/a without --enable-lora;
+        --enable-lora --max-loras 4 --max-cpu-loras 2.
+    Level: mandatory; advisory if the image states no release.
+    Source: vllm/entrypoints/openai/cli_args.py validate_parsed_serve_args (0.33:
+        entrypoints/common), openai/models/serving.py init_static_loras, cli/serve.py run_headless,
+        config/lora.py, config/parallel.py, config/offload.py; sglang/srt/server_args.py (0.5.23:
+        arg_groups/kv_cache_hook.py, lora_hook.py and validation_hook.py).
+    """
+    for start in starts(facts, RULE, *_REQUIRED):
+        engine = start.command.engine or ""
+        for pair in _REQUIRED[engine]:
+            yield from _required(start, pair)
+        for pair in _EXCLUDED[engine]:
+            yield from _excluded(start, pair)
+        yield from _vllm(start) if engine == "vllm" else _sglang(start)
+
+
+def _is_stated(start: Start, option: str) -> bool:
+    """Return whether an option is set, and not switched off."""
+    value = start.option(option)
+    return value is not None and value is not False and not isinstance(value, Unknown)
+
+
+def _is_missing(start: Start, option: str) -> bool:
+    """Return whether an option is definitely not set."""
+    value = start.option(option)
+    return (value is None or value is False) and not start.hidden
+
+
+def _required(start: Start, pair: _Pair) -> Iterator[Finding]:
+    level = start.since(pair.first)
+    if level and _is_stated(start, pair.option) and _is_missing(start, pair.other):
+        seen = f"has {pair.option} without {pair.other}, and {start.product} requires it"
+        yield from start.refused(seen, f"add {pair.other}, or remove {pair.option}", level)
+
+
+def _excluded(start: Start, pair: _Pair) -> Iterator[Finding]:
+    level = start.since(pair.first)
+    if level and _is_stated(start, pair.option) and _is_stated(start, pair.other):
+        seen = f"has {pair.option} and {pair.other}, and {start.product} supports one of them"
+        yield from start.refused(seen, f"remove {pair.other}", level)
+
+
+def _held_adapters(start: Start) -> Iterator[Finding]:
+    level, held = start.since((0, 6)), start.number("--max-cpu-loras")
+    used = start.number("--max-loras")
+    if level is None or held is None or not _is_stated(start, "--enable-lora"):
+        return
+    used = 1 if used is None and not start.hidden else used
+    if used is not None and held < used:
+        seen = f"holds {held} LoRA adapters (--max-cpu-loras) for {used} in a batch"
+        yield from start.refused(seen, f"write --max-cpu-loras {used} or more", level)
+
+
+def _vllm(start: Start) -> Iterator[Finding]:
+    yield from _held_adapters(start)
+    level, group = start.since(_OFFLOAD), start.number("--offload-group-size")
+    offloaded = start.number("--offload-num-in-group")
+    if level and group is not None and offloaded is not None and 0 < group < offloaded:
+        seen = f"offloads {offloaded} layers (--offload-num-in-group) of each group of {group}"
+        yield from start.refused(seen, f"write --offload-num-in-group {group} or less", level)
+    level, servers = start.since(_SERVERS), start.number("--api-server-count")
+    if level and start.command.headless is True and servers is not None and servers > 1:
+        seen = f"has {servers} API servers (--api-server-count), and serves nothing (--headless)"
+        yield from start.refused(seen, "remove --api-server-count, or --headless", level)
+
+
+def _sglang(start: Start) -> Iterator[Finding]:
+    level, sizes = start.since(_LORA_SIZES), ("--max-lora-rank", "--lora-target-modules")
+    unsized = any(_is_missing(start, size) for size in sizes)
+    unsized = unsized and _is_missing(start, "--lora-paths")
+    if level and unsized and _is_stated(start, "--enable-lora"):
+        seen = f"has --enable-lora, and {start.product} cannot tell the sizes of adapters"
+        remedy = f"add {sizes[0]} and {sizes[1]}, or --lora-paths"
+        yield from start.refused(seen, remedy, level)
+    level, name = start.since(_NO_COLON), start.option("--served-model-name")
+    if level and isinstance(name, str) and ":" in name and "://" not in name:
+        seen = f"has --served-model-name {name}, and {start.product} reads an adapter's name"
+        yield from start.refused(f"{seen} after the colon", "write a name without a colon", level)
+    level, exchange = start.since(_OVERLAP), start.option("--moe-a2a-backend")
+    alone = start.command.attention_data == 1 and (exchange is None or exchange == "none")
+    if level and alone and _is_stated(start, "--enable-two-batch-overlap") and not start.hidden:
+        seen = "overlaps two batches (--enable-two-batch-overlap) and exchanges nothing"
+        remedy = "add --moe-a2a-backend, or remove --enable-two-batch-overlap"
+        yield from start.refused(seen, remedy, level)
