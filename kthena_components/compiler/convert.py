@@ -161,8 +161,9 @@ def _for_target(
         return with_changes(args, changes.arguments), []
     args = args if describer.elsewhere is None else describer.elsewhere(args)
     target = systems.find_emitter(changes.target)
-    foreign = {"backend_options", *(() if changes.target == "kthena" else ("kthena_version",))}
-    result = {key: value for key, value in args.items() if key not in foreign}
+    versions = () if target is None else target.kthena_versions
+    own = {} if args.get("kthena_version") in versions else {"kthena_version"}
+    result = {k: v for k, v in args.items() if k not in {"backend_options", *own}}
     result["backend"] = changes.target
     notes: list[str] = []
     lacks = target is not None and naming.LWS_GROUP_SIZE not in target.sizes

@@ -183,7 +183,7 @@ def _role(
         replicas=spec.get("replicas") if several else None,
         worker_replicas=workers,
         entry_template=entry,
-        worker_template=worker if workers else None,
+        worker_template=worker if workers or worker != entry else None,
     )
 
 
