@@ -11,7 +11,13 @@ from kthena_components import systems
 from kthena_components.compiler.beside import read_beside
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.conversion import Conversion, Converted, Kept, title_of
+from kthena_components.compiler.conversion import (
+    Conversion,
+    Converted,
+    Kept,
+    check_version,
+    title_of,
+)
 from kthena_components.compiler.convert_engines import convert_engines
 from kthena_components.compiler.convert_pods import convert_pods
 from kthena_components.compiler.engines import is_sketched
@@ -48,6 +54,8 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     moved: list[Moved] = []
     for index, (merged, backend) in found.items():
         try:
+            for each in (merged.source, *merged.others.values()):
+                check_version(each)
             part, used = _convert(merged, backend, others, changes)
         except SpecError as error:
             errors.append(error)
@@ -58,6 +66,7 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
             del others[place]
     for index, body in by_pods.items():
         try:
+            check_version(body)
             sketched = is_sketched(body)
             part = (
                 convert_engines(body, changes, objects) if sketched else convert_pods(body, changes)

@@ -167,6 +167,38 @@ def test_an_object_that_names_a_lost_label_of_the_pods_says_so() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "version", "known"),
+    [
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v2", "leaderworkerset.x-k8s.io/v1"),
+        ("ModelServing", "workload.serving.volcano.sh/v1", "workload.serving.volcano.sh/v1alpha1"),
+        ("ModelInfer", "workload.matrixinfer.ai/v1", "workload.matrixinfer.ai/v1alpha1"),
+        ("ModelInfer", "workload.volcano.sh/v1", "workload.volcano.sh/v1alpha1"),
+        ("InferenceService", "serving.kserve.io/v1", "serving.kserve.io/v1beta1"),
+        ("Workspace", "kaito.sh/v1", "kaito.sh/v1alpha1"),
+        ("RayCluster", "ray.io/v2", "ray.io/v1"),
+        ("RoleBasedGroup", "workloads.x-k8s.io/v1", "workloads.x-k8s.io/v1alpha1"),
+    ],
+)
+@pytest.mark.parametrize("target", [SAME, "kthena", "lws"])
+def test_an_unknown_version_is_refused_with_the_known_ones(
+    kind: str, version: str, known: str, target: str
+) -> None:
+    engine = {"name": "app", "image": "vllm/vllm-openai:v0.33.0", "command": ["vllm", "serve", "m"]}
+    template = {"spec": {"containers": [engine]}}
+    head = {"rayStartParams": {}, "template": template}
+    spec = {
+        "headGroupSpec": head,
+        "roles": [{"name": "a", "replicas": 1, "template": template}],
+    }
+    found = run(serving(kind, version, spec), target)
+    (error,) = found.errors
+    (finding,) = error.findings
+    assert (found.parts, finding.path) == ((), "apiVersion")
+    assert finding.seen == f"is '{version}', in which no known release serves {kind}"
+    assert known in finding.remedy
+
+
+@pytest.mark.parametrize(
     ("target", "arguments", "lost"),
     [
         ("native", {"recovery_policy": None}, True),

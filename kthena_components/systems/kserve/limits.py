@@ -13,8 +13,8 @@ from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
 from kthena_components.systems.kserve.limits_llm import refuse_llm
-from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.limits_options import refuse_options
+from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.options import is_llm
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
