@@ -4,6 +4,7 @@ An object is described by the arguments of a ModelServing. What they do not say 
 the object again for its own backend, and by comparing the two.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ from kthena_components.compiler.sources import (
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.described import split_name
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.judge.waivers import annotated
@@ -45,6 +47,7 @@ _NAMES = frozenset({"apiVersion", "kind"})
 def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     """Convert every serving among some objects, and keep the others."""
     found = find_servings(objects)
+    firsts = Counter(_first_name(merged) for merged, _ in found.values())
     shared = {place for merged, _ in found.values() for place in merged.others}
     others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
     context = Context(config_maps=gather(objects))
@@ -56,7 +59,8 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
         try:
             for each in (merged.source, *merged.others.values()):
                 check_version(each)
-            part, used = _convert(merged, backend, others, changes)
+            several = firsts[_first_name(merged)] > 1
+            part, used = _convert(merged, backend, others, changes, shared=several)
         except SpecError as error:
             errors.append(error)
             continue
@@ -91,8 +95,15 @@ def _serves(body: Body, context: Context) -> bool:
     return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body, context)
 
 
+def _first_name(merged: Merged) -> tuple[str, str | None]:
+    """Return the namespace of an object, and its name up to the last dash."""
+    namespace = mapping(merged.whole.get("metadata")).get("namespace") or "default"
+    split = split_name(name_of(merged.whole))
+    return str(namespace), split and split[0]
+
+
 def _convert(
-    merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes
+    merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes, *, shared: bool
 ) -> tuple[Converted, tuple[int, ...]]:
     backend, _, describer = found
     body, same = merged.source, changes.target in {SAME, backend}
@@ -100,7 +111,7 @@ def _convert(
     source = describer.filled(merged.whole)
     args = {**describer.arguments(source), "backend": backend}
     if same and describer.same_name is not None:
-        args = describer.same_name(source, args)
+        args = describer.same_name(source, args, shared)
     waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
     labels = _own_labels(source)
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}

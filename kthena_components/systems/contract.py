@@ -199,10 +199,10 @@ class Describer:
     """
     elsewhere: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Changes the arguments for another backend. None: they are the same."""
-    same_name: Callable[[Body, dict[str, Any]], dict[str, Any]] | None = None
+    same_name: Callable[[Body, dict[str, Any], bool], dict[str, Any]] | None = None
     """Renames the arguments so that an object of the same kind keeps its name, where that needs
-    other names than those for another kind. None: the name stays anyway.
-    """
+    other names than those for another kind. True: another object's name begins like it, up to the
+    last dash. None: the name stays anyway."""
     labels: tuple[str, ...]
     """Prefixes of the labels that the system's controller gives to pods."""
     label: Callable[[Pair], Pair | None]

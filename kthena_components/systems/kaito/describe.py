@@ -187,7 +187,7 @@ def _options(body: Body, preset: object) -> dict[str, Any]:
     )
 
 
-def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
+def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
     """Split the name of an object into those of a serving and a role, as the backend joins them."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
