@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components.cli.clashes import find_clashes
 from kthena_components.cli.connect import add_cluster, opened
 from kthena_components.cli.convert_sources import (
     Source,
@@ -47,7 +48,8 @@ _TARGETS = (*EMITTERS, *_PROGRAMS, STACK)
 _IN_PULUMI = f"{PYTHON}, {TYPESCRIPT} or {STACK}"
 _EXITS = """exit status:
   0  everything was converted
-  1  nothing was written: the backend cannot express a field, or a loss was not accepted
+  1  nothing was written: the backend cannot express a field, a loss was not accepted, or an
+     object would be made twice
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
 
 
@@ -140,7 +142,10 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
         for line in (line for e in file.conversion.errors for line in str(e).splitlines()):
             _say(line if line.startswith(" ") else f"{file.name}: {line}")
     open_losses = list(_report(files, asked.accept_loss, as_yaml=as_yaml))
-    if refused or open_losses:
+    clashes = list(find_clashes(files, as_yaml=as_yaml, as_stack=asked.to == STACK))
+    for clash in clashes:
+        _say(str(clash))
+    if refused or open_losses or clashes:
         _refuse(open_losses)
         return REFUSED
     with Progress(sys.stderr, "writing the result"):

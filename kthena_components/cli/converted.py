@@ -135,10 +135,17 @@ def _one_line(text: str) -> str:
 
 
 def titled(servings: Sequence[Converted]) -> list[tuple[str, Converted]]:
-    """Give each serving a name of its own for Pulumi."""
+    """Give each serving a name of its own for Pulumi: the shortest that no other one has."""
     plans = [serving.compiled.plan for serving in servings]
-    names = Counter(plan.name for plan in plans)
-    found = [p.name if names[p.name] == 1 else f"{p.namespace}/{p.name}" for p in plans]
+    several = [
+        (p.name, f"{p.namespace}/{p.name}", f"{p.namespace}/{p.name}-{p.roles[0].name}")
+        for p in plans
+    ]
+    counts = [Counter(names) for names in zip(*several, strict=True)]
+    found: list[str] = []
+    for index, names in enumerate(several):
+        own = (name for name, count in zip(names, counts, strict=True) if count[name] == 1)
+        found.append(next(own, f"{names[-1]}-{index}"))
     return list(zip(found, servings, strict=True))
 
 

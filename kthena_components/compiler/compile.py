@@ -4,7 +4,7 @@ The only entry for components, stacks and tests. It checks structure first, then
 fields, the limits of the backend, and the checks of the plan.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -33,11 +33,15 @@ from kthena_components.core.spec.model import (
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
+from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.judge.waivers import listed, unwaivable, waive
 from kthena_components.systems.kubernetes.disruption import emit_budget
 
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter
+
+_NEWEST = KthenaVersion.V1_0
+"""The default of `kthena_version`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +129,28 @@ def _compile(
 
 def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
     """Report what the backend cannot express, and engines that cannot be monitored."""
-    findings = list(backend.refuse(plan))
+    findings = [*backend.refuse(plan), *_refuse_version(plan, backend)]
     if plan.monitoring:
         # Most servings are not monitored, so this is loaded only for those that are.
         from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415
 
         findings += refuse_metrics(plan)
     return findings
+
+
+def _refuse_version(plan: ServingPlan, backend: "Emitter") -> Iterator[Finding]:
+    """Reject a release of Kthena for which the backend does not write."""
+    version = plan.kthena_version
+    if version is _NEWEST or version in backend.kthena_versions:
+        return
+    known = ", ".join(backend.kthena_versions)
+    writes = f"writes for Kthena {known} only" if known else "does not write for Kthena"
+    yield Finding(
+        path="kthena_version",
+        seen=f"is {version}, but backend '{plan.backend}' {writes}",
+        remedy="remove it, or write backend: kthena",
+        rule="backend-loss",
+    )
 
 
 def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:

@@ -8,7 +8,9 @@ from kthena_components import systems
 from kthena_components.compiler.compile import Compiled
 from kthena_components.compiler.losses import Loss
 from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping, name_of
+from kthena_components.judge.crd_schema import served_versions
 from kthena_components.systems.contract import Body
 
 
@@ -55,6 +57,23 @@ def title_of(body: Body) -> str:
     """Return the kind, the namespace and the name of an object."""
     namespace = mapping(body.get("metadata")).get("namespace")
     return f"{group_kind(body)[1]} {f'{namespace}/' if namespace else ''}{name_of(body)}"
+
+
+def check_version(body: Body) -> None:
+    """Refuse an object in an API version whose fields are not known.
+
+    Raises:
+        SpecError: No known release of its system has that version.
+    """
+    version, known = body.get("apiVersion"), served_versions(group_kind(body))
+    if known and version not in known:
+        finding = Finding(
+            path="apiVersion",
+            seen=f"is {display(version)}, in which no known release serves {group_kind(body)[1]}",
+            remedy=f"write {' or '.join(known)}",
+            rule="convertible",
+        )
+        raise SpecError([finding], title_of(body))
 
 
 def no_backend(body: Body) -> Finding:

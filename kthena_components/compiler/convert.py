@@ -4,6 +4,7 @@ An object is described by the arguments of a ModelServing. What they do not say 
 the object again for its own backend, and by comparing the two.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,13 @@ from kthena_components import systems
 from kthena_components.compiler.beside import read_beside
 from kthena_components.compiler.changes import SAME, Changes, with_changes
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.conversion import Conversion, Converted, Kept, title_of
+from kthena_components.compiler.conversion import (
+    Conversion,
+    Converted,
+    Kept,
+    check_version,
+    title_of,
+)
 from kthena_components.compiler.convert_engines import convert_engines
 from kthena_components.compiler.convert_pods import convert_pods
 from kthena_components.compiler.engines import is_sketched
@@ -28,6 +35,7 @@ from kthena_components.compiler.sources import (
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.described import split_name
 from kthena_components.core.plan.lws_names import with_kthena_names
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.judge.waivers import annotated
@@ -39,6 +47,7 @@ _NAMES = frozenset({"apiVersion", "kind"})
 def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     """Convert every serving among some objects, and keep the others."""
     found = find_servings(objects)
+    firsts = Counter(_first_name(merged) for merged, _ in found.values())
     shared = {place for merged, _ in found.values() for place in merged.others}
     others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
     context = Context(config_maps=gather(objects))
@@ -48,7 +57,10 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     moved: list[Moved] = []
     for index, (merged, backend) in found.items():
         try:
-            part, used = _convert(merged, backend, others, changes)
+            for each in (merged.source, *merged.others.values()):
+                check_version(each)
+            several = firsts[_first_name(merged)] > 1
+            part, used = _convert(merged, backend, others, changes, shared=several)
         except SpecError as error:
             errors.append(error)
             continue
@@ -58,6 +70,7 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
             del others[place]
     for index, body in by_pods.items():
         try:
+            check_version(body)
             sketched = is_sketched(body)
             part = (
                 convert_engines(body, changes, objects) if sketched else convert_pods(body, changes)
@@ -82,8 +95,15 @@ def _serves(body: Body, context: Context) -> bool:
     return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body, context)
 
 
+def _first_name(merged: Merged) -> tuple[str, str | None]:
+    """Return the namespace of an object, and its name up to the last dash."""
+    namespace = mapping(merged.whole.get("metadata")).get("namespace") or "default"
+    split = split_name(name_of(merged.whole))
+    return str(namespace), split and split[0]
+
+
 def _convert(
-    merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes
+    merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes, *, shared: bool
 ) -> tuple[Converted, tuple[int, ...]]:
     backend, _, describer = found
     body, same = merged.source, changes.target in {SAME, backend}
@@ -91,7 +111,7 @@ def _convert(
     source = describer.filled(merged.whole)
     args = {**describer.arguments(source), "backend": backend}
     if same and describer.same_name is not None:
-        args = describer.same_name(source, args)
+        args = describer.same_name(source, args, shared)
     waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
     labels = _own_labels(source)
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
@@ -161,8 +181,9 @@ def _for_target(
         return with_changes(args, changes.arguments), []
     args = args if describer.elsewhere is None else describer.elsewhere(args)
     target = systems.find_emitter(changes.target)
-    foreign = {"backend_options", *(() if changes.target == "kthena" else ("kthena_version",))}
-    result = {key: value for key, value in args.items() if key not in foreign}
+    versions = () if target is None else target.kthena_versions
+    own = {} if args.get("kthena_version") in versions else {"kthena_version"}
+    result = {k: v for k, v in args.items() if k not in {"backend_options", *own}}
     result["backend"] = changes.target
     notes: list[str] = []
     lacks = target is not None and naming.LWS_GROUP_SIZE not in target.sizes

@@ -6,7 +6,8 @@ from kthena_components import systems
 from kthena_components.compiler.compile import Compiled
 from kthena_components.compiler.losses import Loss
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import count_of
+from kthena_components.core.findings import count_of, join_path
+from kthena_components.systems.contract import EMPTY_ROLES, IDLE_WORKERS
 
 Placed = tuple[int, str]
 """How many pods are scheduled together, and in words what they are."""
@@ -50,11 +51,13 @@ def gained_gang(before: Placed, after: Compiled) -> Iterator[str]:
 
 
 def lost_pods(after: Compiled) -> Iterator[Loss]:
-    """Report roles that the result does not have, because no pod has their templates."""
+    """Report templates that the result does not have, because no pod has them."""
     plan, emitter = after.plan, systems.find_emitter(after.plan.backend)
-    if emitter is None or emitter.keeps_empty:
-        return
+    drops = () if emitter is None else emitter.drops
     for role in plan.roles:
-        if not plan.groups * role.replicas:
+        if EMPTY_ROLES in drops and not plan.groups * role.replicas:
             seen = f"has no pods, and {plan.backend} writes nothing for it"
             yield Loss(name=role.path, seen=seen)
+        elif IDLE_WORKERS in drops and role.worker is not None and not role.worker_replicas:
+            seen = f"is of no pod, and {plan.backend} does not write it"
+            yield Loss(name=join_path(role.path, "worker_template"), seen=seen)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.schema.crds import judge_crd, load
 from kthena_components.core.schema.metadata import judge_metadata
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
-from kthena_components.systems import INDEX
+from kthena_components.systems import INDEX, find_emitter
 
 RULE = "crd-schema"
 NAMES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
@@ -16,6 +16,22 @@ NAMES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
 _ELSEWHERE = {"kthena": "kthena-version"}
 """Names of the rule for what another release accepts, if it has one of its own."""
 _WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
+
+
+def served_versions(group_kind: GroupKind) -> list[str]:
+    """Return the API versions in which a known release serves a kind; none if it has no table.
+
+    Kinds that a backend writes, and whose project publishes no releases, have its version.
+    """
+    system, (group, kind) = INDEX.get(group_kind, ""), group_kind
+    table = load(f"kthena_components.systems.{system}") if system else None
+    emitter = find_emitter(system)
+    written = () if emitter is None else emitter.resources
+    found = [
+        *(() if table is None else table.kinds.get(kind, ())),
+        *(resource.api_version for resource in written if resource.kind == kind),
+    ]
+    return [each for each in dict.fromkeys(found) if each.startswith(f"{group}/")]
 
 
 def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Finding]:

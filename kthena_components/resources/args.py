@@ -217,7 +217,8 @@ class ModelServingArgs(TypedDict):
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
     kthena_version: NotRequired[VersionWord]
-    """Version of the Kthena controller for which the kthena backend writes. Default 1.0."""
+    """Version of the Kthena controller for which the kthena backend writes. Default 1.0. Another
+    one needs that backend."""
     scheduler_name: NotRequired[str]
     """Scheduler of the pods. Default volcano; others support no gang, topology or queue. A preset
     of KAITO needs default-scheduler.

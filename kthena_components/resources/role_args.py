@@ -128,7 +128,8 @@ class RoleFields(TypedDict):
     """
     worker_template: NotRequired[PodTemplate]
     """Kubernetes pod template of the workers, as entry_template. Required if worker_replicas is
-    above 0. Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
+    above 0. Without workers, only Kthena, MatrixInfer and LWS have a place for it.
+    Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
     """
     engine: NotRequired[EngineArgs]
     """Engine whose pods the package writes, instead of templates."""

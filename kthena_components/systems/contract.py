@@ -28,6 +28,7 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
 PRODUCTION = "production"
+EMPTY_ROLES, IDLE_WORKERS = "roles", "workers"
 Body = Mapping[str, Any]
 Rule = Callable[[V], Iterator[Finding]]
 ChangeRule = Callable[[Change], Iterator[Finding]]
@@ -179,8 +180,7 @@ class Describer:
     kinds: tuple[GroupKind, ...]
     filled: Callable[[Body], dict[str, Any]]
     """An object with the defaults that the API server or a webhook would set. Two objects that mean
-    the same are equal then.
-    """
+    the same are equal then."""
     arguments: Callable[[Body], dict[str, Any]]
     """The arguments of a ModelServing, of a filled object. Defaults that differ between backends
     are stated.
@@ -199,10 +199,10 @@ class Describer:
     """
     elsewhere: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Changes the arguments for another backend. None: they are the same."""
-    same_name: Callable[[Body, dict[str, Any]], dict[str, Any]] | None = None
+    same_name: Callable[[Body, dict[str, Any], bool], dict[str, Any]] | None = None
     """Renames the arguments so that an object of the same kind keeps its name, where that needs
-    other names than those for another kind. None: the name stays anyway.
-    """
+    other names than those for another kind. True: another object's name begins like it, up to the
+    last dash. None: the name stays anyway."""
     labels: tuple[str, ...]
     """Prefixes of the labels that the system's controller gives to pods."""
     label: Callable[[Pair], Pair | None]
@@ -261,17 +261,17 @@ class Emitter:
     pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
     """Labels of all pods of a serving. Empty: their number is not that of the plan."""
     is_counted: bool = True
-    """Whether Kubernetes learns the number of pods from their controllers: from a StatefulSet, but
-    not from an object whose scale counts groups.
-    """
+    """Whether Kubernetes learns the number of pods from their controllers, as of a StatefulSet."""
     options: type[Spec] | None = None
     """Fields of `backend_options`, all with defaults. None: the backend has no options."""
     stays_from: int | None = 1
     """Fewest roles of a serving whose objects keep their names if it gets another role. None: a
     serving never has another role.
     """
-    keeps_empty: bool = True
-    """Whether it writes the templates of a role without replicas."""
+    drops: tuple[str, ...] = ()
+    """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""
+    kthena_versions: tuple[str, ...] = ()
+    """Values of `kthena_version` that it writes for. Empty: it does not write for Kthena."""
     describer: Describer | None = None
     """None: its objects cannot be converted for other backends."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving

@@ -1,7 +1,10 @@
 """How objects are described that no emitter writes like this."""
 
 import copy
+import json
 from typing import Any
+
+import pytest
 
 from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.conversion import Conversion, Kept
@@ -9,6 +12,7 @@ from kthena_components.compiler.convert import convert
 from kthena_components.compiler.losses import find_losses
 
 PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}
+IDLE: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "busybox:1.37"}]}}
 
 
 def serving(kind: str, version: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -160,6 +164,77 @@ def test_an_object_that_names_a_lost_label_of_the_pods_says_so() -> None:
     ]
     *_, same = convert([model_serving(), server], Changes(target=SAME)).parts
     assert same.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "known"),
+    [
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v2", "leaderworkerset.x-k8s.io/v1"),
+        ("ModelServing", "workload.serving.volcano.sh/v1", "workload.serving.volcano.sh/v1alpha1"),
+        ("ModelInfer", "workload.matrixinfer.ai/v1", "workload.matrixinfer.ai/v1alpha1"),
+        ("ModelInfer", "workload.volcano.sh/v1", "workload.volcano.sh/v1alpha1"),
+        ("InferenceService", "serving.kserve.io/v1", "serving.kserve.io/v1beta1"),
+        ("Workspace", "kaito.sh/v1", "kaito.sh/v1alpha1"),
+        ("RayCluster", "ray.io/v2", "ray.io/v1"),
+        ("RoleBasedGroup", "workloads.x-k8s.io/v1", "workloads.x-k8s.io/v1alpha1"),
+    ],
+)
+@pytest.mark.parametrize("target", [SAME, "kthena", "lws"])
+def test_an_unknown_version_is_refused_with_the_known_ones(
+    kind: str, version: str, known: str, target: str
+) -> None:
+    engine = {"name": "app", "image": "vllm/vllm-openai:v0.33.0", "command": ["vllm", "serve", "m"]}
+    template = {"spec": {"containers": [engine]}}
+    head = {"rayStartParams": {}, "template": template}
+    spec = {
+        "headGroupSpec": head,
+        "roles": [{"name": "a", "replicas": 1, "template": template}],
+    }
+    found = run(serving(kind, version, spec), target)
+    (error,) = found.errors
+    (finding,) = error.findings
+    assert (found.parts, finding.path) == ((), "apiVersion")
+    assert finding.seen == f"is '{version}', in which no known release serves {kind}"
+    assert known in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "lost"),
+    [
+        ("native", {"recovery_policy": None}, True),
+        ("kserve", {}, True),
+        ("kaito", {"recovery_policy": None, "backend_options.label_selector": {"a": "b"}}, True),
+        ("lws", {}, False),
+        ("matrixinfer", {}, False),
+        (SAME, {}, False),
+    ],
+)
+def test_a_template_of_workers_that_no_pod_has_is_written_or_a_loss(
+    target: str, arguments: dict[str, Any], lost: bool
+) -> None:
+    amounts = {"cpu": "1", "memory": "1Gi"}
+    entry = copy.deepcopy(PODS)
+    entry["spec"]["containers"][0] |= {
+        "ports": [{"containerPort": 80}],
+        "resources": {"limits": amounts, "requests": amounts},
+    }
+    body = model_serving()
+    role = {"name": "serve", "entryTemplate": entry, "workerReplicas": 0, "workerTemplate": IDLE}
+    body["spec"]["template"]["roles"] = [role]
+    found = run(body, target, **arguments)
+    said = f"roles[0].worker_template: is of no pod, and {target} does not write it"
+    assert losses(found) == ([said] if lost else [])
+    written = json.dumps([m.body for m in found.servings[0].compiled.manifests], default=str)
+    assert ("busybox" in written) is not lost
+
+
+def test_a_leader_of_its_own_is_described_with_the_workers_that_it_may_get() -> None:
+    both = {"size": 1, "leaderTemplate": PODS, "workerTemplate": IDLE}
+    spec = {"leaderWorkerTemplate": both}
+    found = run(serving("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", spec))
+    assert losses(found) == []
+    (role,) = found.servings[0].args["roles"]
+    assert role["worker_template"] == IDLE
 
 
 def test_labels_of_the_object_are_kept_with_every_backend() -> None:

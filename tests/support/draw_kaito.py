@@ -1,6 +1,7 @@
 """Servings that the kaito backend takes, drawn at random, and its examples."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from kthena_components.core.plan.build import build_plan
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.systems import find_emitter
+from kthena_components.systems.kaito.options import KaitoOptions
 from tests.support.specs import IMAGE_OF_KAITO, Args
 
 _TWO_A100, _EIGHT_H100 = "Standard_NC48ads_A100_v4", "Standard_ND96isr_H100_v5"
@@ -66,6 +68,8 @@ def kaito_servings(
         "ready_timeout_seconds": st.integers(1, 60),
     }
     args |= draw(st.fixed_dictionaries({"replicas": st.integers(0, 3)}, optional=optional))
+    if draw(st.booleans()):
+        args["backend_options"] = {**args["backend_options"], "inference_set": True}
     if draw(st.booleans()):
         args["name"] = _longest_name(args)
     return args
@@ -138,5 +142,7 @@ def _longest_name(args: Args) -> str:
     """Give the longest serving name that every generated name has room for."""
     emitter = find_emitter("kaito")
     assert emitter is not None
-    made = emitter.names(build_plan(parse_spec(ModelServingSpec, args, "")))
+    options = parse_spec(KaitoOptions, args["backend_options"])
+    plan = replace(build_plan(parse_spec(ModelServingSpec, args, "")), options=options)
+    made = emitter.names(plan)
     return "c" * min(name.limit - len(name.name) + len(args["name"]) for name in made)

@@ -16,6 +16,7 @@ from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
+from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.systems.booster.config import MODEL_NAME, config_of
 from kthena_components.systems.booster.limits import PAIR, refuse
 from kthena_components.systems.booster.variables import Variables, env_of
@@ -180,6 +181,7 @@ EMITTER = Emitter(
     pods=_pods,
     is_counted=False,
     stays_from=None,
+    kthena_versions=(KthenaVersion.V1_0,),
     watch=_watch,
     install="Install Kthena 1.0 or later with its CRDs and the controller modelbooster",
     written=WRITTEN,

@@ -15,7 +15,6 @@ from kthena_components.core.spec.model import EngineSpec
 from kthena_components.core.spec.pods import CacheSpec, ResourcesSpec
 from kthena_components.core.spec.words import (
     EngineKind,
-    KthenaVersion,
     RecoveryPolicy,
     RolloutType,
 )
@@ -84,9 +83,6 @@ def _refuse_serving(plan: ServingPlan) -> Iterator[Finding]:
     if any(role.gang_replicas < role.replicas for role in plan.roles):
         seen = "asks for fewer engines than there are, but Kthena's templates ask for all of them"
         yield _refusal("gang_policy.min_role_replicas", seen, _INSTEAD)
-    if plan.kthena_version is not KthenaVersion.V1_0:
-        seen = f"is {plan.kthena_version}, but this backend writes the ModelBooster of Kthena 1.0"
-        yield _refusal("kthena_version", seen, "remove it, or write backend: kthena")
 
 
 def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:

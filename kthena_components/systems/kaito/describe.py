@@ -183,10 +183,11 @@ def _options(body: Body, preset: object) -> dict[str, Any]:
         adapters=adapters or None,
         kv_cache_cpu_memory_utilization=content_of(_inference(body)).get(_SHARE),
         benchmark=False if silent else None,
+        inference_set=True if several and spec.get("replicas", 1) == 1 else None,
     )
 
 
-def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
+def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
     """Split the name of an object into those of a serving and a role, as the backend joins them."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
@@ -215,7 +216,7 @@ DESCRIBER = Describer(
     arguments=arguments,
     same_name=_same_name,
     elsewhere=elsewhere,
-    only_here=tuple(KaitoOptions.model_fields),
+    only_here=tuple(name for name in KaitoOptions.model_fields if name != "inference_set"),
     labels=(f"{GROUP}/", f"inferenceset.{GROUP}/", naming.POD_INDEX),
     label=_label,
 )

@@ -20,7 +20,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import IDLE_WORKERS, Emitter
 from kthena_components.systems.kaito.describe import DESCRIBER
 from kthena_components.systems.kaito.estimator import Deployment
 from kthena_components.systems.kaito.facts import facts, node_labels
@@ -196,6 +196,7 @@ EMITTER = Emitter(
     options=KaitoOptions,
     planned=_planned,
     stays_from=None,
+    drops=(IDLE_WORKERS,),
     written=WRITTEN,
     proven=PROVEN,
     describer=DESCRIBER,

@@ -48,7 +48,8 @@ def is_workspace(plan: ServingPlan) -> bool:
 
     Only an InferenceSet can be scaled.
     """
-    return engines_of(plan) == 1 and not plan.autoscaled
+    is_set = plan.autoscaled or options_of(plan).inference_set
+    return engines_of(plan) == 1 and not is_set
 
 
 def write_config(plan: ServingPlan, role: RolePlan) -> Body | None:

@@ -51,6 +51,8 @@ class KaitoOptions(Spec):
     """
     benchmark: bool = True
     """Whether a preset is ready only after KAITO's benchmark."""
+    inference_set: bool = False
+    """Whether a single engine is an InferenceSet, too, as any other number is."""
 
 
 def options_of(plan: ServingPlan) -> KaitoOptions:

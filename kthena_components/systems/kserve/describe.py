@@ -37,8 +37,8 @@ def _arguments(body: Body) -> dict[str, Any]:
     return result
 
 
-def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
-    """Split the name of an InferenceService into those of a serving and a role."""
+def _same_name(body: Body, args: dict[str, Any], _shared: bool) -> dict[str, Any]:
+    """Split the name of an InferenceService into those of a serving and a role: the only way."""
     name = mapping(body.get("metadata")).get("name")
     split = split_name(name)
     if group_kind(body)[1] == LLM or args.get("name") != name or split is None:

@@ -6,7 +6,7 @@ Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import IDLE_WORKERS, Emitter
 from kthena_components.systems.kserve.describe import DESCRIBER
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, VERSION, emit_llm, entry_labels
 from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service
@@ -47,6 +47,7 @@ EMITTER = Emitter(
     sizes=SIZES,
     options=KserveOptions,
     stays_from=None,
+    drops=(IDLE_WORKERS,),
     planned=planned,
     written=WRITTEN,
     proven=PROVEN,

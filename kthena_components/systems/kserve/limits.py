@@ -13,6 +13,7 @@ from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
 from kthena_components.systems.kserve.limits_llm import refuse_llm
+from kthena_components.systems.kserve.limits_options import refuse_options
 from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.options import is_llm
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
@@ -29,6 +30,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_partition(plan)
     yield from _refuse_spread(plan)
     yield from refuse_hosts(plan, "KServe")
+    yield from refuse_options(plan)
     if is_llm(plan):
         yield from refuse_llm(plan)
         return

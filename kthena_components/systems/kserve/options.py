@@ -45,9 +45,9 @@ class KserveOptions(Spec):
     each, so only one of its servings writes them.
     """
     replaces_presets: bool = False
-    """Whether the LLMInferenceServiceConfigs for data parallelism are written too, empty. In this
-    namespace they replace KServe's own, for all servings. Data parallelism over several pods needs
-    it.
+    """Whether the LLMInferenceServiceConfigs for data parallelism may be written, too, empty. In
+    this namespace they replace KServe's own, for all servings. Data parallelism over several pods
+    needs it.
     """
 
 

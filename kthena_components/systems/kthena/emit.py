@@ -237,6 +237,7 @@ EMITTER = Emitter(
     watch=_watch,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
+    kthena_versions=tuple(KthenaVersion),
     describer=DESCRIBER,
     written=WRITTEN,
     proven=PROVEN,

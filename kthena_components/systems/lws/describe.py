@@ -135,11 +135,11 @@ def arguments(body: Body) -> dict[str, Any]:
     )
 
 
-def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
+def _same_name(body: Body, args: dict[str, Any], shared: bool) -> dict[str, Any]:
     """Let a set keep its name.
 
     It is split into the names of a serving and a role, as the backend joins them. Where that gives
-    another one, it is stated.
+    another one, or another set would be the same serving, it is stated.
     """
     metadata = mapping(body.get("metadata"))
     name, labels = metadata.get("name"), mapping(metadata.get("labels"))
@@ -148,7 +148,7 @@ def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
     ours = labels.get(naming.NAME), labels.get(naming.ROLE)
     if all(isinstance(label, str) for label in ours):
         return _renamed(args, str(ours[0]), str(ours[1]), {"set_name": name})
-    split = split_name(name)
+    split = None if shared else split_name(name)
     if split is None:
         return _renamed(args, str(name), SERVE, {"set_name": name})
     return _renamed(args, *split, {})
@@ -183,7 +183,7 @@ def _role(
         replicas=spec.get("replicas") if several else None,
         worker_replicas=workers,
         entry_template=entry,
-        worker_template=worker if workers else None,
+        worker_template=worker if workers or worker != entry else None,
     )
 
 

@@ -163,11 +163,14 @@ def _rolling(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 
 
 def _templates(plan: ServingPlan, role: RolePlan) -> dict[str, Template]:
-    """Write both templates. A leader without a template of its own gets the workers'."""
+    """Write both templates. A leader without a template of its own gets the workers'.
+
+    Workers that the set may get later keep the template that is stated for them.
+    """
     entry = _template(plan, role, role.entry, {naming.ENTRY: "true"})
-    if not role.worker_replicas:
+    if role.worker is None:
         return {WORKER: entry}
-    return {LEADER: entry, WORKER: _template(plan, role, role.worker or {}, {})}
+    return {LEADER: entry, WORKER: _template(plan, role, role.worker, {})}
 
 
 def _template(

@@ -19,7 +19,7 @@ from kthena_components.core.plan.templates import with_env
 from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import EMPTY_ROLES, IDLE_WORKERS, Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import (
     BUDGETS,
@@ -261,7 +261,7 @@ EMITTER = Emitter(
     read_back=read_group,
     watch=watch_groups,
     sizes=SIZES,
-    keeps_empty=False,
+    drops=(EMPTY_ROLES, IDLE_WORKERS),
     describer=DESCRIBER,
     planned=_planned,
     addresses=_addresses,

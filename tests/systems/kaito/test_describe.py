@@ -108,6 +108,29 @@ def test_an_older_version_is_read_with_its_default_instance_type() -> None:
     assert found.servings[0].args["backend_options"]["instance_type"] == "Standard_NC24ads_A100_v4"
 
 
+def test_an_inference_set_of_one_engine_stays_one() -> None:
+    body = {
+        "apiVersion": "kaito.sh/v1beta1",
+        "kind": "InferenceSet",
+        "metadata": {"name": "small-phi"},
+        "spec": {
+            "replicas": 1,
+            "labelSelector": {"matchLabels": {"apps": "phi"}},
+            "template": {
+                "resource": {"instanceType": "Standard_NC24ads_A100_v4"},
+                "inference": {"template": POD},
+            },
+        },
+    }
+    assert losses(run(body)) == []
+    made = run(body).servings[0].compiled.manifests[0].body
+    assert (made["kind"], made["spec"]["replicas"]) == ("InferenceSet", 1)
+    assert {loss.partition(":")[0] for loss in losses(run(body, target="kthena"))} == {
+        "backend_options.instance_type",
+        "backend_options.label_selector",
+    }
+
+
 def test_an_unknown_preset_is_refused_by_the_backend() -> None:
     (error,) = run(workspace({"preset": {"name": "lama-3"}})).errors
     assert "backend_options.preset: is 'lama-3', which is neither" in str(error)

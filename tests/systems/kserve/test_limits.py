@@ -30,6 +30,18 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "[backend-loss]"
         ),
     ),
+    "options-of-another-kind": (
+        SINGLE,
+        {"backend_options.write_configs": False, "backend_options.replaces_presets": True},
+        (
+            "backend_options.write_configs: is false, but an InferenceService has no "
+            "LLMInferenceServiceConfigs. Remove it, or write kind: LLMInferenceService. "
+            "[backend-options]\n"
+            "backend_options.replaces_presets: is true, but an InferenceService has no "
+            "LLMInferenceServiceConfigs. Remove it, or write kind: LLMInferenceService. "
+            "[backend-options]"
+        ),
+    ),
     "gang": (
         SINGLE,
         {
