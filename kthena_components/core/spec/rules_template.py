@@ -5,6 +5,7 @@ Each function is one rule and yields its findings; TEMPLATE_RULES is the list.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -17,6 +18,7 @@ from kthena_components.core.values.unknown import is_unresolved
 
 _TEMPLATE = ("metadata", "spec")
 _METADATA = ("annotations", "labels")
+_FIELDS = "template-fields"
 
 
 def worker_template(role: RoleSpec) -> Iterator[Finding]:
@@ -150,20 +152,24 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
 
 
 def template_fields(role: RoleSpec) -> Iterator[Finding]:
-    """The fields of a template are those of a pod in Kubernetes.
+    """The fields of a template are those of a pod in Kubernetes, with their types.
 
-    Pass: nodeSelector; livenessProbe.
-    Fail: node_selector; livenesProbe. The API server would drop them without a word.
+    Pass: nodeSelector; livenessProbe; env value "8", in quotes.
+    Fail: node_selector; livenesProbe: the API server would drop them without a word. Env value 8,
+    without quotes; tolerations that are no list.
     Level: mandatory. Advisory for a field that resembles none of Kubernetes 1.34: a newer server
     may know it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodSpec.
     """
     for field in ("entry_template", "worker_template", "overlay"):
         spec = (getattr(role, field) or {}).get("spec")
-        shape = shape_of("PodSpec", by_crd=False, whole=True)
+        shape = shape_of("PodSpec", by_crd=False, whole=True, patch=field == "overlay")
+        shape = replace(shape, required=())  # template_containers reports missing containers
         for finding in judge_shape(spec, shape, f"{field}.spec") if spec else ():
             if finding.seen == UNDECLARED:
-                yield unknown_field(finding, rule="template-fields")
+                yield unknown_field(finding, rule=_FIELDS)
+            elif finding.level is not Level.UNKNOWN:
+                yield replace(finding, rule=_FIELDS)
 
 
 def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
