@@ -99,20 +99,24 @@ def container_image(role: RoleSpec) -> Iterator[Finding]:
     """An image is a name without blanks.
 
     Pass: nginx:1.29; no image, which a controller may fill in.
-    Fail: an empty name; a name with 1 blank, as in "nginx: 1.29".
+    Fail: an empty name; a name with 1 blank, as in "nginx: 1.29", also as engine.image.
     Level: mandatory.
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateImageField.
     """
+    stated: list[tuple[str, str | None]] = []
+    if role.engine is not None:
+        stated.append(("engine.image", role.engine.image))
     for field, containers in _containers(role):
         for index, container in enumerate(containers):
-            image = container.get("image")
-            if image is not None and (not image or re.search(r"\s", image)):
-                yield Finding(
-                    path=f"{field}.spec.containers[{index}].image",
-                    seen=f"is '{image}', and an image is a name without blanks",
-                    remedy="write it as registry/name:tag",
-                    rule="container-image",
-                )
+            stated.append((f"{field}.spec.containers[{index}].image", container.get("image")))
+    for path, image in stated:
+        if image is not None and (not image or re.search(r"\s", image)):
+            yield Finding(
+                path=path,
+                seen=f"is '{image}', and an image is a name without blanks",
+                remedy="write it as registry/name:tag",
+                rule="container-image",
+            )
 
 
 def _containers(role: RoleSpec) -> Iterator[tuple[str, list[Any]]]:
