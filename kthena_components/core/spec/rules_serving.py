@@ -247,8 +247,12 @@ def pods_within_cluster(spec: ModelServingSpec) -> Iterator[Finding]:
 
 def _too_many(path: str, seen: str, most: int) -> Finding:
     limit = f"Kubernetes supports at most {_MOST_PODS} pods in a cluster"
-    rule, remedy = "pods-within-cluster", f"write at most {most}"
-    return Finding(path=path, seen=f"{seen}, but {limit}", remedy=remedy, rule=rule)
+    return Finding(
+        path=path,
+        seen=f"{seen}, but {limit}",
+        remedy=f"write at most {most}",
+        rule="pods-within-cluster",
+    )
 
 
 RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (

@@ -18,7 +18,6 @@ from kthena_components.core.values.unknown import is_unresolved
 
 _TEMPLATE = ("metadata", "spec")
 _METADATA = ("annotations", "labels")
-_FIELDS = "template-fields"
 
 
 def worker_template(role: RoleSpec) -> Iterator[Finding]:
@@ -171,9 +170,9 @@ def template_fields(role: RoleSpec) -> Iterator[Finding]:
         shape = replace(shape, required=())  # template_containers reports missing containers
         for finding in judge_shape(spec, shape, f"{field}.spec") if spec else ():
             if finding.seen == UNDECLARED:
-                yield unknown_field(finding, rule=_FIELDS)
+                yield unknown_field(finding, rule="template-fields")
             elif finding.level is not Level.UNKNOWN:
-                yield replace(finding, rule=_FIELDS)
+                yield replace(finding, rule="template-fields")
 
 
 def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
