@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.compiler.compile import Compiled
+from kthena_components.compiler.stack_secrets import secrets_of
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import WRITE, Resource
 from kthena_components.core.plan.stack import StackSpec
 from kthena_components.core.topology.plan import build_topology
-from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems import EMITTERS, extras, resources_of
 from kthena_components.systems.volcano.emit_hyper_nodes import emit_hyper_nodes
 
@@ -152,26 +152,5 @@ def _hyper_nodes(spec: StackSpec) -> tuple[Body, ...]:
 
 def _secrets(plan: ServingPlan) -> Iterator[SecretKey]:
     for role in plan.roles:
-        for name, key in _taken(role):
+        for name, key in secrets_of(role):
             yield SecretKey(plan.namespace, name, key)
-
-
-def _taken(role: RolePlan) -> Iterator[tuple[str, str]]:
-    """Find the Secrets that pods of a role need to start."""
-    for template in filter(None, (role.entry, role.worker)):
-        spec = mapping(template.get("spec"))
-        containers = (*sequence(spec.get("containers")), *sequence(spec.get("initContainers")))
-        for container in map(mapping, containers):
-            for item in sequence(container.get("env")):
-                source = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
-                yield from _needed(source, "name", str(mapping(source).get("key", "")))
-            for item in sequence(container.get("envFrom")):
-                yield from _needed(mapping(item).get("secretRef"), "name")
-        for volume in sequence(spec.get("volumes")):
-            yield from _needed(mapping(volume).get("secret"), "secretName")
-
-
-def _needed(source: object, field: str, key: str = "") -> Iterator[tuple[str, str]]:
-    stated = mapping(source)
-    if isinstance(stated.get(field), str) and stated.get("optional") is not True:
-        yield stated[field], key

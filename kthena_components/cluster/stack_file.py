@@ -10,6 +10,7 @@ from typing import Any
 from kthena_components.cluster.kubeconfig import anchored, programs_of
 from kthena_components.cluster.requirements import Requirements, requirements_of_stack
 from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.compiler.stack_secrets import judge_secrets_used
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.report import requested_gpus
 from kthena_components.core.plan.stack import (
@@ -74,18 +75,19 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
     except RecursionError:  # a JSON text in it
         raise StackFileError(f"{config.file} is nested too deeply to be read") from None
     findings += [*check_stack(spec, config), *judge_queues(spec.queues)]
-    compiled: list[Compiled] = []
+    compiled: dict[str, Compiled] = {}
     for index, serving in enumerate(spec.servings):
         try:
-            compiled.append(compile_serving(_without_models(serving)))
+            compiled[f"servings[{index}]"] = compile_serving(_without_models(serving))
         except SpecError as error:
             findings += [finding.under(f"servings[{index}]") for finding in error.findings]
-    findings += within_budget(spec, requested_gpus(one.plan for one in compiled))
+    findings += within_budget(spec, requested_gpus(one.plan for one in compiled.values()))
+    findings += judge_secrets_used(spec, compiled)
     refusals = [config.located(f) for f in findings if f.level is Level.MANDATORY]
     keys = {*config.values, *config.secret_keys}
     if not any(key.partition(".")[0].partition("[")[0] in StackSpec.model_fields for key in keys):
         refusals = []  # a program of the user's own reads other keys
-    need = requirements_of_stack(stack, spec, compiled)
+    need = requirements_of_stack(stack, spec, compiled.values())
     return ReadStack(need=need, spec=spec, refusals=tuple(refusals), file=config.file)
 
 

@@ -99,6 +99,12 @@ Pass: a secret value hf_token, and data HF_TOKEN: hf_token.
 Fail: a secret value hf_tokn, which no Secret names.
 Level: mandatory.
 Source: kthena_components/resources/secrets.py.""",
+    "secret-used": """No slip in a name or a namespace leaves a Secret of a stack unused.
+
+Pass: a Secret hf-token, which pods use; a Secret that resembles none that pods use.
+Fail: a Secret hf-token that no pod uses, and pods that use hf-tokn, or hf-token in another namespace.
+Level: advisory: both Secrets may exist for other reasons.
+Source: Kubernetes documentation, Secrets: a container waits for its Secret.""",
     "kubeconfig": """The kubeconfig of a stack is readable and has credentials of its cluster.
 
 Pass: a path, and a context that is in the file.

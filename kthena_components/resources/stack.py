@@ -15,6 +15,7 @@ import pulumi
 import yaml
 
 from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.compiler.stack_secrets import judge_secrets_used
 from kthena_components.core.findings import Finding, Level, SpecError, fault
 from kthena_components.core.plan.report import gpu_count, render_table, requested_gpus, shape
 from kthena_components.core.plan.stack import (
@@ -57,6 +58,8 @@ class Stack:
     values: Mapping[str, Any]
     """The input by field: components take args, not specs."""
     servings: tuple[Compiled, ...]
+    advice: tuple[Finding, ...]
+    """Findings about several entries that stop nothing; components report their own."""
 
 
 def main() -> None:
@@ -134,7 +137,9 @@ def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
         made += [(f"secrets[{i}]", [f"Secret {s.title}"]) for i, s in enumerate(spec.secrets)]
         findings += objects_once(made)
     findings += within_budget(spec, requested_gpus(one.plan for one in compiled.values()))
-    stack = Stack(spec=spec, values=values, servings=tuple(compiled.values()))
+    findings += judge_secrets_used(spec, compiled)
+    advice = tuple(finding for finding in findings if finding.level is Level.ADVISORY)
+    stack = Stack(spec=spec, values=values, servings=tuple(compiled.values()), advice=advice)
     return stack, [finding for finding in findings if finding.level is Level.MANDATORY]
 
 
@@ -158,6 +163,8 @@ def refusal(findings: Sequence[Finding], config: StackConfig) -> SpecError:
 
 def _register(stack: Stack, config: StackConfig) -> None:
     """Register what servings need, then the servings, then the stack's outputs."""
+    for finding in stack.advice:
+        pulumi.log.warn(str(config.located(finding)))
     provider = _provider(stack.spec, config)
     first, queues = _shared(stack, pulumi.ResourceOptions(provider=provider))
     first += register_secrets(stack.spec, provider)

@@ -50,7 +50,8 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     ),
     "several topologies": (
         {"topology": [{"hyper_nodes": []}]},
-        ["topology: is a list, but must be a map of fields. Write a map of fields. [type]"],
+        [("topology: is a list, but must be a map of fields. Write a map of fields; known: "
+          "hyper_nodes, inventory. [type]")],
     ),
     "no servings": ({"servings": REMOVED}, [EMPTY]),
     "an empty list of servings": ({"servings": []}, [EMPTY]),

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from kthena_components.resources.stack import load_stack
 from tests.stacks.handed import TOKEN, handed, refusal
 
 KEY: Final = "secrets[0].data.HUGGING_FACE_HUB_TOKEN"
@@ -35,7 +36,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], dict[str, str], list[str]]]] = {
          "another config key, such as hf_token. [secret-missing]")],
     ),
     "a key that Kubernetes refuses": (
-        {"secrets[0].data": {"a b": "hf_token"}}, TOKEN,
+        {"secrets[0].data": {"a b": "hf_token", "HUGGING_FACE_HUB_TOKEN": "hf_token"}}, TOKEN,
         [("secrets[0].data.a b: 'a b' is not a valid key of a Secret: letters, digits, '-', '_' "
           "and '.'. "
          "Change it. [pattern]")],
@@ -54,6 +55,18 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], dict[str, str], list[str]]]] = {
         [("secrets[1].name: 'default/hf-token' is already the name of secrets[0]. Remove or rename "
          "one of the two. [name-once]")],
     ),
+    "a key that its pods do not use": (
+        {"secrets[0].data": {"HF_TOKEN": "hf_token"}}, TOKEN,
+        [("servings[0].roles[0].hugging_face_token: uses the key 'HUGGING_FACE_HUB_TOKEN', but the "
+          "Secret 'hf-token' of this stack has no such key, and the container does not start without "
+          "it. Known: HF_TOKEN. [secret-key-exists]")],
+    ),
+    "a key that its pods have by another slip": (
+        {"servings[0].roles[0].hugging_face_token.key": "HUGING_FACE_HUB_TOKEN"}, TOKEN,
+        [("servings[0].roles[0].hugging_face_token: uses the key 'HUGING_FACE_HUB_TOKEN', but the "
+          "Secret 'hf-token' of this stack has no such key, and the container does not start without "
+          "it. Write 'HUGGING_FACE_HUB_TOKEN'. [secret-key-exists]")],
+    ),
     "a Secret in a file": ({"output": "render"}, TOKEN, [RENDERED]),
     "leave for a Secret that there is not": (
         {"output": "render", "allow_plain_secrets": ["hf-tokn"]}, TOKEN,
@@ -67,6 +80,32 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], dict[str, str], list[str]]]] = {
 def test_a_slip_about_a_secret_is_refused_with_the_command_that_mends_it(slip: str) -> None:
     changes, secrets, expected = SLIPS[slip]
     assert refusal(handed("prod", changes, secrets)) == expected
+
+
+ADVICE: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
+    "none": ({}, []),
+    "a name of its own": ({"secrets[1]": {"name": "proxy", "data": {"key": "hf_token"}}}, []),
+    "a name": (
+        {"servings[0].roles[0].hugging_face_token.name": "hf-tokn"},
+        [("secrets[0]: no pod of this stack uses default/hf-token, but "
+          "servings[0].roles[0].hugging_face_token uses default/hf-tokn, which the stack does not "
+          "create. Write 'hf-token' there, or ignore this if both exist for other reasons. "
+          "[secret-used]")],
+    ),
+    "a namespace": (
+        {"secrets[0].namespace": "serving"},
+        [("secrets[0].namespace: no pod of this stack uses serving/hf-token, but "
+          "servings[0].roles[0].hugging_face_token uses default/hf-token, which the stack does not "
+          "create. Write namespace: default, or ignore this if both exist for other reasons. "
+          "[secret-used]")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", ADVICE)
+def test_a_secret_that_a_slip_leaves_unused_is_a_warning(slip: str) -> None:
+    changes, expected = ADVICE[slip]
+    assert list(map(str, load_stack(handed("prod", changes)).advice)) == expected
 
 
 def test_a_secret_that_nothing_uses_is_refused() -> None:

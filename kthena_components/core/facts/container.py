@@ -13,6 +13,7 @@ from kthena_components.core.engines.facts import ALL_GPUS
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.tokens import looks_like_token
 from kthena_components.core.values.unknown import (
     Blank,
     MaybeInt,
@@ -32,8 +33,6 @@ Source: huggingface_hub/constants.py and the charts of serving systems.
 """
 
 _LATE_IMAGE = Unknown("the image is known only after the deployment")
-
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
 _STAND_IN = re.compile(
     r"[A-Z][A-Z0-9_]*|<.*>|.*\s.*|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)"
@@ -254,11 +253,6 @@ def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenF
             if isinstance(word, str) and "hf_" in word and looks_like_token(word):
                 at = f"{path}.{key}[{index}]"
                 yield TokenFacts(path=at, kind=TokenKind.PATTERN, variable=None)
-
-
-def looks_like_token(value: object) -> bool:
-    """Return whether a text contains a string in the format of Hugging Face tokens."""
-    return isinstance(value, str) and "hf_" in value and _TOKEN.search(value) is not None
 
 
 def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:

@@ -43,7 +43,9 @@ _SCALARS: Mapping[str, Schema] = {
 
 
 @cache
-def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True, whole: bool = False) -> Fields:
+def shape_of(
+    kind: str = ROOT_TYPE, *, by_crd: bool = True, whole: bool = False, patch: bool = False
+) -> Fields:
     """Return the shape of a type in the table.
 
     Args:
@@ -51,14 +53,17 @@ def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True, whole: bool = False)
         whole: Whether fields that are not in the table are reported. A CRD has its own fields.
         by_crd: Whether a CRD validates: it rejects duplicates in lists with keys, and fractional
             amounts. Kubernetes' own kinds accept both.
+        patch: Whether the value is merged into another one, so that it may lack required fields.
     """
     stated = _table()[kind]
     keys = stated["keys"] if by_crd else {}
+    how = {"by_crd": by_crd, "whole": whole, "patch": patch}
     fields: dict[str, Schema] = {
-        name: _shape(written, (by_crd, whole), tuple(keys.get(name, ())))
+        name: _shape(written, how, tuple(keys.get(name, ())))
         for name, written in stated["fields"].items()
     }
-    return Fields(fields=fields, required=tuple(stated["required"]), partial=not whole)
+    required = () if patch else tuple(stated["required"])
+    return Fields(fields=fields, required=required, partial=not whole)
 
 
 def unknown_field(finding: Finding, rule: str) -> Finding:
@@ -80,9 +85,9 @@ def _is_misspelt(written: str, meant: str) -> bool:
     return SequenceMatcher(None, one, other).ratio() >= _ALIKE
 
 
-def _shape(written: str, how: tuple[bool, bool], keys: tuple[str, ...] = ()) -> Schema:
+def _shape(written: str, how: Mapping[str, bool], keys: tuple[str, ...] = ()) -> Schema:
     """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
-    by_crd, whole = how
+    by_crd = how["by_crd"]
     if written.startswith("[set]"):
         return Items(of=_shape(written[5:], how), is_set=by_crd)
     if written.startswith("[]"):
@@ -90,7 +95,7 @@ def _shape(written: str, how: tuple[bool, bool], keys: tuple[str, ...] = ()) -> 
     if written.startswith("{}"):
         return Table(_shape(written[2:], how))
     scalar = Amount(fractions=not by_crd) if written == "quantity" else _SCALARS.get(written)
-    return shape_of(written, by_crd=by_crd, whole=whole) if scalar is None else scalar
+    return shape_of(written, **how) if scalar is None else scalar
 
 
 @cache

@@ -41,6 +41,7 @@ _NOT_YET = f"^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"
 _QUEUE, _NAMESPACE = rf"{_SUBDOMAIN}|{_NOT_YET}", rf"{_LABEL}|{_NOT_YET}"
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
+_PATH, _NO_BLANKS = "^/", r"^\S+$"
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"
 _PARTS = (
@@ -56,20 +57,28 @@ PATTERNS = {
     _LABEL_KEY: "the key of a label, such as topology.kubernetes.io/zone",
     _LABEL_VALUE: "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
+    _PATH: "an absolute path such as /mnt/models",
+    _NO_BLANKS: "text without blanks",
 }
 """What each pattern means, for messages."""
+QUANTITY_PATTERN, PATH_PATTERN = _QUANTITY, _PATH
 NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE, _NAMESPACE})
 """Patterns of names that the user may choose."""
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
 ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
 QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
+ObjectName = QueueName
+"""Name of an object that the serving refers to, perhaps an Output."""
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=63)]
 LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
 DnsName = Annotated[str, Field(pattern=_SUBDOMAIN, max_length=253)]
 ResourceName = Annotated[str, Field(pattern=_RESOURCE)]
 Port = Annotated[int, Field(ge=1, le=65535)]
+Path = Annotated[Word, Field(pattern=_PATH)]
+Device = Annotated[Word, Field(pattern=_NO_BLANKS)]
+"""Name of a network device, or a list of them as NCCL reads it."""
 
 
 class Spec(BaseModel):

@@ -17,6 +17,7 @@ from kthena_components.core.spec.fields import (
     LabelKey,
     LabelValue,
     Namespace,
+    ObjectName,
     Port,
     Positive,
     QueueName,
@@ -75,7 +76,7 @@ class EngineSpec(Spec):
 class SecretKeySpec(Spec):
     """A key of a Kubernetes Secret in the serving's namespace."""
 
-    name: Text
+    name: ObjectName
     key: Text = "HF_TOKEN"
 
 

@@ -14,8 +14,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
-from kthena_components.core.spec.fields import NAME_PATTERNS, PATTERNS
+from kthena_components.core.spec.fields import (
+    NAME_PATTERNS,
+    PATH_PATTERN,
+    PATTERNS,
+    QUANTITY_PATTERN,
+)
 from kthena_components.core.values.display import display
+from kthena_components.core.values.tokens import looks_like_token
 from kthena_components.core.values.unknown import is_unresolved
 
 M = TypeVar("M", bound=BaseModel)
@@ -29,6 +35,13 @@ _KINDS = {
     "model": "a map of fields",
     "float": "a number",
 }
+_SHOWN_TOKEN = (
+    "is a Hugging Face token itself, which everyone who reads this can use",
+    "put the token into a Secret, write the name of that, and revoke this token",
+)
+_LISTED = 12
+"""Most fields that an error lists."""
+_UNITS = re.compile(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNORECASE)
 
 
 def parse_spec(model: type[M], data: object, subject: str = "") -> M:
@@ -64,6 +77,11 @@ def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
         )
     worded = _wrong_value(kind, value, error.get("ctx", {})) or _wrong_type(kind, value)
     seen, remedy, rule = worded
+    if looks_like_token(value):
+        seen, remedy = _SHOWN_TOKEN
+    elif kind.startswith("model"):
+        fields = sorted(known_fields(model, error["loc"])) if error["loc"] else []
+        remedy += f"; known: {', '.join(fields)}" if 0 < len(fields) <= _LISTED else ""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
@@ -93,7 +111,10 @@ def _wrong_value(
             known = re.findall(r"'([^']*)'", str(context["expected"]))
             close = nearest(str(value), known)
             words = "one of " + ", ".join(f"'{word}'" for word in known)
-            remedy, rule = f"write '{close}'" if close else "choose one of them", "known-value"
+            quoted = [word for word in known if _is_number(value, word)]
+            remedy = f"write '{close}'" if close else "choose one of them"
+            remedy = f"write '{quoted[0]}', in quotes" if quoted else remedy
+            rule = "known-value"
         case "string_pattern_mismatch":
             words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
             remedy, rule = _mended(str(value), context["pattern"]), "pattern"
@@ -115,10 +136,22 @@ def _too_long(value: str, limit: int) -> tuple[str, str, str]:
 
 def _mended(value: str, pattern: str) -> str:
     """Suggest a text that matches the pattern."""
+    if pattern == PATH_PATTERN:
+        return f"write for example '/{value}'"
+    if pattern == QUANTITY_PATTERN and (unit := _UNITS.fullmatch(value)):
+        letter, binary = unit[2] or "", (unit[3] or "").lower()
+        upper = letter.lower() if letter in "kK" and not binary else letter.upper()
+        return f"write for example '{unit[1]}{upper}{binary}'"
     plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
     close = next(fitting, None) if plain and pattern in NAME_PATTERNS else None
     return f"write for example '{close}'" if close else "change it"
+
+
+def _is_number(value: object, word: str) -> bool:
+    """Tell whether YAML has read a word as this number: 1.0 without quotes."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and bool(re.fullmatch(r"[0-9.]+", word)) and float(word) == value
 
 
 def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:

@@ -1,20 +1,15 @@
 """Inputs about the pods of an engine, besides its command line: resources, cache and network."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from kthena_components.core.spec.fields import (
     Count,
+    Device,
+    ObjectName,
+    Path,
     Positive,
     Quantity,
     ResourceName,
     Spec,
-    Text,
-    Word,
 )
-
-Path = Annotated[Word, Field(pattern="^/")]
 
 
 class ResourcesSpec(Spec):
@@ -31,7 +26,7 @@ class ResourcesSpec(Spec):
 class CacheSpec(Spec):
     """Where the pods keep the weights of the model: exactly one of claim, host_path and size."""
 
-    claim: Text | None = None
+    claim: ObjectName | None = None
     host_path: Path | None = None
     size: Quantity | None = None
     mount_path: Path = "/var/cache/huggingface"
@@ -48,6 +43,6 @@ class RdmaSpec(Spec):
 class NetworkSpec(Spec):
     """The network between the pods of an engine."""
 
-    interface: Word | None = None
+    interface: Device | None = None
     rdma: RdmaSpec | None = None
-    hca: Word | None = None
+    hca: Device | None = None

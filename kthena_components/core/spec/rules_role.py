@@ -265,6 +265,7 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
 BLOCKING = frozenset(
     {
         "role-names-unique",
+        "pods-within-cluster",
         "template-or-engine",
         "worker-template",
         "template-containers",

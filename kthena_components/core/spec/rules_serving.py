@@ -6,6 +6,7 @@ what the backend cannot express.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, suggest
@@ -21,6 +22,8 @@ from kthena_components.core.spec.rules_rollout import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec.rules_template import template_scheduler
 from kthena_components.core.spec.words import TopologyMode
 
+_MOST_PODS = 150_000
+
 
 def check_spec(
     spec: ModelServingSpec, *, alone: bool = False, role_path: str | None = None
@@ -33,6 +36,8 @@ def check_spec(
         role_path: Path of a standalone role, instead of `roles[i]`.
     """
     findings = [finding for rule in RULES for finding in rule(spec)]
+    if role_path is not None:
+        findings = [replace(f, path=f.path.removeprefix("roles[0].")) for f in findings]
     for index, role in enumerate(spec.roles):
         prefix = f"roles[{index}]" if role_path is None else role_path
         found = [finding for rule in ROLE_RULES for finding in rule(role)]
@@ -216,8 +221,43 @@ def reserved_object_labels(spec: ModelServingSpec) -> Iterator[Finding]:
         )
 
 
+def pods_within_cluster(spec: ModelServingSpec) -> Iterator[Finding]:
+    """A serving has at most as many pods as Kubernetes supports in a cluster, 150000.
+
+    A slip in a count would otherwise be planned pod by pod, for hours.
+
+    Pass: 75000 groups of 2 pods.
+    Fail: 75001 groups of 2 pods; worker_replicas 150000.
+    Level: mandatory.
+    Source: the documentation of Kubernetes, Considerations for large clusters.
+    """
+    for index, role in enumerate(spec.roles):
+        engine = role.worker_replicas + 1
+        if engine > _MOST_PODS:
+            seen = f"is {role.worker_replicas}, besides the entry"
+            yield _too_many(f"roles[{index}].worker_replicas", seen, _MOST_PODS - 1)
+        elif role.replicas * engine > _MOST_PODS:
+            seen = f"is {role.replicas}, and each engine has {count_of(engine, 'pod')}"
+            yield _too_many(f"roles[{index}].replicas", seen, _MOST_PODS // engine)
+    group = sum(role.replicas * (role.worker_replicas + 1) for role in spec.roles)
+    if group <= _MOST_PODS < group * spec.replicas:
+        seen = f"is {spec.replicas}, and each group has {count_of(group, 'pod')}"
+        yield _too_many("replicas", seen, _MOST_PODS // group)
+
+
+def _too_many(path: str, seen: str, most: int) -> Finding:
+    limit = f"Kubernetes supports at most {_MOST_PODS} pods in a cluster"
+    return Finding(
+        path=path,
+        seen=f"{seen}, but {limit}",
+        remedy=f"write at most {most}",
+        rule="pods-within-cluster",
+    )
+
+
 RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     role_names_unique,
+    pods_within_cluster,
     gang_minimum,
     topology_cap_stated,
     volcano_scheduler,

@@ -5,6 +5,7 @@ Each function is one rule and yields its findings; TEMPLATE_RULES is the list.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -97,20 +98,24 @@ def container_image(role: RoleSpec) -> Iterator[Finding]:
     """An image is a name without blanks.
 
     Pass: nginx:1.29; no image, which a controller may fill in.
-    Fail: an empty name; a name with 1 blank, as in "nginx: 1.29".
+    Fail: an empty name; a name with 1 blank, as in "nginx: 1.29", also as engine.image.
     Level: mandatory.
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateImageField.
     """
+    stated: list[tuple[str, str | None]] = []
+    if role.engine is not None:
+        stated.append(("engine.image", role.engine.image))
     for field, containers in _containers(role):
         for index, container in enumerate(containers):
-            image = container.get("image")
-            if image is not None and (not image or re.search(r"\s", image)):
-                yield Finding(
-                    path=f"{field}.spec.containers[{index}].image",
-                    seen=f"is '{image}', and an image is a name without blanks",
-                    remedy="write it as registry/name:tag",
-                    rule="container-image",
-                )
+            stated.append((f"{field}.spec.containers[{index}].image", container.get("image")))
+    for path, image in stated:
+        if image is not None and (not image or re.search(r"\s", image)):
+            yield Finding(
+                path=path,
+                seen=f"is '{image}', and an image is a name without blanks",
+                remedy="write it as registry/name:tag",
+                rule="container-image",
+            )
 
 
 def _containers(role: RoleSpec) -> Iterator[tuple[str, list[Any]]]:
@@ -150,20 +155,24 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
 
 
 def template_fields(role: RoleSpec) -> Iterator[Finding]:
-    """The fields of a template are those of a pod in Kubernetes.
+    """The fields of a template are those of a pod in Kubernetes, with their types.
 
-    Pass: nodeSelector; livenessProbe.
-    Fail: node_selector; livenesProbe. The API server would drop them without a word.
+    Pass: nodeSelector; livenessProbe; env value "8", in quotes.
+    Fail: node_selector; livenesProbe: the API server would drop them without a word. Env value 8,
+    without quotes; tolerations that are no list.
     Level: mandatory. Advisory for a field that resembles none of Kubernetes 1.34: a newer server
     may know it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodSpec.
     """
     for field in ("entry_template", "worker_template", "overlay"):
         spec = (getattr(role, field) or {}).get("spec")
-        shape = shape_of("PodSpec", by_crd=False, whole=True)
+        shape = shape_of("PodSpec", by_crd=False, whole=True, patch=field == "overlay")
+        shape = replace(shape, required=())  # template_containers reports missing containers
         for finding in judge_shape(spec, shape, f"{field}.spec") if spec else ():
             if finding.seen == UNDECLARED:
                 yield unknown_field(finding, rule="template-fields")
+            elif finding.level is not Level.UNKNOWN:
+                yield replace(finding, rule="template-fields")
 
 
 def reserved_labels(role: RoleSpec) -> Iterator[Finding]:

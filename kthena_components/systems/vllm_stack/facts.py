@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.facts.container import TokenFacts, TokenKind, looks_like_token
+from kthena_components.core.facts.container import TokenFacts, TokenKind
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import count_or_unknown, name_of, sequence
+from kthena_components.core.values.tokens import looks_like_token
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
     MaybeInt,

@@ -26,7 +26,7 @@ def said(args: object) -> str:
 LETTER_FIRST = "lower-case letters, digits and dashes, starting with a letter"
 NOT_A_COUNT = "is {}, but must be a count or a percentage such as 25%. Change it. [value]"
 BUDGET = "roles[0].max_unavailable"
-QUANTITY = "but must be a Kubernetes quantity such as 125, 500m or 15Gi. Change it."
+QUANTITY = "but must be a Kubernetes quantity such as 125, 500m or 15Gi."
 ROLE_FIELDS = ", ".join(sorted(RoleSpec.model_fields))
 ONE_OF = "but must be one of 'vllm', 'sglang', 'trtllm'."
 
@@ -87,7 +87,8 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "list-for-a-mapping": (
         {"expose": []},
-        "is a list, but must be a map of fields. Write a map of fields. [type]",
+        "is a list, but must be a map of fields. Write a map of fields; known: port, role, "
+        "target_port. [type]",
     ),
     "too-small": ({"replicas": -1}, "is -1, but must be at least 0. Write at least 0. [range]"),
     "too-large": (
@@ -104,7 +105,13 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "number-for-a-word": (
         {"kthena_version": 1.0},
-        "is 1.0, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0'. [known-value]",
+        "is 1.0, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0', in quotes. "
+        "[known-value]",
+    ),
+    "number-that-pulumi-has-shortened": (
+        {"kthena_version": 1},
+        "is 1, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0', in quotes. "
+        "[known-value]",
     ),
     "upper-case-name": (
         {"name": "My Chat"},
@@ -126,7 +133,39 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     "empty-list": ({"roles": []}, "is empty. Give at least one. [length]"),
     "no-quantity": (
         {"roles[0].resources.memory": "8 GB"},
-        f"is '8 GB', {QUANTITY} [pattern]",
+        f"is '8 GB', {QUANTITY} Write for example '8G'. [pattern]",
+    ),
+    "unit-in-lower-case": (
+        {"roles[0].resources.memory": "8gi"},
+        f"is '8gi', {QUANTITY} Write for example '8Gi'. [pattern]",
+    ),
+    "cores": (
+        {"roles[0].resources.cpu": "8 cores"},
+        f"is '8 cores', {QUANTITY} Write for example '8'. [pattern]",
+    ),
+    "relative-path": (
+        {"roles[0].cache.host_path": "models"},
+        "is 'models', but must be an absolute path such as /mnt/models. Write for example "
+        "'/models'. [pattern]",
+    ),
+    "claim-in-upper-case": (
+        {"roles[0].cache.claim": "Weights"},
+        "is 'Weights', but must be lower-case letters, digits, dashes and dots, with a letter or "
+        "digit at both ends of each part. Write for example 'weights'. [pattern]",
+    ),
+    "blank-in-a-device": (
+        {"roles[0].network.interface": "eth 0"},
+        "is 'eth 0', but must be text without blanks. Change it. [pattern]",
+    ),
+    "token-as-the-name-of-a-secret": (
+        {"roles[0].hugging_face_token.name": "hf_ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
+        "is a Hugging Face token itself, which everyone who reads this can use. Put the token into "
+        "a Secret, write the name of that, and revoke this token. [pattern]",
+    ),
+    "token-in-place-of-a-secret": (
+        {"roles[0].hugging_face_token": "hf_ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
+        "is a Hugging Face token itself, which everyone who reads this can use. Put the token into "
+        "a Secret, write the name of that, and revoke this token. [type]",
     ),
     "budget-of-another-type": ({BUDGET: True}, NOT_A_COUNT.format("true")),
     "budget-in-a-list": ({BUDGET: []}, NOT_A_COUNT.format("a list")),
@@ -154,7 +193,7 @@ IN_TEMPLATES: dict[str, tuple[Args, str]] = {
     ),
     "amount": (
         {"roles[0].entry_template.spec.containers[0].resources": {"limits": {"cpu": "x"}}},
-        f"is 'x', {QUANTITY} [value]",
+        f"is 'x', {QUANTITY} Change it. [value]",
     ),
     "label": (
         {"roles[0].entry_template.metadata.labels": {"version": 1}},
