@@ -102,7 +102,7 @@ Source: kthena_components/resources/secrets.py.""",
     "secret-used": """No slip in a name or a namespace leaves a Secret of a stack unused.
 
 Pass: a Secret hf-token, which pods use; a Secret that resembles none that pods use.
-Fail: a Secret hf-token that no pod uses, and pods that use hf-tokn, or hf-token in another namespace.
+Fail: a Secret hf-token that no pod uses, and pods that use hf-tokn, or hf-token elsewhere.
 Level: advisory: both Secrets may exist for other reasons.
 Source: Kubernetes documentation, Secrets: a container waits for its Secret.""",
     "kubeconfig": """The kubeconfig of a stack is readable and has credentials of its cluster.

@@ -87,8 +87,10 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "list-for-a-mapping": (
         {"expose": []},
-        "is a list, but must be a map of fields. Write a map of fields; known: port, role, "
-        "target_port. [type]",
+        (
+            "is a list, but must be a map of fields. Write a map of fields; known: port, role, "
+            "target_port. [type]"
+        ),
     ),
     "too-small": ({"replicas": -1}, "is -1, but must be at least 0. Write at least 0. [range]"),
     "too-large": (
@@ -105,13 +107,17 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "number-for-a-word": (
         {"kthena_version": 1.0},
-        "is 1.0, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0', in quotes. "
-        "[known-value]",
+        (
+            "is 1.0, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0', in quotes. "
+            "[known-value]"
+        ),
     ),
     "number-that-pulumi-has-shortened": (
         {"kthena_version": 1},
-        "is 1, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0', in quotes. "
-        "[known-value]",
+        (
+            "is 1, but must be one of '0.1', '0.2', '0.3', '0.4', '1.0'. Write '1.0', in quotes. "
+            "[known-value]"
+        ),
     ),
     "upper-case-name": (
         {"name": "My Chat"},
@@ -145,13 +151,17 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "relative-path": (
         {"roles[0].cache.host_path": "models"},
-        "is 'models', but must be an absolute path such as /mnt/models. Write for example "
-        "'/models'. [pattern]",
+        (
+            "is 'models', but must be an absolute path such as /mnt/models. Write for example "
+            "'/models'. [pattern]"
+        ),
     ),
     "claim-in-upper-case": (
         {"roles[0].cache.claim": "Weights"},
-        "is 'Weights', but must be lower-case letters, digits, dashes and dots, with a letter or "
-        "digit at both ends of each part. Write for example 'weights'. [pattern]",
+        (
+            "is 'Weights', but must be lower-case letters, digits, dashes and dots, with a letter "
+            "or digit at both ends of each part. Write for example 'weights'. [pattern]"
+        ),
     ),
     "blank-in-a-device": (
         {"roles[0].network.interface": "eth 0"},
@@ -159,13 +169,17 @@ MESSAGES: dict[str, tuple[Args, str]] = {
     ),
     "token-as-the-name-of-a-secret": (
         {"roles[0].hugging_face_token.name": "hf_ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
-        "is a Hugging Face token itself, which everyone who reads this can use. Put the token into "
-        "a Secret, write the name of that, and revoke this token. [pattern]",
+        (
+            "is a Hugging Face token itself, which everyone who reads this can use. Put the token "
+            "into a Secret, write the name of that, and revoke this token. [pattern]"
+        ),
     ),
     "token-in-place-of-a-secret": (
         {"roles[0].hugging_face_token": "hf_ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
-        "is a Hugging Face token itself, which everyone who reads this can use. Put the token into "
-        "a Secret, write the name of that, and revoke this token. [type]",
+        (
+            "is a Hugging Face token itself, which everyone who reads this can use. Put the token "
+            "into a Secret, write the name of that, and revoke this token. [type]"
+        ),
     ),
     "budget-of-another-type": ({BUDGET: True}, NOT_A_COUNT.format("true")),
     "budget-in-a-list": ({BUDGET: []}, NOT_A_COUNT.format("a list")),
