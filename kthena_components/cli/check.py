@@ -154,12 +154,11 @@ def check_sources(
     together = Together(given.asked, given.today, read=texts.read)
     paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
-    add_from_files(limits.add, ("LimitRange",), paths, texts.read)
-    around = Around(complete=given.asked.whole)
+    around, completing = Around(complete=given.asked.whole), Beside(COMPLETING)
+    adds = {"LimitRange": limits.add, **{kind: completing.add for _, kind in COMPLETING}}
     if given.settings.levels.asked:
-        add_from_files(around.add, AROUND, paths, texts.read)
-    completing = Beside(COMPLETING)
-    add_from_files(completing.add, [kind for _, kind in COMPLETING], paths, texts.read)
+        adds |= dict.fromkeys(AROUND, around.add)
+    add_from_files(adds, paths, texts.read)
     context = Context(
         config_maps=maps,
         limits=limits,

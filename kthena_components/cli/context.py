@@ -96,19 +96,20 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
 
 
 def add_from_files(
-    add: Callable[[Mapping[str, Any]], object],
-    kinds: Sequence[str],
+    adds: Mapping[str, Callable[[Mapping[str, Any]], object]],
     paths: Iterable[str],
     read: Callable[[str], str | Unreadable],
 ) -> None:
-    """Pass the objects of some kinds to a function. Files without one are not parsed."""
+    """Pass the objects of some kinds to functions, by kind. Files without one are not parsed."""
     for path in paths:
         text = read(path)
-        if isinstance(text, Unreadable) or not any(kind in text for kind in kinds):
+        if isinstance(text, Unreadable) or not any(kind in text for kind in adds):
             continue
-        for document in _documents(text, path, *kinds):
+        for document in _documents(text, path, *adds):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
-                add(item.body)
+                add = adds.get(str(item.body.get("kind")))
+                if add is not None:
+                    add(item.body)
 
 
 def sharing_in(paths: Iterable[str]) -> Sharing:

@@ -12,6 +12,8 @@ from kthena_components.systems.contract import Kind
 
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds that the API server rejects without a selector."""
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+"""Types of values without fields."""
 
 
 def partial_object(body: Mapping[str, Any]) -> Finding | None:
@@ -23,7 +25,7 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     kind = find_kind(group_kind(body))
     if kind is None:
         return None
-    order = _order(body)
+    order = _order(body) if _has_order(body) else None
     why = f"the field '{order}' is for another program" if order else _part(kind, body)
     return _told(why) if why else None
 
@@ -46,6 +48,21 @@ def _part(kind: Kind[Any], body: Mapping[str, Any]) -> str:
 
 def _image(container: object) -> object:
     return container if is_unresolved(container) else mapping(container).get("image")
+
+
+def _has_order(body: Mapping[str, Any]) -> bool:
+    """Return whether any field begins with `$`: quicker than to find the first one."""
+    todo: list[Any] = [body]
+    for part in todo:
+        if type(part) is list:
+            todo += [item for item in part if type(item) not in _PLAIN]
+            continue
+        for key, item in part.items() if isinstance(part, Mapping) else ():
+            if type(key) is str and key[:1] == "$":
+                return True
+            if type(item) not in _PLAIN:
+                todo.append(item)
+    return False
 
 
 def _order(value: object) -> str | None:

@@ -88,6 +88,8 @@ def mapping(value: object) -> Mapping[str, Any]:
     """Read a map; an empty one for any other value."""
     if isinstance(value, dict):  # the usual type, and a faster check
         return value
+    if value is None:
+        return {}
     if isinstance(value, Mapping):
         return value
     gap = unknown_in(value)
