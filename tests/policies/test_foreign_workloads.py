@@ -247,7 +247,8 @@ def test_copies_of_a_model_are_counted_as_the_engine_spreads_them(
     flags: tuple[str, ...], fits: bool
 ) -> None:
     # vLLM balances copies from outside for models with experts only.
-    found = refusals(DEPLOYMENT, workload(vllm("--model", "Qwen/Qwen3-30B-A3B", *flags)))
+    engine = container(args=["--model", "Qwen/Qwen3-30B-A3B", *flags])
+    found = refusals(DEPLOYMENT, workload(engine))
     assert (found == "") is fits
 
 

@@ -246,7 +246,7 @@ def _container(
         sees_more=sees_more(container, given.env),
         claimed=claimed(container),
         sliced=pod.context.sharing.of(device.resource for device in devices),
-        on_host=spec.get("hostNetwork") not in {None, False},
+        on_host=spec.get("hostNetwork") not in (None, False),
         missing=tuple(given.missing),
     )
 

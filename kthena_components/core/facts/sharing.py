@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
@@ -45,7 +44,7 @@ class Sharing:
 
 def _is_renamed(part: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
     """Return whether shares have a name of their own, such as nvidia.com/gpu.shared."""
-    return part.get("renameByDefault") is True or item.get("rename") not in {None, ""}
+    return part.get("renameByDefault") is True or item.get("rename") not in (None, "")
 
 
 def _is_several(replicas: object) -> bool:
@@ -58,6 +57,10 @@ def _configs(value: object, deep: int) -> Iterator[Mapping[str, Any]]:
         return
     if isinstance(value, str):
         if SHARING in value and any(mark in value for mark in MARKS):
+            from kthena_components.core.values.embedded import (  # noqa: PLC0415 - loads PyYAML
+                read_yaml_text,
+            )
+
             yield from _configs(read_yaml_text(value, "a configuration"), deep - 1)
     elif isinstance(value, Mapping):
         for key, inner in value.items():

@@ -73,3 +73,13 @@ def test_other_configurations_say_nothing_about_it(text: str) -> None:
 def test_more_ranks_than_slices_have_no_device_at_all() -> None:
     (seen,) = levels(config_map(SLICES), 8, 4)
     assert seen.startswith("mandatory")
+
+
+@pytest.mark.parametrize("value", [[], {}, [{}], "x", 1, None, True])
+@pytest.mark.parametrize("field", ["rename", "name", "replicas", "resources", "timeSlicing"])
+def test_no_value_in_a_configuration_makes_it_raise(field: str, value: object) -> None:
+    item = {"name": "nvidia.com/gpu", "replicas": 2, field: value}
+    part = {"resources": [item], **({field: value} if field == "resources" else {})}
+    sharing = Sharing()
+    sharing.add({"sharing": {"timeSlicing": value if field == "timeSlicing" else part}}, "a.yaml")
+    assert sharing.of(iter(["amd.com/gpu"])) is None

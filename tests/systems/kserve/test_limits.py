@@ -197,10 +197,10 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
     ),
     "ports-that-are-none": (
         TEMPLATES,
-        {f"{HEAD}.{FIRST}.ports": ["http", "grpc"]},
+        {f"{HEAD}.{FIRST}.ports": ["http"]},
         (
-            "roles[0].entry_template.spec.containers[0].ports: has 2 ports, not all with a name, "
-            "and KServe puts them into one Service. Name each port. [backend-loss]"
+            "roles[0].entry_template.spec.containers[0].ports[0]: is 'http', but must be a map. "
+            "Write a map. [template-fields]"
         ),
     ),
     "label": (

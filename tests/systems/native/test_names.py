@@ -40,7 +40,7 @@ def test_the_last_group_and_the_last_replica_have_the_longest_names() -> None:
 
 def test_a_worker_pod_with_a_long_number_has_a_name_that_fits() -> None:
     longest = "c" * (52 - len("-1-decode-0-w"))
-    sizes = {"roles[0].worker_replicas": 10**9, "roles[0].engine.parallelism.pipeline": 10**9 + 1}
+    sizes = {"roles[0].worker_replicas": 70_000, "roles[0].engine.parallelism.pipeline": 70_001}
     deep = {"roles[0].engine.model": "ours/deep"}  # no known model has as many layers as stages
     compile_serving(changed(ENGINE_RAY, {"name": longest, **sizes, **deep}))
 
