@@ -113,7 +113,7 @@ def _rights(container: EngineContainer) -> Iterator[Lack]:
     users = [each.get(key) for each in (own, pod) for key in ("runAsUser", "runAsNonRoot")]
     if all(user is None or user is False for user in users):
         yield _USER
-    if own.get("privileged") not in {None, False}:
+    if own.get("privileged") not in (None, False):
         return
     added = map(str, sequence(mapping(own.get("capabilities")).get("add")))
     if own.get("allowPrivilegeEscalation") is None and _ADMIN.isdisjoint(added):

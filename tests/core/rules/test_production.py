@@ -154,3 +154,9 @@ def test_a_budget_selects_pods_by_their_labels(selector: Any, more: bool, limite
     assert around.evictions_limited("default", {"app": "chat"}, more=more) is limited
     around.complete = False
     assert around.evictions_limited("default", {"app": "chat"}, more=more)
+
+
+@pytest.mark.parametrize("privileged", [[], {}, "true", 1])
+def test_no_value_of_privileged_makes_a_rule_fail(privileged: object) -> None:
+    own = {"spec.template.spec.containers[0].securityContext": {"privileged": privileged}}
+    assert "rule-fault" not in {finding.rule for finding in found(changed(BARE, own))}
