@@ -163,18 +163,7 @@ def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:
         if any(value != values[0] for value in values):
             unlike[name] = Unknown(f"the script starts {len(engines)} engines that differ in it")
     problems = tuple(dict.fromkeys(problem for facts in engines for problem in facts.problems))
-    return replace(engines[0], problems=problems, options=_options(engines), **unlike)
-
-
-def _options(engines: Sequence[CommandFacts]) -> Mapping[str, Any]:
-    """Return the options of all; one that is not the same in all of them is unknown."""
-    missing = object()
-    found: dict[str, Any] = {}
-    for name in dict.fromkeys(name for facts in engines for name in facts.options):
-        first, *rest = [facts.options.get(name, missing) for facts in engines]
-        differs = Unknown(f"the script starts {len(engines)} engines that differ in it")
-        found[name] = first if all(value == first for value in rest) else differs
-    return MappingProxyType(found)
+    return replace(engines[0], problems=problems, **unlike)
 
 
 def _blank(facts: CommandFacts, because: str) -> CommandFacts:

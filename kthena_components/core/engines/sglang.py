@@ -10,7 +10,6 @@ from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, sglang_flag
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.variables import stated_variable
 from kthena_components.core.engines.vllm import ignores_config, is_set, offloads
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
@@ -18,8 +17,6 @@ _NO_EXCHANGE = frozenset({"none", "ascend_tp"})
 """Values of --moe-a2a-backend that do not change --ep-size."""
 _YES = ("yes", "y")
 """What SGLang takes for true as well (sglang/srt/environ.py EnvBool)."""
-_MEETING = "SGLANG_DISTRIBUTED_INIT_METHOD_OVERRIDE"
-"""Where the ranks meet, whatever the options say (sglang/srt/distributed/bootstrap.py)."""
 
 
 def read_sglang(
@@ -45,8 +42,6 @@ def read_sglang(
         config = config_of(reading)
         if config is not None:
             add_file(reading, as_flags(config, sglang_flag))
-    if stated_variable(scope, _MEETING):
-        reading.options["--dist-init-addr"] = Unknown(f"{_MEETING} replaces it")
     facts = reading.facts(
         "sglang",
         host_offload=offloads(reading),

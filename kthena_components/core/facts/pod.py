@@ -73,8 +73,6 @@ class PodFacts:
     """Why the container with the command may see other GPUs than its own. None: it sees its own."""
     claimed: Unknown | None = None
     """Why that container may get more accelerators than it requests. None: it does not."""
-    on_host: bool = False
-    """Whether it has the network of its node, whose loopback address other such pods share."""
     missing: tuple[MissingKey, ...] = ()
     """Keys that the pod's containers use and their ConfigMaps do not have."""
 
@@ -243,7 +241,6 @@ def _container(
         gpu=slices(devices),
         sees_more=sees_more(container, given.env),
         claimed=claimed(container),
-        on_host=spec.get("hostNetwork") not in {None, False},
         missing=tuple(given.missing),
     )
 

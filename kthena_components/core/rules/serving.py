@@ -35,7 +35,6 @@ from kthena_components.core.rules.kv_pairs import (
 )
 from kthena_components.core.rules.kv_parallel import kv_halves_parallel
 from kthena_components.core.rules.layouts import data_parallel_layout
-from kthena_components.core.rules.master_address import master_address
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.rules.models import (
     ffn_divisible,
@@ -79,7 +78,6 @@ CHECKS: tuple[Check, ...] = (
     ray_num_gpus,
     nnodes_equals_group,
     pod_ranks,
-    master_address,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,

@@ -14,13 +14,7 @@ import tree_sitter_bash
 
 from kthena_components.core.engines.bash.statements import Statements
 from kthena_components.core.engines.bash.syntax import Block
-from kthena_components.core.engines.bash.words import (
-    ANCHORS,
-    BlankError,
-    JoinedError,
-    Node,
-    UnreadError,
-)
+from kthena_components.core.engines.bash.words import ANCHORS, BlankError, JoinedError, Node, UnreadError
 from kthena_components.core.values.unknown import Unknown
 
 _MOST_MARKS = 1000
