@@ -19,10 +19,12 @@ _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotatio
 _POD = frozenset(
     {
         *("containers", "initContainers", "volumes", "imagePullSecrets"),
-        *("nodeSelector", "affinity", "schedulerName"),
+        *("nodeSelector", "affinity", "schedulerName", "enableServiceLinks"),
     }
 )
-_CONTAINER = frozenset({"name", "resources", "restartPolicy", "envFrom"})
+_CONTAINER = frozenset({"name", "image", "resources", "restartPolicy", "envFrom"})
+_VARIABLES = frozenset({"VLLM_PORT"})
+"""Variables whose names are kept, without their values."""
 _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 
 
@@ -90,13 +92,20 @@ def _container(value: Any) -> Any:
     kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
     env = value.get("env")
     if isinstance(env, list):
-        kept["env"] = _trimmed([_from_secret(item) for item in env])
+        kept["env"] = _trimmed([_variable(item) for item in env])
     return kept
 
 
-def _from_secret(item: Any) -> Any:
-    taken = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
-    return {"valueFrom": {"secretKeyRef": _kept(taken)}} if taken is not None else None
+def _variable(item: Any) -> Any:
+    fields = mapping(item)
+    taken = mapping(fields.get("valueFrom")).get("secretKeyRef")
+    kept: dict[str, Any] = {}
+    if taken is not None:
+        kept["valueFrom"] = {"secretKeyRef": _kept(taken)}
+    name = fields.get("name")
+    if isinstance(name, str) and name in _VARIABLES:
+        kept["name"] = name
+    return kept or None
 
 
 def _trimmed(listed: list[Any]) -> list[Any]:

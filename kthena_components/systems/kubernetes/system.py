@@ -28,6 +28,7 @@ from kthena_components.systems.kubernetes.stack_objects import (
     service_selects_pods,
 )
 from kthena_components.systems.kubernetes.stack_secrets import secret_key_exists
+from kthena_components.systems.kubernetes.stack_services import service_named_vllm
 from kthena_components.systems.kubernetes.stack_volumes import rwx_for_shared_model
 from kthena_components.systems.kubernetes.tells import tells_of_job, tells_of_set
 
@@ -164,6 +165,7 @@ SYSTEM = System(
         secret_key_exists,
         rwx_for_shared_model,
         service_selects_pods,
+        service_named_vllm,
     ),
     extras={"secrets": (SECRETS,)},
 )
