@@ -281,4 +281,4 @@ def test_command_lines_and_values_are_not_held() -> None:
     )
     for service in services:
         held = str(reduce_object(service))
-        assert not [word for word in ("args", "image", "hidden") if word in held]
+        assert not [word for word in ("args", "command", "hidden") if word in held]
