@@ -133,7 +133,18 @@ def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
         ProjectError: It cannot be read, or contains no map.
     """
     text = read_below(path, root or path.parent)
-    content = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    if isinstance(text, Unreadable):
+        raise ProjectError(str(text))
+    return parse_mapping(text, str(path))
+
+
+def parse_mapping(text: str, file: str) -> Mapping[str, Any]:
+    """Parse the text of a settings file; its name tells whether it is JSON.
+
+    Raises:
+        ProjectError: It cannot be read, or contains no map.
+    """
+    content = parse_map(text, file)
     if isinstance(content, Unreadable):
         raise ProjectError(str(content))
     return content
