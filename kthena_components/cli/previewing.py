@@ -4,7 +4,6 @@ A preview runs the program of the checkout with the rights of its caller: see do
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kthena_components.core.values.visible import visible
+from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 
 ALONE = "this job cannot read its state, or the stack is new. All its resources show as new."
 _MARGIN = "| "
@@ -76,11 +76,11 @@ class Previewer:
 
     def _pulumi(self, own: Mapping[str, str], *arguments: str) -> int:
         """Run Pulumi, and write its output to standard error."""
-        program = shutil.which("pulumi")
+        untrusted = checkouts_around([str(self.tree)])
+        program = find_program(("pulumi",), untrusted)
         if program is None:
-            raise NoPulumiError(
-                'pulumi is not on PATH; run eval "$(make -s env)", or install Pulumi'
-            )
+            why = why_missing(("pulumi",), untrusted)
+            raise NoPulumiError(f'{why}; run eval "$(make -s env)", or install Pulumi')
         with subprocess.Popen(
             [program, *arguments],
             cwd=self.tree,
