@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
 from kthena_components.cli.branch_changes import Sides, changes_of
+from kthena_components.cli.checkout import other_settings, uncommitted
 from kthena_components.cli.git import GitError
 from kthena_components.cli.levels import parse_policies, read_policies
 from kthena_components.cli.policy_pack import FOLDER
@@ -28,9 +29,9 @@ from kthena_components.core.plan.stack import is_kubeconfig_text
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.judge.levels import SettingError
 from kthena_components.judge.weakening import LEVEL_RULES, STACK_RULES, LevelsChange, StackChange
-from kthena_components.reading.files import Unreadable, read_regular, read_text
+from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
-from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
+from kthena_components.reading.project import Project, ProjectError
 
 _LEVELS = re.compile(r"policies/levels/[^/]+\.json")
 
@@ -201,6 +202,7 @@ def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Findin
 
 
 def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
+    made.notes += list(uncommitted(options.sides, options.tree)) if branch.stacks else []
     previewer = Previewer(tree=options.tree, policies=options.judge / FOLDER, work=options.work)
     for number, stack in enumerate(branch.stacks):
         file = _layout(project).file_of(stack)
@@ -224,7 +226,7 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
 
     The checkout has other settings than the commit, or a new kubeconfig runs or sends something.
     """
-    if other := _other_file(options, file):
+    if other := other_settings(options.sides, options.tree, file):
         return other
     try:
         after = options.sides.stack_in(options.sides.after, file, project)
@@ -238,17 +240,6 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
     programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
     told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
     return f"{told}. To allow this, use --allow-exec" if programs else ""
-
-
-def _other_file(options: ReviewOptions, file: str) -> str:
-    """Return which settings of the checkout are not those of the commit that was checked."""
-    sides = options.sides
-    for name in (*PROJECT_FILES, file):
-        entry = sides.after.entries.get(sides.at(name))
-        committed = None if entry is None else sides.after.data(entry)
-        if read_regular(options.tree / name) != committed:
-            return f"{name} in the checkout is not the file of commit {sides.head[:12]}: commit it"
-    return ""
 
 
 def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:

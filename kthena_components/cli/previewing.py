@@ -46,23 +46,23 @@ class Previewer:
         """
         log.touch()
         sys.stderr.write(f"--- stack {visible(stack)}\n")
+        kept = file.read_bytes()  # Pulumi may write a salt into the stack file
+        try:
+            return self._preview(stack, log)
+        finally:
+            file.write_bytes(kept)
+
+    def _preview(self, stack: str, log: Path) -> str:
         shown = self._pulumi({}, "stack", f"--stack={stack}", "--show-name", "--non-interactive")
         if shown == 0:
             self._events({}, stack, log)
             return ""
-        # `stack init` changes the stack file.
-        kept = file.read_bytes()
         state = self.work / "state"
         state.mkdir(exist_ok=True)
         own = {"PULUMI_BACKEND_URL": state.as_uri()}
         own["PULUMI_CONFIG_PASSPHRASE"] = os.environ.get("PULUMI_CONFIG_PASSPHRASE", "")
-        try:
-            self._pulumi(
-                own, "stack", "init", f"--stack={stack}", "--no-select", "--non-interactive"
-            )
-            self._events(own, stack, log)
-        finally:
-            file.write_bytes(kept)
+        self._pulumi(own, "stack", "init", f"--stack={stack}", "--no-select", "--non-interactive")
+        self._events(own, stack, log)
         return ALONE
 
     def _events(self, own: Mapping[str, str], stack: str, log: Path) -> None:
