@@ -5,7 +5,6 @@ the base, too.
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,9 +12,9 @@ from datetime import date
 from pathlib import Path
 
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
+from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import Checkout, GitError
-from kthena_components.cli.levels import read_policies
-from kthena_components.cli.policy_pack import FOLDER
+from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
 from kthena_components.cli.stack_config import StackValues, read_stack_values
@@ -23,14 +22,10 @@ from kthena_components.cli.terminal import Progress
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import is_kubeconfig_text
-from kthena_components.judge.catalogue import all_rules
-from kthena_components.judge.levels import SettingError
-from kthena_components.judge.weakening import LEVEL_RULES, STACK_RULES, LevelsChange, StackChange
+from kthena_components.judge.weakening import STACK_RULES, StackChange
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import Project, ProjectError, read_project
-
-_LEVELS = re.compile(r"policies/levels/[^/]+\.json")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,9 +120,7 @@ def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: P
     """Record which changes need an approval, and which checks the branch would weaken."""
     layout = _layout(project)
     where = list(_tell_stacks(made, options, branch, project))
-    for file in branch.judge:
-        if _LEVELS.fullmatch(file):
-            _weigh(made, options, _level_findings(file, options))
+    _weigh(made, options, level_findings(_pack(options.judge), _pack(options.tree)))
     if branch.judge:
         made.reasons.append(f"its own checks ({named(branch.judge)})")
     if branch.code:
@@ -172,24 +165,24 @@ def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> I
 def _stack_findings(
     file: str, before: StackValues, after: StackValues, today: date
 ) -> Iterator[Finding]:
-    change = StackChange(file=file, before=before.own, after=after.own, today=today)
+    change = StackChange(
+        file=file,
+        before={**before.others, **before.own},
+        after={**after.others, **after.own},
+        today=today,
+    )
     for rule in STACK_RULES:
         yield from rule(change)
 
 
-def _level_findings(file: str, options: ReviewOptions) -> Iterator[Finding]:
-    try:
-        before = read_policies(options.judge / file, options.judge)
-    except SettingError:  # the levels of the base are not valid either
-        return
-    try:
-        after = read_policies(options.tree / file, options.tree)
-    except SettingError:
-        after = None
-    rules = {rule.name: rule.level.value for rule in all_rules()}
-    change = LevelsChange(file=file, before=before, after=after, rules=rules)
-    for rule in LEVEL_RULES:
-        yield from rule(change)
+def _pack(folder: Path) -> Pack:
+    """Read the files in a folder that decide how its stacks are checked."""
+    levels = folder / FOLDER / LEVELS
+    found = sorted(levels.iterdir()) if levels.is_dir() else []
+    return Pack(
+        levels={path.name: read_below(path, folder) for path in found},
+        is_own=(folder / FOLDER / SETTINGS).is_file(),
+    )
 
 
 def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:

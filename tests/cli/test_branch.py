@@ -1,6 +1,5 @@
 """How the paths that a branch changes are sorted, and what of a weaker judge is told."""
 
-import json
 from datetime import date
 from pathlib import Path
 
@@ -10,26 +9,14 @@ from hypothesis import strategies as st
 
 from kthena_components.cli.base_waivers import BaseWaivers
 from kthena_components.cli.branch import Branch, Changed, Layout, named, sort_branch
-from kthena_components.cli.levels import read_policies
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.stack_config import StackValues
-from kthena_components.judge.weakening import (
-    LevelsChange,
-    StackChange,
-    levels_weakened,
-    limits_weakened,
-    waiver_new,
-)
+from kthena_components.judge.weakening import StackChange, limits_weakened, waiver_new
 
 LAYOUT = Layout(prefix="stacks/Pulumi.", suffix=".yaml")
 KNOWN = ("dev", "prod")
 TODAY = date(2026, 1, 1)
 WAIVER = "2026-12-31 the new runtime gives 8 GiB"
-RULES = {"shm-present": "advisory", "world-size-equals-gpus": "mandatory"}
-PROD: dict[str, dict[str, object]] = {
-    "serving-rules": {"enforcementLevel": "mandatory", "environment": "prod"},
-    "serving-groups": {"enforcementLevel": "mandatory", "gpuBudget": 32, "gpuTypes": ["H100"]},
-}
 
 
 def sort(*paths: str | Changed) -> Branch:
@@ -134,66 +121,6 @@ def test_no_change_is_lost(paths: list[str]) -> None:
 def test_many_paths_are_counted() -> None:
     assert named(["a", "b"]) == "a, b"
     assert named([*"abcdefg"]) == "a, b, c, d, e and 2 others"
-
-
-def weaker(tmp_path: Path, after: object) -> list[str]:
-    texts = []
-    for name, content in (("before", PROD), ("after", after)):
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(content))
-        texts.append(read_policies(path, tmp_path))
-    change = LevelsChange(file="prod.json", before=texts[0], after=texts[1], rules=RULES)
-    return [str(finding) for finding in levels_weakened(change)]
-
-
-def test_levels_that_stay_or_rise_are_no_weakening(tmp_path: Path) -> None:
-    assert weaker(tmp_path, PROD) == []
-    groups = {"enforcementLevel": "mandatory", "gpuBudget": 16, "gpuTypes": ["H100"]}
-    assert weaker(tmp_path, {**PROD, "serving-groups": groups}) == []
-
-
-@pytest.mark.parametrize(
-    ("policy", "config", "told"),
-    [
-        ("serving-rules", "advisory", "enforcementLevel: would be advisory, and the base has mand"),
-        ("serving-rules", "disabled", "enforcementLevel: would be disabled, and the base has mand"),
-        (
-            "serving-rules",
-            {**PROD["serving-rules"], "levels": {"world-size-equals-gpus": "disabled"}},
-            "would lower the level of 1 rule: world-size-equals-gpus (mandatory → disabled)",
-        ),
-        (
-            "serving-rules",
-            {"levels": {"*": "disabled"}},
-            "would lower the level of 2 rules: shm-pres",
-        ),
-        ("serving-groups", {**PROD["serving-groups"], "gpuBudget": 64}, "would be 64, and the bas"),
-        (
-            "serving-groups",
-            {"gpuTypes": ["H100"]},
-            "gpuBudget: would be removed, and the base has 32",
-        ),
-        (
-            "serving-groups",
-            {"gpuBudget": 32, "gpuTypes": ["H100", "A10"]},
-            "gpuTypes: would allow A10 as well. Keep H100, or let a person",
-        ),
-        ("serving-groups", {"gpuBudget": 32}, "gpuTypes: would allow every GPU. Keep H100"),
-    ],
-)
-def test_a_weaker_level_is_told(tmp_path: Path, policy: str, config: object, told: str) -> None:
-    found = weaker(tmp_path, {**PROD, policy: config})
-    assert any(told in text and text.endswith("[levels-weakened]") for text in found), found
-
-
-def test_a_file_of_levels_that_goes_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "before.json"
-    path.write_text(json.dumps(PROD))
-    change = LevelsChange(
-        file="prod.json", before=read_policies(path, tmp_path), after=None, rules=RULES
-    )
-    (finding,) = levels_weakened(change)
-    assert finding.seen.startswith("is deleted or invalid")
 
 
 def stack(before: dict[str, object], after: dict[str, object]) -> StackChange:
