@@ -1,15 +1,14 @@
 """How the paths that a branch changes are sorted, and what of a weaker judge is told."""
 
+import json
 from datetime import date
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.base_waivers import BaseWaivers
-from kthena_components.cli.branch import Branch, Changed, Layout, named, sort_branch
-from kthena_components.cli.preview import Said, Weight
+from kthena_components.cli.branch import Branch, Changed, Layout, sort_branch
+from kthena_components.cli.branch import named as listed
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.judge.weakening import StackChange, limits_weakened, waiver_new
 
@@ -119,8 +118,8 @@ def test_no_change_is_lost(paths: list[str]) -> None:
 
 
 def test_many_paths_are_counted() -> None:
-    assert named(["a", "b"]) == "a, b"
-    assert named([*"abcdefg"]) == "a, b, c, d, e and 2 others"
+    assert listed(["a", "b"]) == "a, b"
+    assert listed([*"abcdefg"]) == "a, b, c, d, e and 2 others"
 
 
 def stack(before: dict[str, object], after: dict[str, object]) -> StackChange:
@@ -184,21 +183,89 @@ def test_settings_that_send_a_preview_elsewhere_are_named() -> None:
     assert before.moved(before) == []
 
 
-def test_a_waiver_counts_that_the_base_has_word_for_word(tmp_path: Path) -> None:
-    text = f'waivers: {{shm-present: "{WAIVER}"}}\n'
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "a.yaml").write_text(text.replace("shm-present", "gang-covers-engine"))
-    (tmp_path / "stack.yaml").write_text(text)
-    waivers = BaseWaivers(tmp_path)
+def named(namespace: str, waivers: dict[str, object] | None = None) -> dict[str, object]:
+    return {"name": "llama", "namespace": namespace, "waivers": waivers or {}}
 
-    def weight(rule: str, waiver: str) -> Weight:
-        told = f"spec: has no /dev/shm. Mount one. Waived until {waiver}. [{rule}]"
-        said = Said(weight=Weight.WAIVED, rule=rule, text=told)
-        return next(waivers.apply([said])).weight
 
-    assert weight("shm-present", WAIVER.replace(" ", ": ", 1)) is Weight.WAIVED
-    assert weight("shm-present", "2026-12-31: the new runtime") is Weight.MANDATORY
-    assert weight("shm-present", "2027-12-31: the new runtime gives 8 GiB") is Weight.MANDATORY
-    assert weight("gang-covers-engine", WAIVER.replace(" ", ": ", 1)) is Weight.MANDATORY
-    twice = "Waived until 2026-12-31: x. Waived until 2030-01-01: y"
-    assert weight("shm-present", twice) is Weight.MANDATORY
+WAIVED: dict[str, object] = {"shm-present": WAIVER}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_new"),
+    [
+        ({"servings": [named("a", WAIVED)]}, {"servings": [named("a", WAIVED)]}, False),
+        ({"servings": [named("a", WAIVED)]}, {"servings": [named("b", WAIVED)]}, True),
+        (
+            {"servings": [named("a", WAIVED)]},
+            {"servings": [named("a"), named("b", WAIVED)]},
+            True,
+        ),
+        (
+            {"servings": [named("b"), named("a", WAIVED)]},
+            {"servings": [named("a", WAIVED), named("b")]},
+            False,
+        ),
+        ({"servings": [named("default", WAIVED)]}, servings(shm_present=WAIVER), False),
+        ({"models": {"x": named("a", WAIVED)}}, {"models": {"x": named("b", WAIVED)}}, True),
+        ({"namespace": "a", "waivers": WAIVED}, {"namespace": "b", "waivers": WAIVED}, True),
+        ({}, {"objects": json.dumps([named("a", WAIVED)])}, True),
+        ({}, {"other:servings": [named("a", WAIVED)]}, True),
+        ({}, {"servings": [named("a", {"shm-present": {"secure": "v1:x"}})]}, True),
+        ({}, {"servings": [named("a", {"shm-present": WAIVER.encode()})]}, True),
+        ({}, {"servings": {"secure": "v1:x"}}, True),
+        ({"servings": {"secure": "v1:x"}}, {"servings": {"secure": "v1:x"}}, False),
+        ({"servings": {"secure": "v1:x"}}, {"servings": {"secure": "v1:y"}}, True),
+    ],
+)
+def test_a_waiver_is_for_one_object(
+    before: dict[str, object], after: dict[str, object], is_new: bool
+) -> None:
+    assert bool(list(waiver_new(stack(before, after)))) is is_new
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_a_waiver_of_a_manifest_is_for_its_kind(kind: str) -> None:
+    annotations = {"waive.kthena-components/shm-present": WAIVER}
+
+    def manifest(kind: str) -> dict[str, object]:
+        metadata = {"name": "llama", "annotations": annotations}
+        return {"objects": [{"kind": kind, "metadata": metadata}]}
+
+    found = list(waiver_new(stack(manifest("StatefulSet"), manifest(kind))))
+    assert bool(found) is (kind != "StatefulSet")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (8.0, 999, "gpu_budget: was not compared, because the base has 8.0, which is no count"),
+        ("08", 999, "was not compared, because the base has '08'"),
+        ("1e1", 999, "was not compared, because the base has '1e1'"),
+        (b"8", 999, "was not compared, because the base has b'8'"),
+        ({"secure": "v1:x"}, 999, "was not compared, because the base has an encrypted value"),
+        (True, 1, "was not compared, because the base has True"),
+        (None, 1, "was not compared, because the base has None"),
+        (8, 8.5, "would be 8.5, which is no count, and the base has 8. Write 8"),
+        (8, "0x10", "would be '0x10', which is no count"),
+        (8, {"secure": "v1:x"}, "would be an encrypted value, which is no count"),
+        (8, "\uff19", "which is no count"),
+        (8, None, "would be None, which is no count"),
+        (8.0, 8.0, None),
+        ({"secure": "v1:x"}, {"secure": "v1:x"}, None),
+        ("8", 8, None),
+    ],
+)
+def test_a_budget_that_cannot_be_read_is_never_passed_over(
+    before: object, after: object, told: str | None
+) -> None:
+    found = list(map(str, limits_weakened(stack({"gpu_budget": before}, {"gpu_budget": after}))))
+    assert len(found) == (told is not None), found
+    assert told is None or told in found[0]
+
+
+@pytest.mark.parametrize("after", ["hf-token", {"secure": "v1:x"}, [b"x"], {"a": 1}])
+def test_names_of_plain_secrets_that_cannot_be_read_are_told(after: object) -> None:
+    (found,) = limits_weakened(stack({}, {"allow_plain_secrets": after}))
+    assert "which is no list of names" in found.seen
+    same = stack({"allow_plain_secrets": after}, {"allow_plain_secrets": after})
+    assert list(limits_weakened(same)) == []
