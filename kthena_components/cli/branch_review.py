@@ -136,7 +136,8 @@ def _tell_stacks(
 ) -> Iterator[str]:
     """Report checks that stack files would weaken. Yield settings that redirect a preview."""
     layout = _layout(project)
-    for file in branch.files:
+    # Defaults of Pulumi.yaml are settings of every stack.
+    for file in dict.fromkeys((*branch.files, *map(layout.file_of, branch.stacks))):
         stack = layout.stack_of(file)
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue

@@ -299,3 +299,29 @@ def test_a_limit_does_not_go_with_the_folder_of_the_stacks(repository: Repositor
     ran = repository.review("limited", "--no-preview")
     assert ran.status == 1, ran.log
     assert "gpu\\_budget: would be 999, and the base has 2" in ran.comment
+
+
+def test_a_limit_in_the_project_file_is_one_of_every_stack(repository: Repository) -> None:
+    limit = "\nconfig:\n  kthena-components:gpu_budget: 2\n"
+    write(repository, "Pulumi.yaml", (repository.root / "Pulumi.yaml").read_text() + limit)
+    repository.git("branch", "--force", "limited")
+    repository.edit("Pulumi.yaml", "gpu_budget: 2", "gpu_budget: 999")
+    ran = repository.review("limited", "--no-preview")
+    assert ran.status == 1, ran.log
+    assert "gpu\\_budget: would be 999, and the base has 2" in ran.comment
+
+
+@pytest.mark.parametrize(
+    "config", [{"all": "disabled"}, {"serving-rules": {"enforcementLevel": "disabled"}}]
+)
+def test_levels_that_the_base_does_not_state_cannot_be_lowered(
+    repository: Repository, config: dict[str, object]
+) -> None:
+    write(repository, LEVELS, json.dumps({"serving-rules": {"environment": "dev"}}))
+    repository.git("branch", "--force", "silent")
+    write(repository, LEVELS, json.dumps({"serving-rules": {"environment": "dev"}, **config}))
+    ran = repository.review("silent", "--no-preview")
+    assert ran.status == 1, ran.log
+    assert "serving-rules.enforcementLevel: would be disabled, and the base has mandatory" in (
+        ran.comment.replace("\\", "")
+    )
