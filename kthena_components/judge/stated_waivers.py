@@ -71,6 +71,9 @@ def placed_waivers(root: Mapping[str, Any]) -> Iterator[Placed]:
             if isinstance(key, str) and key.startswith(PREFIX):
                 yield _placed(at, key.removeprefix(PREFIX), path, inner)
             elif key == FIELD and isinstance(stated := _structure(inner), Mapping):
+                if set(stated) == {"secure"}:
+                    yield _placed(at, "", path, stated)
+                    continue
                 for rule, text in stated.items():
                     yield _placed(at, str(rule), f"{path}.{rule}", text)
             else:

@@ -162,7 +162,7 @@ def _others(change: LevelsChange, old: "PackConfig", new: "PackConfig") -> Itera
 
 def _other(side: "PackConfig", policy: str) -> tuple[str, Mapping[str, Any]]:
     stated, settings = side.others.get(policy, (None, {}))
-    return stated or side.every or "at the default of its pack", settings
+    return stated or side.every or "the default of its pack", settings
 
 
 def waiver_new(change: StackChange) -> Iterator[Finding]:

@@ -213,6 +213,7 @@ WAIVED: dict[str, object] = {"shm-present": WAIVER}
         ({}, {"servings": [named("a", {"shm-present": {"secure": "v1:x"}})]}, True),
         ({}, {"servings": [named("a", {"shm-present": WAIVER.encode()})]}, True),
         ({}, {"servings": {"secure": "v1:x"}}, True),
+        ({}, {"servings": [{"name": "llama", "waivers": {"secure": "v1:x"}}]}, True),
         ({"servings": {"secure": "v1:x"}}, {"servings": {"secure": "v1:x"}}, False),
         ({"servings": {"secure": "v1:x"}}, {"servings": {"secure": "v1:y"}}, True),
     ],

@@ -161,7 +161,7 @@ DEFAULTS: Config = {"serving-rules": {"environment": "prod"}, "serving-groups": 
             "would check objects of LWS by the rules of 0.6, and the base by those of 0.10",
         ),
         ({"mine": "mandatory"}, {"mine": "advisory"}, "mine.enforcementLevel: would be advisory"),
-        ({"mine": "mandatory"}, {}, "mine.enforcementLevel: would be at the default of its pack"),
+        ({"mine": "mandatory"}, {}, "mine.enforcementLevel: would be the default of its pack"),
         ({}, {"mine": "disabled"}, "mine.enforcementLevel: would be disabled"),
         ({}, {"mine": "mandatory"}, None),
         ({"mine": {"regions": ["a"]}}, {"mine": {"regions": ["a", "b"]}}, "would have other sett"),
