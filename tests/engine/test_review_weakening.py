@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -48,7 +47,10 @@ def test_a_waiver_in_the_code_of_the_base_is_for_the_object_that_was_deployed(
     shutil.copy(ROOT / "tests" / "policies" / "program" / "__main__.py", repository.root)
     text = '"world-size-equals-gpus", "2099-12-31 nobody minds"'
     repository.edit("__main__.py", 'config.get("waiver")', f"({text})[1]")
-    (repository.root / DEV).write_text(OWN.replace('tensor: "8"', 'tensor: "16"'))
+    lines = (repository.root / DEV).read_text().splitlines()
+    salt = next(line for line in lines if line.startswith("encryptionsalt: "))
+    own = OWN.replace('tensor: "8"', 'tensor: "16"')
+    (repository.root / DEV).write_text(f"{own}{salt}\n")
     repository.commit()
     repository.git("branch", "--force", "waived")
     repository.edit(DEV, 'workers: "2"', 'workers: "1"')
