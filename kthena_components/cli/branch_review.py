@@ -5,7 +5,6 @@ the base, too.
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,24 +15,21 @@ from pathlib import Path
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
 from kthena_components.cli.branch_changes import Sides, changes_of
 from kthena_components.cli.checkout import other_settings, uncommitted
+from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
-from kthena_components.cli.levels import parse_policies, read_policies
-from kthena_components.cli.policy_pack import FOLDER
+from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
+from kthena_components.cli.tree import Tree
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import is_kubeconfig_text
-from kthena_components.judge.catalogue import all_rules
-from kthena_components.judge.levels import SettingError
-from kthena_components.judge.weakening import LEVEL_RULES, STACK_RULES, LevelsChange, StackChange
+from kthena_components.judge.weakening import STACK_RULES, StackChange
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import Project, ProjectError
-
-_LEVELS = re.compile(r"policies/levels/[^/]+\.json")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,11 +122,10 @@ def _stacks(sides: Sides, project: Project, layout: Layout) -> Iterator[str]:
 
 def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
     """Record which changes need an approval, and which checks the branch would weaken."""
-    layout = _layout(project)
+    layout, sides = _layout(project), options.sides
     where = list(_tell_stacks(made, options, branch, project))
-    for file in branch.judge:
-        if _LEVELS.fullmatch(file):
-            _weigh(made, options, _level_findings(file, options))
+    before, after = (_pack(sides, tree) for tree in (sides.before, sides.after))
+    _weigh(made, options, level_findings(before, after))
     if branch.judge:
         made.reasons.append(f"its own checks ({named(branch.judge)})")
     if branch.code:
@@ -146,7 +141,8 @@ def _tell_stacks(
 ) -> Iterator[str]:
     """Report checks that stack files would weaken. Yield settings that redirect a preview."""
     layout = _layout(project)
-    for file in branch.files:
+    # Defaults of Pulumi.yaml are settings of every stack.
+    for file in dict.fromkeys((*branch.files, *map(layout.file_of, branch.stacks))):
         stack = layout.stack_of(file)
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
@@ -175,24 +171,24 @@ def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> I
 def _stack_findings(
     file: str, before: StackValues, after: StackValues, today: date
 ) -> Iterator[Finding]:
-    change = StackChange(file=file, before=before.own, after=after.own, today=today)
+    change = StackChange(
+        file=file,
+        before={**before.others, **before.own},
+        after={**after.others, **after.own},
+        today=today,
+    )
     for rule in STACK_RULES:
         yield from rule(change)
 
 
-def _level_findings(file: str, options: ReviewOptions) -> Iterator[Finding]:
-    try:
-        before = read_policies(options.judge / file, options.judge)
-    except SettingError:  # the levels of the base are not valid either
-        return
-    try:
-        after = parse_policies(options.sides.text(options.sides.after, file), file)
-    except (ProjectError, SettingError):
-        after = None
-    rules = {rule.name: rule.level.value for rule in all_rules()}
-    change = LevelsChange(file=file, before=before, after=after, rules=rules)
-    for rule in LEVEL_RULES:
-        yield from rule(change)
+def _pack(sides: Sides, tree: Tree) -> Pack:
+    """Read the files of one side that decide how its stacks are checked."""
+    start = f"{sides.at(FOLDER)}/{LEVELS}/"
+    found = [path for path in tree.entries if path.startswith(start)]
+    return Pack(
+        levels={path[len(start) :]: tree.text(path) for path in sorted(found)},
+        is_own=tree.has(f"{sides.at(FOLDER)}/{SETTINGS}"),
+    )
 
 
 def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:
