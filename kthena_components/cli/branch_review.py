@@ -206,6 +206,9 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
         if problem:
             made.failed.append(f"stack {stack} is not previewed, because {problem}")
             continue
+        if waits := _waits(options, stack, file, project):
+            made.notes.append(f"Stack {stack} is previewed after an approval: {waits}.")
+            continue
         log = options.work / f"{number}.jsonl"
         try:
             with Progress(sys.stderr, f"previewing stack {stack}"):
@@ -236,6 +239,15 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
     programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
     told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
     return f"{told}. To allow this, use --allow-exec" if programs else ""
+
+
+def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
+    """Return which changed settings of a stack may start programs, unless a person allows it."""
+    if options.approved or options.allow_exec:
+        return ""
+    after = options.sides.stack_in(options.sides.after, file, project)
+    found = after.starting(_stack_before(options, stack))
+    return f"{file} changes what may start programs ({named(found)})" if found else ""
 
 
 def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:

@@ -289,3 +289,21 @@ def test_names_of_plain_secrets_that_cannot_be_read_are_told(after: object) -> N
     assert "which is no list of names" in found.seen
     same = stack({"allow_plain_secrets": after}, {"allow_plain_secrets": after})
     assert list(limits_weakened(same)) == []
+
+
+def test_settings_that_may_start_programs_wait_for_a_person() -> None:
+    before = StackValues(others={"aws:region": "x", "kubernetes:context": "a"})
+    assert before.starting(before) == []
+    after = StackValues(
+        own={"kubeconfig": {"secure": "v1:x"}, "x": 1},
+        others={
+            "aws:region": "x", "aws:profile": "evil", "kubernetes:context": "b",
+            "kubernetes:helmReleaseSettings": {"pluginsPath": "docs"},
+            "kubernetes:kubeconfig": {"secure": "v1:y"},
+        },
+        beside={"environment": {"values": {"environmentVariables": {"PATH": "docs"}}}},
+    )  # fmt: skip
+    assert after.starting(before) == [
+        "environment", "kubeconfig", "kubernetes:kubeconfig", "aws:profile",
+        "kubernetes:helmReleaseSettings",
+    ]  # fmt: skip
