@@ -109,6 +109,7 @@ def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
                 made.failed += rendered.failed
         except BaseException:
             cage.ends = 0  # stops the programs, for which the pool would wait
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
     return made
 
