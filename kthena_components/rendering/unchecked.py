@@ -74,23 +74,24 @@ class _Reach:
         return self._of_part(real) if holds_serving(real) else ""
 
     def of_others(self, known: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yield the files elsewhere that a kustomization builds on and that is not built."""
+        """Yield the other files that a kustomization is made of and that is not built.
+
+        They are outside the folders, or have names of another form.
+        """
         for key in self.layout.walked:
             if key in self.rendered.covered | self.rendered.idle:
                 continue
             made = self.layout.kustomizations[key]
-            for file in made.objects:
+            for file in dict.fromkeys((*made.objects, *made.parts)):
                 if os.path.realpath(file) not in known and holds_serving(file):
-                    yield file, f"it is a resource of {made.file}, which is not rendered"
+                    yield file, f"it is a part of {made.file}, which is not rendered"
 
     def _of_template(self, real: str, chart: str) -> str:
         above = map(str, (Path(chart), *Path(chart).parents))
         if not self.rendered.charts_failed.isdisjoint(above):
             return ""  # the chart has a note
         text = read_text(real, named=False)
-        if isinstance(text, Unreadable) or Path(real).name.startswith(_PARTIAL):
-            return ""
-        if not is_hinted(text) or _DEFINE.search(text):
+        if isinstance(text, Unreadable) or not is_hinted(text) or _DEFINE.search(text):
             return ""
         if chart in self.layout.libraries:
             return f"{self.layout.libraries[chart]} is a library chart, which Helm does not render"
@@ -100,9 +101,11 @@ class _Reach:
             lost["object"] = computed
         if not lost:
             return ""
+        if Path(real).name.startswith(_PARTIAL):
+            return f"Helm renders no template whose name begins with {_PARTIAL}"
         return (
             f"no values of the chart render the {' and the '.join(sorted(lost))} in it: add a file "
-            "ci/NAME-values.yaml to the chart that does"
+            "ci/NAME-values.yaml to the chart that does, or remove it"
         )
 
     def _of_object(self, real: str) -> str:
