@@ -52,6 +52,7 @@ MANY = settings(
     deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 NUMBER = itertools.count()
+HALVES = ("\ud800", "a\udc00", "a\ud83d")
 ACCEPTED = ("spec", "metadata", "status", "gang", "image", "Service", "ConfigMap")
 FILES = {
     "stack": "Pulumi.converted.yaml",
@@ -177,7 +178,7 @@ def test_node_parses_every_odd_text(tmp_path: Path) -> None:
         assert [each for each in given_env if each["name"].startswith("E")] == env
 
 
-@pytest.mark.parametrize("half", ["\ud800", "a\udc00", "a\ud83d"])
+@pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("target", ["stack", "python", "typescript", "kthena"])
 def test_half_a_character_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], half: str, target: str
