@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from kthena_components.core.templates.template import QUANTITY_WORDS
+from kthena_components.core.values.display import INT32
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 
 
@@ -21,11 +22,13 @@ def _plain(value: Any) -> Any:
 def _budget(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | str) or is_unresolved(value):
         raise ValueError("a count or a percentage such as 25%")
+    if isinstance(value, int) and value >= INT32:
+        raise ValueError(f"a count of at most {INT32 - 1}, or a percentage such as 25%")
     return value
 
 
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Count = Annotated[int, Field(ge=0, le=INT32 - 1)]
+Positive = Annotated[int, Field(ge=1, le=INT32 - 1)]
 Budget = Annotated[int | str, BeforeValidator(_budget)]
 WORD = Field(strict=False)  # strict mode would require the enum's member instead of its text
 Text = Annotated[str, Field(min_length=1)]
