@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
 from kthena_components.rendering.render import Rendered, Rendering
 from kthena_components.rendering.servings import holds_serving, is_hinted
-from kthena_components.systems import find_kind
+from kthena_components.systems import all_systems, find_kind
+from kthena_components.systems.contract import Kind
 
 _SOURCE = "# Source: "
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]+)?", re.MULTILINE)
@@ -95,10 +97,10 @@ class _Reach:
             return ""
         if chart in self.layout.libraries:
             return f"{self.layout.libraries[chart]} is a library chart, which Helm does not render"
-        lost = Counter(_KIND.findall(text)) - self._seen(real)
-        computed = lost.pop("", 0)
-        if computed and not self._seen(real):
-            lost["object"] = computed
+        stated = Counter(_KIND.findall(text)) - self._seen(real)
+        lost = [name for name in stated if name in _with_pods()]
+        if stated[""] and not self._seen(real):
+            lost.append("object")
         if not lost:
             return ""
         if Path(real).name.startswith(_PARTIAL):
@@ -161,11 +163,22 @@ def _count(rendering: Rendering) -> dict[str, Counter[str]]:
 
 
 def _kinds_in(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the objects that have rules, and their kinds."""
+    """Yield the objects whose kinds have pods, and their kinds."""
     for document in read_documents(text, "", lambda *_: True):
         waiting = [] if isinstance(document, Unreadable) else [document.body]
         for body in waiting:
             waiting += sequence(mapping(body).get("items"))
             kind = find_kind(group_kind(mapping(body)))
-            if kind is not None and kind.is_judged:
+            if kind is not None and _has_pods(kind):
                 yield group_kind(body)[1], body
+
+
+def _has_pods(kind: Kind[Any]) -> bool:
+    return bool(kind.is_judged and (kind.facts or kind.pods or kind.demand))
+
+
+@cache
+def _with_pods() -> frozenset[str]:
+    """Return the names of the kinds with pods: a template need not state the group of its kind."""
+    every = (kind for system in all_systems() for kind in system.kinds)
+    return frozenset(kind.name for kind in every if _has_pods(kind))
