@@ -62,18 +62,28 @@ class _Reach:
 
     layout: Layout
     rendered: Rendered
+    _built: set[str] = field(init=False)
+    """Real paths of the files with objects that were built."""
+    _users: dict[str, list[str]] = field(default_factory=dict)
+    """The kustomizations that name a file as a part, by its real path."""
     _counts: dict[str, Counter[str]] = field(default_factory=dict)
     """How many objects of each kind come from a file, in the rendering with most of them."""
     _is_counted: bool = False
+
+    def __post_init__(self) -> None:
+        """Look up all paths once."""
+        self._built = self.layout.built_from(self.rendered.covered)
+        for key, made in self.layout.kustomizations.items():
+            for real in map(os.path.realpath, made.parts):
+                self._users.setdefault(real, []).append(key)
 
     def of_file(self, real: str) -> str:
         """Explain why a file in the folders is not checked; empty if it is, or has no serving."""
         chart = self.layout.chart_of(real)
         if chart is not None:
             return self._of_template(real, chart)
-        if real in self.layout.built_from(self.rendered.covered):
-            return self._of_object(real) if holds_serving(real) else ""
-        return self._of_part(real) if holds_serving(real) else ""
+        told = self._of_object(real) if real in self._built else self._of_part(real)
+        return told if told and holds_serving(real) else ""
 
     def of_others(self, known: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the other files that a kustomization is made of and that is not built.
@@ -118,12 +128,8 @@ class _Reach:
         return f"no kustomization that builds on it keeps the {told} in it" if lost else ""
 
     def _of_part(self, real: str) -> str:
-        users = {
-            key: each
-            for key, each in self.layout.kustomizations.items()
-            if real in map(os.path.realpath, each.parts)
-        }
-        built = users.keys() & self.rendered.covered
+        users = {key: self.layout.kustomizations[key] for key in self._users.get(real, ())}
+        built = [key for key in users if key in self.rendered.covered]
         texts = [users[key].file for key in built if self._is_text(real, key)]
         if built:
             return f"it is a text of a ConfigMap or a Secret of {texts[0]}" if texts else ""
@@ -164,13 +170,18 @@ def _count(rendering: Rendering) -> dict[str, Counter[str]]:
 
 def _kinds_in(text: str) -> Iterator[tuple[str, Any]]:
     """Yield the objects whose kinds have pods, and their kinds."""
-    for document in read_documents(text, "", lambda *_: True):
+    for document in read_documents(text, "", _is_wanted):
         waiting = [] if isinstance(document, Unreadable) else [document.body]
         for body in waiting:
             waiting += sequence(mapping(body).get("items"))
             kind = find_kind(group_kind(mapping(body)))
             if kind is not None and _has_pods(kind):
                 yield group_kind(body)[1], body
+
+
+def _is_wanted(version: object, name: object, _text: str) -> bool:
+    kind = find_kind(group_kind({"apiVersion": version, "kind": name}))
+    return str(name).endswith("List") or (kind is not None and _has_pods(kind))
 
 
 def _has_pods(kind: Kind[Any]) -> bool:

@@ -30,6 +30,8 @@ class Watcher:
 
     def __enter__(self) -> Self:
         """Start the other process. Without it, only an orderly end leaves nothing behind."""
+        if not sys.executable:  # a program that embeds Python
+            return self
         command = [sys.executable, "-I", "-S", __file__, str(self._folder)]
         with suppress(OSError):
             self._process = subprocess.Popen(
