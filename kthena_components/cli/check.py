@@ -30,6 +30,7 @@ from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
 from kthena_components.rendering.cage import cage
 from kthena_components.rendering.render import NOTHING, Rendered, find_programs, render
+from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING
 
 
@@ -96,8 +97,9 @@ def _told_once(
     yield from layout.unreadable
     yield from (each for each in found.files if isinstance(each, Unreadable))
     files = [each for each in found.files if isinstance(each, str)]
-    walked = layout.objects((each for each in files if each not in found.named), rendered.covered)
-    kept = found.named.union(walked)
+    walked = [each for each in files if each not in found.named]
+    kept = found.named.union(layout.objects(walked, rendered.covered))
+    yield from unchecked(layout, rendered, walked, kept)
     bases = layout.built_upon()
     plain = [_plain(each, found, bases) for each in files if each in kept]
     built = [

@@ -35,7 +35,7 @@ from kthena_components.compiler.kept import short_title
 from kthena_components.compiler.losses import Loss
 from kthena_components.compiler.sources import kinds_to_read
 from kthena_components.core.findings import nearest
-from kthena_components.core.values.visible import visible
+from kthena_components.core.values.visible import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
 from kthena_components.systems import EMITTERS
@@ -196,10 +196,13 @@ def _argument(text: str) -> tuple[str, Any]:
     if not sign:
         raise UsageError(f"--set {text}: write FIELD=VALUE")
     try:
-        return path, yaml.load(value, Loader=Loader)  # noqa: S506 - it builds only plain values
+        found = yaml.load(value, Loader=Loader)  # noqa: S506 - it builds only plain values
     except yaml.YAMLError as error:
         told = " ".join(str(error).split())
         raise UsageError(f"--set {text}: the value is not valid YAML: {told}") from None
+    if half := lone_surrogate(found):
+        raise UsageError(f"--set {text}: the value has {half}, half a character: write it in UTF-8")
+    return path, found
 
 
 def _report(files: Sequence[Source], accepted: Sequence[str], *, as_yaml: bool) -> Iterator[Loss]:
@@ -240,7 +243,7 @@ def _covers(accepted: str, name: str) -> bool:
 def _refuse(losses: Sequence[Loss]) -> None:
     names = dict.fromkeys(loss.name for loss in losses)
     if names:
-        flags = " ".join(f"--accept-loss {name}" for name in names)
+        flags = " ".join(f"--accept-loss {shell_word(name)}" for name in names)
         _say(f"To convert without {'it' if len(names) == 1 else 'them'}: {flags}")
     lost = {0: "", 1: ": 1 loss is not accepted"}
     why = lost.get(len(losses), f": {len(losses)} losses are not accepted")

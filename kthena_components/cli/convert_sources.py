@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
 from kthena_components.compiler.changes import Changes
-from kthena_components.compiler.conversion import Conversion, Converted
+from kthena_components.compiler.conversion import Conversion, Converted, title_of
 from kthena_components.compiler.convert import convert
 from kthena_components.compiler.kept import short_title
 from kthena_components.compiler.sources import kinds_to_read
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.visible import lone_surrogate
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 
@@ -71,9 +72,17 @@ def from_file(path: str, changes: Changes) -> Source:
         objects = list(objects_of(replace(document, may_have_blanks=False)))
         if not objects:
             raise UsageError(f"{name}:{document.line}: is no Kubernetes object")
+        for each in objects:
+            _require_unicode(each.body, f"{name}:{each.line}")
         found += objects
     conversion = convert([each.body for each in found], changes)
     return Source(name=name, objects=tuple(found), conversion=conversion)
+
+
+def _require_unicode(body: Body, place: str) -> None:
+    if half := lone_surrogate(body):
+        told = f"{title_of(body)} contains {half}, half a character, which no cluster can store"
+        raise UsageError(f"{place}: {told}: remove it, or write the whole character")
 
 
 def from_cluster(cluster: "Cluster", namespace: str | None, changes: Changes) -> Source:
@@ -86,6 +95,8 @@ def from_cluster(cluster: "Cluster", namespace: str | None, changes: Changes) ->
     from kthena_components.cluster.live import exists, fetch_live  # noqa: PLC0415
 
     bodies = fetch_live(cluster, kinds_to_read(), namespace)
+    for body in bodies:
+        _require_unicode(body, cluster.server)
     found = convert(bodies, changes)
     # A cluster has many objects that are not part of a serving.
     parts = [p for p in found.parts if isinstance(p, Converted) or p.losses or p.notes]

@@ -18,6 +18,7 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.naming import MODEL_SERVING
 from kthena_components.core.plan.stack import parse_stack
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.visible import escaped, printable, visible
 from kthena_components.languages import typescript
 from kthena_components.languages.names import Names
 from kthena_components.reading.documents import read_documents
@@ -48,6 +49,8 @@ class _Dumper(yaml.SafeDumper):
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     quoted = None if resolve(text)[0] == STR else "'"  # PyYAML writes y and 1e3 without quotes
     style = "|" if "\n" in text else quoted
+    if printable(text, escaped) != text:
+        style = '"'  # the only style with escapes
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -57,7 +60,7 @@ _Dumper.add_representer(str, _text)
 def dump(value: Any) -> str:
     """Write one document, whose texts Kubernetes, Pulumi and PyYAML read as texts."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_FAR)
-    return text
+    return printable(text, escaped)
 
 
 def objects_of(part: Converted | Kept) -> list[dict[str, Any]]:
@@ -90,7 +93,7 @@ def write_stack(servings: Sequence[Converted], origin: str, today: date | None =
     """Write the stack file of a project with the package's stack program."""
     found = [dict(serving.args) for serving in servings]
     config = {f"{_KEY}output": "render", f"{_KEY}servings": found}
-    text = f"# Converted from {origin}\n{dump({'config': config})}"
+    text = f"# Converted from {visible(origin)}\n{dump({'config': config})}"
     (document,) = read_documents(text, "", lambda *_: True)
     values = mapping(getattr(document, "body", None)).get("config")
     known = {key.removeprefix(_KEY): value for key, value in mapping(values).items()}
@@ -104,7 +107,7 @@ def write_stack(servings: Sequence[Converted], origin: str, today: date | None =
 def write_program(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the `__main__.py` of a Pulumi project."""
     calls = [_call(name, serving.args) for name, serving in titled(servings)]
-    title = json.dumps(f"Servings converted from {origin}.", ensure_ascii=False)
+    title = _literal(f"Servings converted from {visible(origin)}.", 0)
     head = f'""{title}""\n\nfrom kthena_components import ModelServing\n\n'
     text = head + "\n".join(calls)
     made = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
@@ -120,7 +123,7 @@ def write_typescript(servings: Sequence[Converted], origin: str, today: date | N
         f"{_NEW}{typescript.write(name)}, {typescript.write(names.to_inputs(serving.args))});\n"
         for name, serving in titled(servings)
     ]
-    text = f"// Servings converted from {_one_line(origin)}.\n{_IMPORT}\n" + "\n".join(calls)
+    text = f"// Servings converted from {visible(origin)}.\n{_IMPORT}\n" + "\n".join(calls)
     _, *written = text.split(f"\n{_NEW}")  # no text that is quoted has a line break
     try:
         found = [typescript.read(f"[{call.rstrip().removesuffix(');')}]")[1] for call in written]
@@ -128,10 +131,6 @@ def write_typescript(servings: Sequence[Converted], origin: str, today: date | N
         raise ProofError("the program cannot be read again") from None
     _prove([names.to_args(args) for args in found], servings, today)
     return text
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def titled(servings: Sequence[Converted]) -> list[tuple[str, Converted]]:
@@ -156,7 +155,7 @@ def _call(title: str, args: Mapping[str, Any]) -> str:
 def _literal(value: Any, depth: int) -> str:
     """Write a value as Python, on one line if it fits."""
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return printable(json.dumps(value, ensure_ascii=False), escaped)
     if isinstance(value, Mapping):
         items = [f"{_literal(str(k), 0)}: {_literal(v, depth + 1)}" for k, v in value.items()]
         opens, closes = "{", "}"

@@ -31,7 +31,7 @@ def write_imports(
         for made in found:
             name = naming.resource_name(component, serving.compiled.plan.name, made.name)
             entries.append(_entry(component, name, made, version))
-    return json.dumps({"resources": entries}, indent=4, ensure_ascii=False) + "\n"
+    return json.dumps({"resources": entries}, indent=4) + "\n"
 
 
 def _entry(component: str, name: str, made: Manifest, version: str) -> dict[str, Any]:

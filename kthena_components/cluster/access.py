@@ -9,6 +9,7 @@ from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, ser
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.visible import shell_word
 
 _ANY = "*"
 _OPEN = "Open"
@@ -32,7 +33,7 @@ def judge_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]
         if isinstance(there, Unknown):
             yield Diagnostic(Status.UNKNOWN, "namespace", f"{name}: unknown, {there.because}")
         elif not there:
-            text = f"{name} does not exist. Run `kubectl create namespace {name}`"
+            text = f"{name} does not exist. Run `kubectl create namespace {shell_word(name)}`"
             yield Diagnostic(Status.FAIL, "namespace", text)
         elif need.stack:
             yield Diagnostic(Status.OK, "namespace", f"{name} exists")
@@ -73,8 +74,8 @@ def _secret(taken: SecretKey, keys: frozenset[str] | Unknown | None) -> Diagnost
     if isinstance(keys, Unknown):
         return Diagnostic(Status.UNKNOWN, "secret", f"{taken}: unknown, {keys.because}")
     create = (
-        f"`kubectl create secret generic {taken.name} -n {taken.namespace} "
-        f"--from-file={taken.key or 'KEY'}=FILE`"
+        f"`kubectl create secret generic {shell_word(taken.name)} -n {shell_word(taken.namespace)} "
+        f"--from-file={shell_word(taken.key or 'KEY')}=FILE`"
     )
     if keys is None:
         text = f"{taken} does not exist, and pods that use it do not start. Run {create}"

@@ -109,7 +109,7 @@ class Cluster:
             raise _refusal(answer.status, content)
         try:
             return json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             text = "what answers is no API server: its answer is no JSON"
             raise ClusterError(0, "Unreadable", text) from None
 
@@ -227,7 +227,7 @@ def _refusal(status: int, content: bytes) -> ClusterError:
     try:
         said = json.loads(content)
         return ClusterError(status, said.get("reason", ""), said.get("message", ""))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ClusterError(status, "", content.decode(errors="replace").strip())
 
 

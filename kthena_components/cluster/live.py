@@ -117,7 +117,7 @@ def _without_addresses(service: Mapping[str, Any]) -> dict[str, Any]:
 def _parsed(annotation: object) -> Mapping[str, Any]:
     try:
         return mapping(json.loads(str(annotation or "")))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from kthena_components.cluster.objects import Body, condition_of, name_of, status_of
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.visible import shell_word
 
 _SPLIT = re.compile(r"(?P<not>\d+) Unschedulable(?:, (?P<would>\d+) Schedulable)?")
 _ORIGIN = re.compile(
@@ -59,7 +60,7 @@ def why_node_holds(pod: Body, node: Body | None) -> str | None:
     taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     return (
         f"is being deleted, but {name} does not answer, and only its kubelet can end its pods. "
-        f"If the machine is off for certain, run `kubectl taint node {name} {taint}`"
+        f"If the machine is off for certain, run `kubectl taint node {shell_word(name)} {taint}`"
     )
 
 

@@ -34,6 +34,7 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import Domain, lowest, read_domains
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.visible import shell_word
 from kthena_components.systems.lws.view import GROUP_INDEX, SET_NAME
 
 HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "PodGroup"]
@@ -252,7 +253,7 @@ def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
         wanted = int(mapping(owner.get("spec")).get("replicas") or 0)
         made = int(status_of(owner).get("replicas") or 0)
         if made < wanted:
-            asked = f"see `kubectl describe statefulset {name_of(owner)}` for why"
+            asked = f"see `kubectl describe statefulset {shell_word(name_of(owner))}` for why"
             why = seen.warnings.get(key_of("StatefulSet", owner), asked)
             created = f"this StatefulSet has created {made} of {count_of(wanted, 'pod')}"
             yield title_of(owner), f"{created}: {why}"

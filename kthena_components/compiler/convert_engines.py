@@ -6,7 +6,6 @@ pods.
 """
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.visible import shell_word
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 
@@ -115,7 +115,7 @@ def _covers(path: str, argument: str) -> bool:
 
 def _unsaid(gap: Gap) -> Finding:
     word = gap.argument.rpartition(".")[2].upper()
-    change = shlex.quote(f"{gap.argument}={gap.value}") if gap.value else f"{gap.argument}={word}"
+    change = shell_word(f"{gap.argument}={gap.value}") if gap.value else f"{gap.argument}={word}"
     return Finding(
         path=gap.argument,
         seen=f"is not in the object: {gap.because}",

@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from kthena_components.core.values.visible import printable
+
 WIDTH = 96
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROTOTYPE = "__proto__"
@@ -27,7 +29,7 @@ def write(value: Any, depth: int = 0) -> str:
         return _listed("{", items, "}", " ", depth)
     if isinstance(value, list | tuple) and value:
         return _listed("[", [write(item, depth + 1) for item in value], "]", "", depth)
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value)
 
 
 def read(text: str) -> Any:
@@ -47,7 +49,12 @@ def _as_json(found: re.Match[str]) -> str:
 def _key(key: str) -> str:
     if key == _PROTOTYPE:
         return f'["{key}"]'
-    return key if _NAME.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+    return key if _NAME.fullmatch(key) else _quoted(key)
+
+
+def _quoted(value: Any) -> str:
+    """Write a value without parts. What does not show in a text is escaped as in JSON."""
+    return printable(json.dumps(value, ensure_ascii=False), lambda char: json.dumps(char)[1:-1])
 
 
 def _listed(opens: str, items: list[str], closes: str, pad: str, depth: int) -> str:

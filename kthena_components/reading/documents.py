@@ -22,6 +22,7 @@ from kthena_components.reading.loader import Loader
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
 _DIRECTIVES = re.compile(r"(?>(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*)")
 _BLANK = re.compile(r"\s*")
+_DIGITS = 1000
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"
 
@@ -61,7 +62,7 @@ def read_documents(
 
 
 def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_int=_json_integer, parse_constant=_no_number)
     at, line = len(text) - len(text.lstrip()), 1
     counted = 0
     while at < len(text):
@@ -80,6 +81,16 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
         yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
         blank = _BLANK.match(text, end)
         at = blank.end() if blank else end
+
+
+def _json_integer(digits: str) -> int | float:
+    """Read an integer. Python refuses more than 4,300 digits; no field takes more than 20."""
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
+
+
+def _no_number(word: str) -> None:
+    """Refuse NaN and Infinity, which only Python reads as JSON."""
+    raise ValueError(f"is not JSON: {word} is no number there")
 
 
 def _read_yaml(

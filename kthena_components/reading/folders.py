@@ -89,7 +89,8 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
             continue
         for entry in entries:
             _note_source(entry, root, found)
-            if Path(entry.name).suffix.lower() in SUFFIXES and not _leads_to_folder(entry):
+            # kubectl reads a file named `.yaml`, too, which has no suffix for pathlib.
+            if entry.name.lower().endswith(SUFFIXES) and not _leads_to_folder(entry):
                 yield _entry(entry, root)
         waiting += [entry.path for entry in reversed(folders)]
 

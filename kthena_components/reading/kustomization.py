@@ -52,6 +52,8 @@ class Kustomization:
     """Folders with kustomizations among its resources and components."""
     parts: list[str] = field(default_factory=list)
     """Files that are not objects: patches, replacements, texts of ConfigMaps."""
+    texts: list[str] = field(default_factory=list)
+    """Those of the parts that become texts of ConfigMaps and Secrets."""
     problem: str = ""
     """Why it must not be built; empty if it may be built."""
 
@@ -119,6 +121,8 @@ class _Reading:
                 self._plugin(entry)
         for path in _parts(content):
             self._part(path)
+        for path in _generated(content):
+            self._part(path, is_text=True)
         if any(any(_values(content, key)) for key in _CHARTS):
             self.refuse("it takes in a Helm chart (helmCharts)")
 
@@ -165,11 +169,13 @@ class _Reading:
         if any(isinstance(text, Unreadable) or _may_fetch(text) for text in texts):
             self.refuse(f"the plugin {shown} may fetch something")
 
-    def _part(self, path: str) -> None:
+    def _part(self, path: str, *, is_text: bool = False) -> None:
         if _ADDRESS.match(path):
             self.refuse(f"remote file {path}")
-        else:
-            self._made.parts.append(self._join(path))
+            return
+        self._made.parts.append(self._join(path))
+        if is_text:
+            self._made.texts.append(self._made.parts[-1])
 
 
 def _may_fetch(text: str) -> bool:
@@ -185,6 +191,10 @@ def _parts(content: Mapping[str, Any]) -> Iterator[str]:
     for key in _PATCHES:
         for item in _maps(content, key):
             yield from _texts(item, "path")
+
+
+def _generated(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of files whose text becomes a part of a ConfigMap or a Secret."""
     for key in _GENERATED:
         for item in _maps(content, key):
             for text in _texts(item, "files"):

@@ -5,7 +5,7 @@ incomplete, so it is checked as the overlay builds it.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,20 +46,30 @@ class Layout:
     walked: list[str] = field(default_factory=list)
     """Keys of the kustomizations in the folders."""
     unreadable: list[Unreadable] = field(default_factory=list)
+    libraries: dict[str, str] = field(default_factory=dict)
+    """Charts that only have functions for others: real paths, each with the folder as named."""
     _known: set[str] = field(default_factory=set)
+    _charts: set[str] = field(default_factory=set)
+    """The real paths of all charts."""
     _templates: set[str] = field(default_factory=set)
-    _parts: set[str] = field(default_factory=set)
 
-    def add_chart(self, folder: str, boundary: str) -> None:
-        """Add a chart. A chart inside another chart is rendered with that chart."""
-        real = Path(os.path.realpath(folder))
-        self._templates |= {str(real / name) for name in (_TEMPLATES, _CRDS)}
-        above = real.parent
-        inner = above.name == _SUBCHARTS and (above.parent / CHART).is_file()
-        if inner or _is_library(Path(folder), boundary):
-            return
-        files = {str(file) for glob in _OTHER_VALUES for file in Path(folder).glob(glob)}
-        self.charts.append(Chart(folder=folder, boundary=boundary, values=tuple(sorted(files))))
+    def add_charts(self, folders: Mapping[str, str]) -> None:
+        """Add charts, each with its boundary. A chart inside another one is rendered with it."""
+        named = {os.path.realpath(folder): folder for folder in folders}
+        fresh = {real: folder for real, folder in named.items() if real not in self._charts}
+        self._charts.update(fresh)
+        self._templates |= {str(Path(real, n)) for real in fresh for n in (_TEMPLATES, _CRDS)}
+        for real, folder in fresh.items():
+            if _is_library(Path(folder), folders[folder]):
+                self.libraries[real] = folder
+        whole = self._charts - set(self.libraries)  # helm renders no library
+        for real, folder in fresh.items():
+            above = Path(real).parent
+            inner = above.name == _SUBCHARTS and str(above.parent) in whole
+            if not inner and real in whole:
+                files = {str(file) for glob in _OTHER_VALUES for file in Path(folder).glob(glob)}
+                values = tuple(sorted(files))
+                self.charts.append(Chart(folder=folder, boundary=folders[folder], values=values))
 
     def add_kustomization(self, file: str, boundary: str, *, walked: bool) -> None:
         """Add a kustomization and its bases."""
@@ -72,7 +82,6 @@ class Layout:
                 read = read_kustomization(file, boundary)
                 if isinstance(read, Kustomization):
                     self.kustomizations[key] = read
-                    self._parts.update(map(os.path.realpath, read.parts))
                     found = (find_kustomization(base) for base in read.bases)
                     waiting += [(each, False) for each in found if each is not None]
                 elif read is not None:
@@ -134,23 +143,30 @@ class Layout:
             files: The files in the folders.
             rendered: Keys of the kustomizations that were built, and of their bases.
         """
-        parts = self._parts - _objects_of(self.kustomizations.values())
-        taken = parts | _objects_of(self.kustomizations[key] for key in rendered)
+        parts = {os.path.realpath(p) for each in self.kustomizations.values() for p in each.parts}
+        taken = (parts - self.built_upon()) | self.built_from(rendered)
         if not taken and not self._templates:
             yield from files
             return
         for file in files:
             real = os.path.realpath(file)
-            inside = any(str(folder) in self._templates for folder in Path(real).parents)
-            if real not in taken and not inside:
+            if real not in taken and self.chart_of(real) is None:
                 yield file
+
+    def built_from(self, keys: Iterable[str]) -> set[str]:
+        """List the real paths of the files with objects that some kustomizations build on."""
+        return _objects_of(self.kustomizations[key] for key in keys)
+
+    def chart_of(self, real: str) -> str | None:
+        """Return the real folder of the chart that has a file as a template; None if none has."""
+        above = (folder for folder in Path(real).parents if str(folder) in self._templates)
+        return next((str(folder.parent) for folder in above), None)
 
 
 def arrange(found: Found) -> Layout:
     """Sort the files of some folders."""
     layout = Layout()
-    for folder, root in found.charts.items():
-        layout.add_chart(folder, boundary_of(root))
+    layout.add_charts({folder: boundary_of(root) for folder, root in found.charts.items()})
     for file, root in found.kustomizations.items():
         layout.add_kustomization(file, boundary_of(root), walked=True)
     for root in found.folders:
@@ -170,7 +186,7 @@ def _look_above(root: str, layout: Layout) -> None:
         if not above.is_relative_to(boundary):
             return
         if (above / CHART).is_file() and real.is_relative_to(above / _TEMPLATES):
-            layout.add_chart(os.path.relpath(above), boundary)
+            layout.add_charts({os.path.relpath(above): boundary})
         elif (file := find_kustomization(str(above))) is not None:
             layout.add_kustomization(file, boundary, walked=False)
 

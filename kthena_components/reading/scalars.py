@@ -34,6 +34,8 @@ _INTEGER = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0B[01]+|0|[1-9][0-9]*)\Z|(?:[-+]?0b|0b[-+])[01]+\Z"
 )
 _REAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_LONG_DECIMAL = re.compile(r"[-+]?[1-9][0-9]{20,}\Z")
+"""An integer of more than 64 bits. Python refuses to read one of more than 4,300 digits."""
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 _POINT = re.compile(rf"\.{_DIGITS}(?:[eE][-+]?{_DIGITS})?\Z")
 _FIRST = frozenset("+-.0123456789")
@@ -57,7 +59,7 @@ def _number(text: str) -> int | float | None:
     if text[0] == ".":
         return _float(text) if _POINT.match(text) else None
     digits = text.replace("_", "")
-    if _INTEGER.match(digits):
+    if _INTEGER.match(digits) and not _LONG_DECIMAL.match(digits):
         integer = _integer(digits.lower())
         if -(2**63) <= integer < 2 ** (63 if digits[0] == "+" else 64):
             return integer

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-import signal
+import secrets
 import subprocess
 import sys
 import time
@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import gettempdir, mkdtemp
 
 from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import MOST_BYTES
+from kthena_components.rendering.watcher import Watcher, kill_group
 
 if sys.platform == "linux":
     import resource
@@ -55,6 +56,7 @@ class Cage:
     """An empty folder outside the checked folders, and the limits of the programs in it."""
 
     folder: Path
+    watcher: Watcher
     ends: float = math.inf
     """The monotonic time at which all programs are stopped."""
     printed: int = 0
@@ -92,6 +94,7 @@ class Cage:
                     stderr=err,
                     start_new_session=True,
                 )
+                self.watcher.started(process.pid)
                 stopped = self._wait(process, (output, errors))
             self.printed += output.stat().st_size + errors.stat().st_size
         except OSError as error:
@@ -101,7 +104,7 @@ class Cage:
         return ""
 
     def _wait(self, process: subprocess.Popen[bytes], files: Iterable[Path]) -> str:
-        """Wait for a program. At a limit, kill it with its children, and return the reason."""
+        """Wait for a program, and kill what is left of its group. Returns the limit it reached."""
         _limit(process.pid)
         ends = time.monotonic() + SECONDS
         try:
@@ -116,9 +119,9 @@ class Cage:
                 if any(file.stat().st_size > MOST_BYTES for file in files):
                     return f"it is larger than the limit of {MOST_BYTES // 2**20} MiB"
         finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            kill_group(process.pid)
+            process.wait()
+            self.watcher.ended(process.pid)
 
     def _environment(self) -> dict[str, str]:
         nothing = str(self.folder / "nothing")
@@ -134,12 +137,13 @@ class Cage:
 
 @contextmanager
 def cage() -> Iterator[Cage]:
-    """Create an empty folder, and delete it at the end."""
-    with TemporaryDirectory(prefix="kthena-components-") as name:
-        folder = Path(os.path.realpath(name))
-        for inner in ("home", "nothing"):
-            (folder / inner).mkdir()
-        yield Cage(folder, time.monotonic() + SECONDS_OF_ALL)
+    """Create an empty folder, and delete it at the end, even if this process is killed."""
+    name = f"kthena-components-{secrets.token_hex(8)}"
+    folder = Path(os.path.realpath(gettempdir()), name)
+    with Watcher(folder) as watcher:  # before the folder exists: nothing is left at any time
+        for each in (folder, folder / "home", folder / "nothing"):
+            each.mkdir(mode=0o700)
+        yield Cage(folder, watcher, time.monotonic() + SECONDS_OF_ALL)
 
 
 def _limit(pid: int) -> None:

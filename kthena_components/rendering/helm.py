@@ -27,7 +27,7 @@ from kthena_components.rendering.cage import Cage
 PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"
 """The release of Kubernetes for templates; pod templates are checked against the same one."""
-_OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation")
+_OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds")
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
 _NULL = "\0"

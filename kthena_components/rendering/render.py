@@ -79,6 +79,10 @@ class Rendered:
     """What is not rendered, or not completely."""
     covered: set[str] = field(default_factory=set)
     """Keys of the kustomizations that were built, and of their bases."""
+    idle: set[str] = field(default_factory=set)
+    """Keys of the kustomizations that are not built because they serve no model."""
+    charts_failed: set[str] = field(default_factory=set)
+    """Real paths of the charts that cannot be rendered with their own values."""
     failed: int = 0
     """The number of charts and kustomizations that are not rendered."""
 
@@ -106,9 +110,11 @@ def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
             for rendered in pool.map(lambda chart: _chart(chart, programs, cage), layout.charts):
                 made.renderings += rendered.renderings
                 made.notes += rendered.notes
+                made.charts_failed |= rendered.charts_failed
                 made.failed += rendered.failed
         except BaseException:
             cage.ends = 0  # stops the programs, for which the pool would wait
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
     return made
 
@@ -129,6 +135,8 @@ class _Kustomizations:
         reached = {each for key in known for each in self.layout.built_of(key)}
         alone = [key for key in self.layout.walked if key not in reached]
         entries, alone = (list(filter(self._may_serve, each)) for each in (known, alone))
+        tried = {each for key in (*entries, *alone) for each in self.layout.built_of(key)}
+        self.made.idle.update(reached.union(self.layout.walked) - tried)
         if self.programs.kustomize is None:
             for key in (*entries, *alone):
                 self.made.fail(self._name(key), self.programs.missing_for(kustomize.PROGRAMS))
@@ -185,6 +193,7 @@ def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
     missing = "" if programs.helm else programs.missing_for(helm.PROGRAMS)
     if why := missing or cage.exhausted():
         made.fail(own, why)
+        made.charts_failed.add(os.path.realpath(chart.folder))
         return made
     folder = cage.new_folder()
     copied = helm.Copied(chart, folder / "chart")
@@ -193,6 +202,7 @@ def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
         _with_all_values(copied, own, str(programs.helm), cage, made)
     except helm.CopyError as error:
         made.fail(own, str(error))
+        made.charts_failed.add(os.path.realpath(chart.folder))
     finally:
         shutil.rmtree(copied.folder, ignore_errors=True)
     return made
@@ -210,6 +220,8 @@ def _with_all_values(
         output = folder / str(number)
         if why := copied.render(program, values, cage, output):
             made.fail(name, why, str(copied.folder))
+            if not values:
+                made.charts_failed.add(os.path.realpath(chart.folder))
             continue
         made.renderings.append(
             Rendering(

@@ -12,6 +12,7 @@ import pulumi
 from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.naming import is_dns_name
 from kthena_components.core.plan.stack import OutputMode, SecretSpec, StackConfig, StackSpec
+from kthena_components.core.values.visible import shell_word
 from kthena_components.resources._metadata import completed
 from kthena_components.resources._provider import provider_version
 
@@ -62,7 +63,7 @@ def unused_secrets(values: Mapping[str, Any], config: StackConfig) -> list[Findi
             path=key,
             seen="is a secret config value that no entry of secrets names",
             remedy="name it in the data of a Secret, or run "
-            f"'pulumi config rm {key} --stack {config.stack}'",
+            f"'pulumi config rm {shell_word(key)} --stack {config.stack}'",
             rule="secret-unused",
         )
         for key in sorted(unused)
@@ -83,7 +84,7 @@ def _values_are_secret(spec: StackSpec, config: StackConfig) -> Iterator[Finding
 
 
 def _value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Finding]:
-    remedy = f"run 'pulumi config set --secret {source} --stack {config.stack}'"
+    remedy = f"run 'pulumi config set --secret {shell_word(source)} --stack {config.stack}'"
     if not _KEY.fullmatch(key):
         seen, rule = (
             f"'{key}' is not a valid key of a Secret: letters, digits, '-', '_' and '.'",

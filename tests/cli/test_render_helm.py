@@ -252,3 +252,44 @@ def test_what_is_no_yaml_when_it_is_rendered_is_told(run: Command, write: Write)
     done = run("m")
     assert done.err.startswith("m/chat: not rendered: YAML parse error on chat/templates/x.yaml")
     assert os.sep + "kthena-components-" not in done.err
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: bad}
+spec:
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          args: [--model, m, --tensor-parallel-size, "8"]
+          resources: {limits: {nvidia.com/gpu: "4"}}
+"""
+
+
+@pytest.mark.usefixtures("chart")
+def test_an_object_in_crds_is_checked_as_helm_installs_it(run: Command, write: Write) -> None:
+    write("m/chat/crds/bad.yaml", DEPLOYMENT)
+    done = run("m")
+    assert done.lines[0].startswith(
+        "m/chat/crds/bad.yaml:12: mandatory: Deployment bad as rendered"
+    )
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_template_that_no_values_render_is_told(run: Command, write: Write) -> None:
+    write("m/chat/templates/bad.yaml", f"{{{{ if .Values.bad }}}}\n{DEPLOYMENT}{{{{ end }}}}\n")
+    assert run("m").err == (
+        "m/chat/templates/bad.yaml: is not checked: no values of the chart render the Deployment "
+        "in it: add a file ci/NAME-values.yaml to the chart that does, or remove it\n"
+    )
+    write("m/chat/ci/bad-values.yaml", "bad: true\n")
+    done = run("m")
+    assert done.err == ""
+    assert any(line.startswith("m/chat/templates/bad.yaml:13: mandatory: ") for line in done.lines)
+    write("m/chat/.helmignore", "bad.yaml\n")
+    assert run("m").err.startswith("m/chat/templates/bad.yaml: is not checked: ")

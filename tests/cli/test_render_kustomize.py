@@ -276,3 +276,28 @@ def test_kubectl_builds_as_well(
     write("m/chat.yaml", BASE)
     (line,) = mandatory(run, "m")
     assert line.startswith(f"m/chat.yaml:{LINE}: mandatory: Deployment chat as rendered by m: ")
+
+
+def test_an_object_that_no_overlay_keeps_is_told(run: Command, write: Write) -> None:
+    write("m/kustomization.yaml", "resources: [chat.yaml, gone.yaml]\npatches: [{path: p.yaml}]")
+    write("m/chat.yaml", BASE)
+    write("m/gone.yaml", BASE.replace("name: chat", "name: gone").replace("name: other", "name: x"))
+    write(
+        "m/p.yaml", "$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: gone}"
+    )
+    assert run("m").err == (
+        "m/gone.yaml: is not checked: no kustomization that builds on it keeps the Deployment in "
+        "it\n"
+    )
+
+
+def test_a_workload_that_becomes_a_text_is_told(run: Command, write: Write) -> None:
+    write("m/kustomization.yaml", (
+        "resources: [chat.yaml]\nconfigMapGenerator: [{name: x, files: [bad.yaml]}]\n"
+    ))  # fmt: skip
+    write("m/chat.yaml", BASE)
+    write("m/bad.yaml", BASE)
+    assert run("m").err == (
+        "m/bad.yaml: is not checked: it is a text of a ConfigMap or a Secret of "
+        "m/kustomization.yaml\n"
+    )

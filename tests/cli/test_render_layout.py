@@ -144,9 +144,13 @@ def test_a_component_alone_is_not_built(run: Command, write: Write) -> None:
     write("m/kustomization.yaml", "kind: Component\nresources: [a.yaml]\npatches: [{path: p.yaml}]")
     write("m/a.yaml", RIGHT)
     write("m/p.yaml", PATCH)
-    done = run("m")
-    assert done.err == "m: not rendered: there is no kustomize or kubectl on PATH\n"
+    done, file = run("m"), "m/kustomization.yaml"
+    assert done.err.splitlines() == [
+        "m: not rendered: there is no kustomize or kubectl on PATH",
+        f"m/p.yaml: is not checked: it is a patch or a part of {file}, which is not rendered",
+    ]
     assert done.lines[-1].startswith("1 object checked")
+    assert done.lines[-1].endswith(", 1 file not read, 1 not rendered")
 
 
 def test_a_kustomization_that_is_no_map_is_told(run: Command, write: Write) -> None:

@@ -153,7 +153,7 @@ def test_nothing_is_left_behind() -> None:
 
 
 def test_all_together_have_a_limit(inside: Cage, program: Program) -> None:
-    over = Cage(inside.folder, ends=0)
+    over = Cage(inside.folder, inside.watcher, ends=0)
     assert run(inside, program("print(1)")) == ("", "1\n")
     told = over.run([program("print(1)")], inside.folder / "out")
     assert told == "all renderings together took longer than 600 s"

@@ -16,6 +16,7 @@ from kthena_components.core.engines.kv_transfer import (
 from kthena_components.core.engines.launch import Transfer
 from kthena_components.core.values.read import mapping
 
+_DIGITS = len("65535")
 Env = tuple[Mapping[str, Any], ...]
 
 
@@ -45,7 +46,8 @@ def read_transfer(
 def _all_transfers(kind: str, flags: Mapping[str, Any], env: Sequence[Any]) -> Iterator[Transfer]:
     """Yield the transfers that may be meant, those with the engine's default port first."""
     stated = [*flags.values(), *(mapping(each).get("value") for each in env)]
-    ports = (None, *sorted({int(text) for text in map(str, stated) if text.isdecimal()}))
+    written = (text for text in map(str, stated) if text.isdecimal() and len(text) <= _DIGITS)
+    ports = (None, *sorted(set(map(int, written))))
     connectors = SGLANG_CONNECTORS if kind == "sglang" else VLLM_CONNECTORS
     for port, role, connector in product(ports, ROLES, connectors):
         yield Transfer(role=role, connector=connector, port=port)

@@ -8,7 +8,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from kthena_components.core.templates.template import QUANTITY_WORDS
-from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
+from kthena_components.core.values.display import INT32
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    is_unresolved,
+    show_tokens,
+)
 
 
 def _plain(value: Any) -> Any:
@@ -18,18 +24,29 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _budget(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | str) or is_unresolved(value):
-        raise ValueError("a count or a percentage such as 25%")
+def _shown(value: str) -> str:
+    text = show_tokens(value)
+    if not text.isprintable() or not text.strip():
+        raise ValueError("text without control characters and line ends, and not only blanks")
     return value
 
 
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+def _budget(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str) or is_unresolved(value):
+        raise ValueError("a count or a percentage such as 25%")
+    if isinstance(value, int) and value >= INT32:
+        raise ValueError(f"a count of at most {INT32 - 1}, or a percentage such as 25%")
+    return value
+
+
+Count = Annotated[int, Field(ge=0, le=INT32 - 1)]
+Positive = Annotated[int, Field(ge=1, le=INT32 - 1)]
 Budget = Annotated[int | str, BeforeValidator(_budget)]
 WORD = Field(strict=False)  # strict mode would require the enum's member instead of its text
 Text = Annotated[str, Field(min_length=1)]
-Word = Annotated[Text, AfterValidator(_plain)]
+Shown = Annotated[Text, AfterValidator(_shown)]
+"""Text that becomes a word of a command line, or a name: no control characters, not only blanks."""
+Word = Annotated[Shown, AfterValidator(_plain)]
 """Text that must be known when the plan is built."""
 Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
 """Waivers by rule: until when, and why. Read in judge/waivers.py."""
@@ -42,6 +59,7 @@ _QUEUE, _NAMESPACE = rf"{_SUBDOMAIN}|{_NOT_YET}", rf"{_LABEL}|{_NOT_YET}"
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
 _PATH, _NO_BLANKS = "^/", r"^\S+$"
+_KEY = rf"^[-._A-Za-z0-9]+$|{_NOT_YET}"
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"
 _PARTS = (
@@ -57,6 +75,7 @@ PATTERNS = {
     _LABEL_KEY: "the key of a label, such as topology.kubernetes.io/zone",
     _LABEL_VALUE: "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
+    _KEY: "the key of a Secret: letters, digits, '-', '_' and '.'",
     _PATH: "an absolute path such as /mnt/models",
     _NO_BLANKS: "text without blanks",
 }
@@ -70,6 +89,7 @@ ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
 QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
 ObjectName = QueueName
 """Name of an object that the serving refers to, perhaps an Output."""
+SecretKey = Annotated[str, Field(pattern=_KEY, min_length=1, max_length=253)]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=63)]
 LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]

@@ -21,9 +21,10 @@ from kthena_components.core.spec.fields import (
     Port,
     Positive,
     QueueName,
+    SecretKey,
     ServiceName,
+    Shown,
     Spec,
-    Text,
     Waivers,
     Word,
 )
@@ -63,8 +64,8 @@ class EngineSpec(Spec):
     """An engine whose pods the package writes."""
 
     kind: Annotated[EngineKind, WORD]
-    image: Text
-    model: Text
+    image: Shown
+    model: Shown
     launcher: Annotated[Launcher, WORD] | None = None
     parallelism: ParallelismSpec = Field(default_factory=ParallelismSpec)
     port: Port = 8080
@@ -77,7 +78,7 @@ class SecretKeySpec(Spec):
     """A key of a Kubernetes Secret in the serving's namespace."""
 
     name: ObjectName
-    key: Text = "HF_TOKEN"
+    key: SecretKey = "HF_TOKEN"
 
 
 class RoleSpec(Spec):
@@ -110,7 +111,7 @@ class TopologySpec(Spec):
 
     mode: Annotated[TopologyMode, WORD] = TopologyMode.HARD
     highest_tier_allowed: Count | None = None
-    highest_tier_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    highest_tier_name: Annotated[Shown, Field(max_length=253)] | None = None
 
 
 class NetworkTopologySpec(Spec):

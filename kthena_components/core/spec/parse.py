@@ -20,6 +20,7 @@ from kthena_components.core.spec.fields import (
     PATTERNS,
     QUANTITY_PATTERN,
 )
+from kthena_components.core.spec.plain import unwritable
 from kthena_components.core.values.display import display
 from kthena_components.core.values.tokens import looks_like_token
 from kthena_components.core.values.unknown import is_unresolved
@@ -46,11 +47,16 @@ _UNITS = re.compile(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNOREC
 
 def parse_spec(model: type[M], data: object, subject: str = "") -> M:
     """Read data into a model, or raise one SpecError that lists every finding."""
+    wrong = {finding.path: finding for finding in unwritable(data)}
     try:
-        return model.model_validate(data)
+        made = model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        raise SpecError(translate(model, details), subject) from None
+        others = [each for each in details if path_of(each["loc"]) not in wrong]
+        raise SpecError([*wrong.values(), *translate(model, others)], subject) from None
+    if wrong:
+        raise SpecError(list(wrong.values()), subject)
+    return made
 
 
 def translate(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Finding]:

@@ -11,7 +11,7 @@ from pydantic import Field
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Spec, Text, Word
+from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Shown, Spec, Word
 from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
@@ -26,9 +26,9 @@ Share = Annotated[float, Field(ge=0, le=1, strict=False)]
 class AdapterSpec(Spec):
     """A LoRA adapter in an image."""
 
-    image: Text
+    image: Shown
     """Image with the adapter in its folder /data."""
-    pull_secrets: list[Text] = Field(default_factory=list)
+    pull_secrets: list[Shown] = Field(default_factory=list)
     """Secrets to pull the image. Default: none."""
 
 

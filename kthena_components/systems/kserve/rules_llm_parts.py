@@ -178,7 +178,7 @@ def _device(name: str, value: str) -> tuple[str, str]:
     if (
         name == "device-count"
         and value
-        and not (value.isascii() and value.isdecimal() and int(value) > 0)
+        and not (value.isascii() and value.isdecimal() and value.strip("0"))
     ):
         return "which is no count above 0", "write for example 1, in quotes"
     if name == "cel-selector" and not value:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from kthena_components.core.spec.fields import Label, Spec, Text, Word
+from kthena_components.core.spec.fields import Label, Shown, Spec, Text, Word
 from kthena_components.core.values.go_duration import read_duration
 from kthena_components.core.values.go_regex import trouble_in_go
 
@@ -109,7 +109,7 @@ class ModelServerSpec(Spec):
     """Role whose entry pods serve. Default: the only role, or the pair of prefill and decode."""
     pd_group: PairSpec | None = None
     """Default: the roles prefill and decode, if the serving has exactly these."""
-    model: Text | None = None
+    model: Shown | None = None
     """Name of the model that the engine knows; the router writes it into requests. Default: that
     of the engine, if it has no --served-model-name.
     """
@@ -132,7 +132,7 @@ class StringMatchSpec(Spec):
 class BodyMatchSpec(Spec):
     """What the body of a request has."""
 
-    model: Text | None = None
+    model: Shown | None = None
 
 
 class ModelMatchSpec(Spec):
@@ -154,7 +154,7 @@ class TargetModelSpec(Spec):
 class RuleSpec(Spec):
     """A rule of a ModelRoute. The first rule that matches counts."""
 
-    name: Text | None = None
+    name: Shown | None = None
     model_match: ModelMatchSpec | None = None
     target_models: Annotated[list[TargetModelSpec], Field(max_length=16)] = Field(
         default_factory=lambda: [TargetModelSpec()]
@@ -165,7 +165,7 @@ class RuleSpec(Spec):
 class RedisSpec(Spec):
     """A Redis server."""
 
-    address: Text
+    address: Shown
     """Host and port: redis.serving:6379."""
 
 
@@ -188,20 +188,20 @@ class RateLimitSpec(Spec):
 class ParentSpec(Spec):
     """A Gateway to which a route belongs."""
 
-    name: Text
+    name: Shown
     namespace: Label | None = None
-    section_name: Text | None = None
+    section_name: Shown | None = None
     port: Port | None = None
 
 
 class ModelRouteSpec(Spec):
     """A ModelRoute, which tells Kthena's router the names of models in requests."""
 
-    model_name: Text | None = None
+    model_name: Shown | None = None
     """`model` in requests. Default: the name that the engine serves. A change replaces the
     ModelRoute.
     """
-    lora_adapters: Annotated[list[Text], Field(max_length=10)] = Field(default_factory=list)
+    lora_adapters: Annotated[list[Shown], Field(max_length=10)] = Field(default_factory=list)
     """Names of LoRA adapters of the engine, as `model` in requests. Default: none."""
     rules: Annotated[list[RuleSpec], Field(min_length=1, max_length=16)] = Field(
         default_factory=lambda: [RuleSpec(name="default")]

@@ -1,0 +1,86 @@
+"""Files with workloads that no rendering contains are named, where neither program is there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture(autouse=True)
+def no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Leave nothing on PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+
+
+BAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat}
+spec:
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          args: [--model, m, --tensor-parallel-size, "8"]
+          resources: {limits: {nvidia.com/gpu: "4"}}
+"""
+CHART = "apiVersion: v2\nname: chat\nversion: 1.0.0\n"
+
+
+def test_a_workload_in_a_library_chart_is_told(run: Command, write: Write) -> None:
+    write("m/lib/Chart.yaml", f"{CHART}type: library\n")
+    write("m/lib/templates/_helpers.tpl", '{{ define "x" }}{{ end }}')
+    write("m/lib/templates/chat.yaml", BAD)
+    write("m/lib/charts/inner/Chart.yaml", CHART)
+    done = run("m")
+    assert done.err.splitlines() == [
+        "m/lib/charts/inner: not rendered: there is no helm on PATH",
+        ("m/lib/templates/chat.yaml: is not checked: m/lib is a library chart, which Helm does not "
+        "render"),
+    ]  # fmt: skip
+    assert done.status == 0
+    assert run("m", "--strict-read").status == 2
+
+
+def test_a_chart_below_another_one_that_is_not_read_is_rendered(run: Command, write: Write) -> None:
+    write("m/.git/HEAD", "")
+    write("m/chat/Chart.yaml", CHART)
+    write("m/chat/charts/sub/Chart.yaml", CHART)
+    write("m/chat/charts/sub/templates/chat.yaml", BAD)
+    for named in ("m/chat/charts/sub", "m/chat/charts/sub/templates"):
+        assert run(named).err == "m/chat/charts/sub: not rendered: there is no helm on PATH\n"
+
+
+@pytest.mark.parametrize(
+    "stated", ["patches: [{path: bad.yaml}]", "resources: [bad.txt]", "generators: [bad.yaml]"]
+)
+def test_a_file_of_a_kustomization_that_is_not_built_is_told(
+    run: Command, write: Write, stated: str
+) -> None:
+    name = "bad.txt" if "txt" in stated else "bad.yaml"
+    write("m/k/kustomization.yaml", stated)
+    write(f"m/k/{name}", BAD)
+    told = run("m").err.splitlines()
+    assert told[0] == "m/k: not rendered: there is no kustomize or kubectl on PATH"
+    assert told[1].startswith(f"m/k/{name}: is not checked: it is a ")
+    assert told[1].endswith(" m/k/kustomization.yaml, which is not rendered")
+
+
+def test_a_file_named_by_its_suffix_is_read(run: Command, write: Write) -> None:
+    write("m/.yaml", BAD)
+    assert "m/.yaml:12: mandatory: " in run("m").out
+
+
+def test_a_patch_with_a_word_of_a_definition_is_a_patch(run: Command, write: Write) -> None:
+    plain = BAD.replace("vllm/vllm-openai:v0.11.0", "x").replace("--tensor-parallel-size", "-a")
+    write("m/kustomization.yaml", "resources: [a.yaml]\npatches: [{path: p.yaml}]")
+    write("m/a.yaml", plain.replace("nvidia.com/gpu", "memory"))
+    write("m/p.yaml", f"# openAPIV3Schema of a CustomResourceDefinition\n{BAD}")
+    assert "m: not rendered: " in run("m").err
