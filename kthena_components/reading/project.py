@@ -18,9 +18,24 @@ from kthena_components.reading.maps import parse_map, read_below
 
 SUFFIXES = (".json", ".yaml", ".yml")
 """File suffixes of a project. Stack files have the suffix of Pulumi.*."""
-_KEYS = ("name", "main", "config", "stackConfigDir")
+_KEYS = (
+    "name",
+    "runtime",
+    "main",
+    "config",
+    "stackConfigDir",
+    "template",
+    "backend",
+    "options",
+    "packages",
+    "plugins",
+    "requiredPulumiVersion",
+)
+_STACK_KEYS = ("secretsprovider", "encryptedkey", "encryptionsalt", "config", "environment")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")
+_PATH = re.compile(r"[].[\"\\]")
+"""Characters of a path into a value, which Pulumi takes in the config keys of a project."""
 _SHOWN = 80
 
 
@@ -114,7 +129,7 @@ def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, 
     Raises:
         ProjectError: It is not understood.
     """
-    _require_spelling(content, ("config",), file)
+    _require_spelling(content, _STACK_KEYS, file)
     stated = content.get("config")
     if not isinstance(stated, Mapping | None):
         told = f"config is {_show(stated)}, but must be a map of config keys"
@@ -184,19 +199,26 @@ def _inside(stated: object, key: str, file: str) -> str:
 
 
 def _defaults(config: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]:
-    return {
-        key: value
-        for key, stated in _by_key(config.items(), name, file).items()
-        if (value := _default(stated, file)) is not None
-    }
+    found: dict[str, Any] = {}
+    for key, stated in _by_key(config.items(), name, file).items():
+        if _PATH.search(key.partition(":")[2]):
+            seen = f"contains the config key {_show(key)}, which Pulumi reads as a path"
+            raise ProjectError(f"{file}: {seen}: set the whole value, in a stack file if need be")
+        value = _default(stated, key, file)
+        if value is not None:
+            found[key] = value
+    return found
 
 
-def _default(stated: object, file: str) -> Any:
+def _default(stated: object, key: str, file: str) -> Any:
     """Return the project's default for a key, in one of Pulumi's forms."""
     if not isinstance(stated, Mapping):
         return stated
     _require_spelling(stated, _VALUES, file)
-    return next((stated[key] for key in _VALUES if stated.get(key) is not None), None)
+    values = [stated[name] for name in _VALUES if stated.get(name) is not None]
+    if len(values) > 1:
+        raise ProjectError(f"{file}: {key} has a value and a default: remove one of the two")
+    return values[0] if values else None
 
 
 def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[str, Any]:
