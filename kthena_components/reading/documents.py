@@ -15,6 +15,13 @@ import yaml
 from kthena_components.core.values.blanks import may_have_blanks
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Wanted, read_head
+from kthena_components.reading.identity import (
+    IdentityError,
+    check_body,
+    check_items,
+    named,
+    top_fields,
+)
 from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
 from kthena_components.reading.loader import Loader
 
@@ -70,14 +77,18 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
         try:
             body, end = decoder.raw_decode(text, at)
             check_json_depth(text[at:end], body)
+            check_body(body)
         except json.JSONDecodeError as error:
             because = f"is not JSON: {error.msg}"
             yield Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
             return
+        except IdentityError as error:
+            yield Unreadable(file=file, because=_reason(error), line=line)
         except (RecursionError, ValueError) as error:
             yield Unreadable(file=file, because=_reason(error), line=line)
             return
-        yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
+        else:
+            yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
         blank = _BLANK.match(text, end)
         at = blank.end() if blank else end
 
@@ -129,22 +140,16 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
 def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     node = loader.get_node()
     line = before + node.start_mark.line + 1
-    version, kind = identity(node)
-    if not wanted(version, kind, piece):
+    fields = top_fields(node)
+    version, kind = named(fields)
+    # kubectl takes any object with items for a list.
+    if not ("items" in fields or wanted(version, kind, piece)):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
     blanks = may_have_blanks(piece)
     body = loader.build(node)
+    check_items(body)
     return Document(body=body, line=line, node=node, shift=before, may_have_blanks=blanks)
-
-
-def identity(node: yaml.Node) -> tuple[object, object]:
-    """Read apiVersion and kind without reading the rest."""
-    found: dict[object, object] = {}
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode):
-            found[key.value] = value.value
-    return found.get("apiVersion"), found.get("kind")
 
 
 def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
