@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import yaml
 
 from kthena_components.reading.loader import Loader
-from kthena_components.reading.scalars import BOOL, NULL, STR, resolve
+from kthena_components.reading.scalars import BOOL, NULL, PREFIX, STR, resolve
 
 _SHOWN = 60
 _EXACT = 2**53
@@ -104,7 +104,8 @@ def _check_event(event: Any, inside: _Open | None) -> None:
     if isinstance(event, yaml.DocumentStartEvent) and (event.version or event.tags):
         _refuse("has a directive, which not every program reads: remove it", event.start_mark)
     if getattr(event, "tag", None) is not None:
-        told = f"has the tag '{event.tag[:_SHOWN]}', which not every program reads in the same way"
+        tag = event.tag.replace(PREFIX, "!!", 1)[:_SHOWN]
+        told = f"has the tag '{tag}', which not every program reads in the same way"
         _refuse(f"{told}: write the value without it", event.start_mark)
     if isinstance(event, yaml.ScalarEvent) and _LEADING.match(event.value):
         # yaml.v3 writes a text of several lines as a block, and reads that with a line less.
@@ -151,7 +152,7 @@ def _check_plain(value: str, mark: Any) -> None:
     elif _DATE.fullmatch(value):
         _refuse(f"has {shown}, which some programs read as a date: {_QUOTE}", mark)
     elif value not in _CONSTANTS and resolve(value)[0] not in {STR, NULL}:
-        instead = f"write true or false, or {_QUOTE[6:]}" if resolve(value)[0] == BOOL else _QUOTE
+        instead = f"write true or false, or {_QUOTE}" if resolve(value)[0] == BOOL else _QUOTE
         _refuse(f"has {shown}, which not every program reads as the same value: {instead}", mark)
 
 

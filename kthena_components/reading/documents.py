@@ -16,6 +16,7 @@ from kthena_components.core.values.blanks import may_have_blanks
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Wanted, read_head
 from kthena_components.reading.identity import (
+    MERGES,
     IdentityError,
     check_body,
     check_items,
@@ -140,6 +141,8 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
 def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     node = loader.get_node()
     line = before + node.start_mark.line + 1
+    if MERGES in piece:
+        check_aliases(piece, node)
     fields = top_fields(node)
     version, kind = named(fields)
     # kubectl takes any object with items for a list.

@@ -13,13 +13,15 @@ from typing import Any
 
 import yaml
 
-from kthena_components.reading.scalars import MERGE, STR
+from kthena_components.reading.scalars import MERGE, PREFIX, STR
 
 _VERSION, _KIND, _ITEMS = "apiVersion", "kind", "items"
 _READ = frozenset({_VERSION, _KIND, _ITEMS})
 _FOLDED = {name.casefold(): name for name in (_VERSION, _KIND)}
-_PLAIN = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null"))
+_PLAIN = frozenset(f"{PREFIX}{name}" for name in ("int", "float", "bool", "null"))
 """Tags of keys that cannot be the name of a field."""
+MERGES = "<<"
+"""The only text that makes a merge key."""
 _SHOWN = 60
 
 
@@ -44,6 +46,8 @@ def identity(node: yaml.Node) -> tuple[str | None, str | None]:
 def top_fields(node: yaml.Node) -> dict[str, yaml.Node]:
     """Find the values of apiVersion, kind and items, in the document or in what it merges.
 
+    The size of a document with merge keys is limited before (limits.py).
+
     Raises:
         IdentityError: One of them is stated twice, or a key has a tag.
     """
@@ -53,11 +57,12 @@ def top_fields(node: yaml.Node) -> dict[str, yaml.Node]:
         if key.tag == STR:
             if name in _READ:
                 _add(found, name, value, key)
-        elif key.tag == MERGE:
+        elif key.tag == MERGE and name == MERGES:
             for name, merged in _merged(value).items():
                 _add(found, name, merged, key)
         elif key.tag not in _PLAIN and type(key) is yaml.ScalarNode:
-            told = f"has the tag '{key.tag[:_SHOWN]}' on a key, which not every program reads"
+            tag = key.tag.replace(PREFIX, "!!", 1)[:_SHOWN]
+            told = f"has the tag '{tag}' on a key, which not every program reads"
             raise IdentityError(f"{told}: write the key without it", key.start_mark)
     if len(found) < len(_FOLDED) and type(node) is yaml.MappingNode:
         _check_case(node, found)

@@ -6,13 +6,13 @@ from typing import Any
 import yaml
 
 from kthena_components.reading import scalars
-from kthena_components.reading.scalars import MERGE, STR, resolve
+from kthena_components.reading.scalars import MERGE, PREFIX, STR, resolve
 
 _MAP = yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG
 _SEQ = yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG
 _IMPLIED = {scalars.BOOL, scalars.FLOAT, scalars.INT, scalars.MERGE, scalars.NULL}
-_PREFIX = "tag:yaml.org,2002:"
 _LONG = 2**20
+_MERGES = "<<"
 _SHOWN = 60
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -91,6 +91,8 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
             if key.tag != MERGE:
                 made[self._key(key)] = self.build(value)
                 continue
+            if key.value != _MERGES:
+                raise _problem("found a merge key with another name than <<", key)
             for name, merged in self._to_merge(value, key).items():
                 if name in made and made[name] != merged:
                     raise MergeError(name, key)
@@ -133,7 +135,7 @@ def _problem(told: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, told, node.start_mark)
 
 
-Loader.add_constructor(f"{_PREFIX}binary", _binary)
-Loader.add_constructor(f"{_PREFIX}timestamp", lambda _, node: node.value)
+Loader.add_constructor(f"{PREFIX}binary", _binary)
+Loader.add_constructor(f"{PREFIX}timestamp", lambda _, node: node.value)
 for _kind in ("set", "omap", "pairs"):  # maps and lists for kubectl, other types in Python
-    Loader.add_constructor(f"{_PREFIX}{_kind}", Loader.construct_undefined)
+    Loader.add_constructor(f"{PREFIX}{_kind}", Loader.construct_undefined)
