@@ -34,6 +34,10 @@ class IdentityError(ValueError):
         self.problem_mark = mark
 
 
+class NoObjectError(IdentityError):
+    """A document with apiVersion and kind that kubectl refuses, so that it is no object."""
+
+
 def identity(node: yaml.Node) -> tuple[str | None, str | None]:
     """Read apiVersion and kind. None: the document does not state it.
 
@@ -99,7 +103,7 @@ def _check_case(node: yaml.MappingNode, found: Mapping[str, yaml.Node]) -> None:
         for meant, key in odd.items():
             if meant not in found:
                 told = f"has the key '{key.value}', which kubectl does not read: write '{meant}'"
-                raise IdentityError(told, key.start_mark)
+                raise NoObjectError(told, key.start_mark)
 
 
 def named(fields: Mapping[str, yaml.Node]) -> tuple[str | None, str | None]:
@@ -114,7 +118,9 @@ def named(fields: Mapping[str, yaml.Node]) -> tuple[str | None, str | None]:
     for name, value in ((_VERSION, version), (_KIND, kind)):
         if not _text(value):
             told = f"has {_shown(value)} as its {name}, which not every program reads as a text"
-            raise IdentityError(f"{told}: write a text, without a tag", value.start_mark)
+            has_tag = type(value) is yaml.ScalarNode and value.tag not in {STR, *_PLAIN}
+            made = IdentityError if has_tag else NoObjectError
+            raise made(f"{told}: write a text, without a tag", value.start_mark)
     return version.value, kind.value
 
 
@@ -142,7 +148,7 @@ def check_body(body: Any) -> None:
     for name in (_VERSION, _KIND):
         if name not in body:
             told = f"has the key '{odd[name]}', which kubectl does not read: write '{name}'"
-            raise IdentityError(told)
+            raise NoObjectError(told)
         _require_text(body, name, name)
     check_items(body)
 
@@ -174,4 +180,4 @@ def _is_text(value: object) -> bool:
 def _require_text(body: Mapping[Any, Any], name: str, path: str) -> None:
     if not _is_text(body[name]):
         told = f"has no text as {path}, and kubectl requires one"
-        raise IdentityError(f"{told}: write a text, without a tag")
+        raise NoObjectError(f"{told}: write a text, without a tag")

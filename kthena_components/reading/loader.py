@@ -17,6 +17,10 @@ _SHOWN = 60
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+class MapKeyError(yaml.constructor.ConstructorError):
+    """A map or a list is a key, as in a template with `{{`. kubectl refuses the document, too."""
+
+
 class MergeError(ValueError):
     """A merge key adds a key that is stated before it, with another value."""
 
@@ -119,7 +123,8 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
         try:
             hash(key)
         except TypeError:
-            raise _problem("found a map or a list as a key", node) from None
+            problem = "found a map or a list as a key"
+            raise MapKeyError(None, None, problem, node.start_mark) from None
         return key
 
 
@@ -131,11 +136,17 @@ def _binary(_: Any, node: yaml.ScalarNode) -> str:
         raise _problem("found !!binary without a text in base64", node) from None
 
 
+def _timestamp(loader: Any, node: yaml.ScalarNode) -> str:
+    """Check a value with !!timestamp, and return it as text: Kubernetes has no dates."""
+    loader.construct_yaml_timestamp(node)
+    return str(node.value)
+
+
 def _problem(told: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, told, node.start_mark)
 
 
 Loader.add_constructor(f"{PREFIX}binary", _binary)
-Loader.add_constructor(f"{PREFIX}timestamp", lambda _, node: node.value)
+Loader.add_constructor(f"{PREFIX}timestamp", _timestamp)
 for _kind in ("set", "omap", "pairs"):  # maps and lists for kubectl, other types in Python
     Loader.add_constructor(f"{PREFIX}{_kind}", Loader.construct_undefined)
