@@ -18,6 +18,7 @@ from kthena_components.judge.levels import (
     parse_version,
 )
 from kthena_components.judge.weakening import PolicyLevels
+from kthena_components.reading.agreed import DisputedError, check_json
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map, read_below
 
@@ -50,7 +51,12 @@ def _read(level: str) -> Settings:
         return Settings(levels=environment_levels(level))
     text = _text(level)
     try:
-        return _settings(json.loads(text))
+        stated = json.loads(text)
+        check_json(text)
+        return _settings(stated)
+    except DisputedError as error:
+        mark = error.problem_mark
+        raise SettingError(f"{level}:{mark.line + 1}:{mark.column + 1}: {error}") from error
     except SettingError as error:
         raise SettingError(f"{level}: {error}") from error
     except (ValueError, RecursionError) as error:
