@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 
 from kthena_components.core.findings import suggest
+from kthena_components.judge.enforcement import PackConfig, read_pack
 from kthena_components.judge.levels import (
     ENVIRONMENTS,
     SettingError,
@@ -17,10 +17,9 @@ from kthena_components.judge.levels import (
     parse_settings,
     parse_version,
 )
-from kthena_components.judge.weakening import PolicyLevels
 from kthena_components.reading.agreed import DisputedError, check_json
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.maps import parse_map, read_below
+from kthena_components.reading.maps import parse_map
 
 POLICY = "serving-rules"
 """The policy whose settings the command line uses from a config file of the policy pack."""
@@ -63,28 +62,21 @@ def _read(level: str) -> Settings:
         raise SettingError(f"{level}: not valid JSON: {error}") from error
 
 
-def read_policies(path: Path, root: Path) -> dict[str, PolicyLevels]:
-    """Read the levels of each policy from a config of the policy pack below a folder.
+def read_policies(text: str, file: str) -> PackConfig:
+    """Read a config of the policy pack, as Pulumi and the policies do.
+
+    Args:
+        text: The content of the file. Pulumi reads it as JSON, whatever its name.
+        file: Its name in messages.
 
     Raises:
-        SettingError: The file is missing or not valid.
+        SettingError: It is not valid.
     """
-    text = read_below(path, root)
-    stated = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    stated = parse_map(text, f"{file.removesuffix('.json')}.json")
     if isinstance(stated, Unreadable):
-        raise SettingError(str(stated))
-    return {str(name): _policy(config) for name, config in stated.items()}
-
-
-def _policy(config: object) -> PolicyLevels:
-    enforced = config.get(_LEVEL) if isinstance(config, Mapping) else config
-    settings = parse_settings(_without_level(config), together=True)
-    return PolicyLevels(
-        enforced=enforced if isinstance(enforced, str) else None,
-        weights={rule: weight.value for rule, weight in settings.levels.weights.items()},
-        budget=settings.gpu_budget,
-        types=settings.gpu_types,
-    )
+        place = f"line {stated.line}: " if stated.line else ""
+        raise SettingError(f"{place}{stated.because}")
+    return read_pack(stated)
 
 
 def _settings(stated: object) -> Settings:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kthena_components.core.plan.stack import structured
@@ -13,7 +12,6 @@ from kthena_components.reading.project import (
     config_text,
     is_encrypted,
     parse_mapping,
-    read_mapping,
     shown,
 )
 
@@ -23,6 +21,11 @@ _WHERE = ("kubeconfig", "context")
 _BUDGET = "gpu_budget"
 _MOST = 999_999_999
 """The largest budget that a review compares."""
+_KUBECONFIG = "kubernetes:kubeconfig"
+_READ = ("kubernetes", "pulumi")
+"""Namespaces of settings that start no program, apart from the ones below."""
+_PLUGINS = ("kubernetes:helmReleaseSettings",)
+"""Source: pulumi-kubernetes provider/pkg/provider/provider.go, pluginsPath."""
 _SECRETS = ("secretsprovider", "encryptedkey", "environment")
 """Settings that select the secrets provider and the Pulumi ESC environments.
 
@@ -49,21 +52,30 @@ class StackValues:
             *_differing(self.others, before.others, sorted({**self.others, **before.others})),
         ]
 
+    def starting(self, before: "StackValues") -> list[str]:
+        """List the changed settings that may start programs, and that are not read here.
+
+        These are ESC environments, which set variables; the settings of other providers, which may
+        name login programs and files with them; plugins of Helm; and encrypted kubeconfigs.
+        """
+        others = sorted({**self.others, **before.others})
+        strange = [key for key in others if key.partition(":")[0] not in _READ or key in _PLUGINS]
+        sealed = [
+            key for key in others if key == _KUBECONFIG and is_encrypted(self.others.get(key))
+        ]
+        own = [key for key in _WHERE[:1] if is_encrypted(self.own.get(key))]
+        return [
+            *_differing(self.beside, before.beside, _SECRETS[-1:]),
+            *_differing(self.own, before.own, own),
+            *_differing(self.others, before.others, [*sealed, *strange]),
+        ]
+
     def kubeconfigs(self) -> Iterator[str]:
         """Yield each kubeconfig as a path or as text. Encrypted ones are left out."""
-        for value in (self.own.get("kubeconfig"), self.others.get("kubernetes:kubeconfig")):
+        for value in (self.own.get("kubeconfig"), self.others.get(_KUBECONFIG)):
             text = "" if is_encrypted(value) else config_text(value)
             if text:
                 yield text
-
-
-def read_stack_values(folder: Path, file: str, project: Project) -> StackValues:
-    """Read a stack file of a folder with the defaults of its project.
-
-    Raises:
-        ProjectError: The file cannot be read.
-    """
-    return _values_of(read_mapping(folder / file, folder), file, project)
 
 
 def stack_values(text: str, file: str, project: Project) -> StackValues:
@@ -77,10 +89,7 @@ def stack_values(text: str, file: str, project: Project) -> StackValues:
     Raises:
         ProjectError: The text cannot be read.
     """
-    return _values_of(parse_mapping(text, file), file, project)
-
-
-def _values_of(body: Mapping[str, Any], file: str, project: Project) -> StackValues:
+    body = parse_mapping(text, file)
     config = {**project.defaults, **config_of(body, project.name, file)}
     namespace = f"{project.name}:"
     own: dict[str, Any] = {}

@@ -8,7 +8,7 @@ pkg/workspace/config.go.
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -34,6 +34,7 @@ _KEYS = (
     "requiredPulumiVersion",
 )
 _STACK_KEYS = ("secretsprovider", "encryptedkey", "encryptionsalt", "config", "environment")
+PROJECT_FILES = tuple(f"Pulumi{suffix}" for suffix in SUFFIXES)
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")
 _PATH = re.compile(r"[].[\"\\]")
@@ -71,15 +72,23 @@ def read_project(folder: Path) -> Project:
     Raises:
         ProjectError: There is none, there are several, or it is not understood.
     """
-    names = [f"Pulumi{suffix}" for suffix in SUFFIXES if _is_there(folder / f"Pulumi{suffix}")]
+    names = [name for name in PROJECT_FILES if _is_there(folder / name)]
+    file = folder / only_project_file(names, str(folder.absolute()))
+    return parse_project(read_mapping(file), str(file))
+
+
+def only_project_file(names: Sequence[str], folder: str) -> str:
+    """Return the only project file of a folder.
+
+    Raises:
+        ProjectError: There is none, or there are several.
+    """
     if not names:
-        raise ProjectError(f"{folder.absolute()} contains no Pulumi project")
+        raise ProjectError(f"{folder} contains no Pulumi project")
     if len(names) > 1:
-        listed = " and ".join(names)
-        told = f"{folder.absolute()} contains {listed}, of which Pulumi reads the first"
+        told = f"{folder} contains {' and '.join(names)}, of which Pulumi reads the first"
         raise ProjectError(f"{told}: remove the others")
-    content = read_mapping(folder / names[0])
-    return parse_project(content, str(folder / names[0]))
+    return names[0]
 
 
 def parse_project(content: Mapping[str, Any], file: str) -> Project:

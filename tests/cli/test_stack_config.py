@@ -1,12 +1,11 @@
 """What a review compares of a stack file is what the program gets, or the file is refused."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kthena_components.cli.stack_config import StackValues, read_stack_values, stack_values
+from kthena_components.cli.stack_config import StackValues, stack_values
 from kthena_components.core.plan.stack import StackConfig, read_values
 from kthena_components.reading.project import Project, ProjectError, config_text
 
@@ -109,11 +108,9 @@ def test_a_key_in_another_case_is_refused_because_go_reads_it_in_json(key: str) 
         stack_values(f'{{"{key}": {{}}}}', "Pulumi.s.json", PROJECT)
 
 
-def test_a_file_is_read_as_its_text_is(tmp_path: Path) -> None:
+def test_settings_are_sorted_by_whom_they_are_for() -> None:
     text = "secretsprovider: a\nconfig: {p:gpu_budget: 8, q:a: b}\n"
-    (tmp_path / "Pulumi.s.yaml").write_text(text)
-    read = read_stack_values(tmp_path, "Pulumi.s.yaml", PROJECT)
-    assert read == stack_values(text, "Pulumi.s.yaml", PROJECT)
+    read = stack_values(text, "Pulumi.s.yaml", PROJECT)
     assert (read.own, read.others) == ({"gpu_budget": 8}, {"q:a": "b"})
     assert read.beside == {"secretsprovider": "a"}
 
