@@ -134,7 +134,7 @@ def _weighed(
     is_rendering = told in rendered.notes
     strict = given.strict_read or (is_rendering and given.render is True)
     is_named = told.file in found.named or told.file in found.folders
-    if strict or (is_named and not is_rendering):
+    if strict or told.is_object or (is_named and not is_rendering):
         summary.unreadable += 1
         return replace(told, is_note=False)
     if is_rendering:

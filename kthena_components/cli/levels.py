@@ -17,6 +17,7 @@ from kthena_components.judge.levels import (
     parse_settings,
     parse_version,
 )
+from kthena_components.reading.agreed import DisputedError, check_json
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
 
@@ -50,11 +51,11 @@ def _read(level: str) -> Settings:
     text = _text(level)
     try:
         stated = json.loads(text)
-        # Pulumi uses the last of two equal keys, and a reader may see the first.
-        twice = parse_map(text, "levels.json") if isinstance(stated, Mapping) else stated
-        if isinstance(twice, Unreadable):
-            raise SettingError(twice.because)  # noqa: TRY301 - the file is named below
+        check_json(text)
         return _settings(stated)
+    except DisputedError as error:
+        mark = error.problem_mark
+        raise SettingError(f"{level}:{mark.line + 1}:{mark.column + 1}: {error}") from error
     except SettingError as error:
         raise SettingError(f"{level}: {error}") from error
     except (ValueError, RecursionError) as error:

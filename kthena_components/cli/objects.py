@@ -100,7 +100,7 @@ def _objects(body: Any, node: yaml.Node | None, line: int, shift: int) -> Iterat
     version, kind, items = body.get("apiVersion"), body.get("kind"), body.get("items")
     if not (isinstance(version, str) and isinstance(kind, str)):
         return
-    if not (kind.endswith(_LIST) and isinstance(items, list)):
+    if not isinstance(items, list):  # kubectl takes any object with items for a list
         yield KubeObject(body=body, line=line, node=node, shift=shift)
         return
     typed = {} if kind == _LIST else {"apiVersion": version, "kind": kind.removesuffix(_LIST)}

@@ -1,16 +1,26 @@
 """Reads the settings of a stack file to compare two versions of it. It decrypts nothing."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from kthena_components.reading.project import Project, config_of, parse_mapping, read_mapping
+from kthena_components.core.plan.stack import structured
+from kthena_components.reading.project import (
+    Project,
+    ProjectError,
+    config_of,
+    config_text,
+    is_encrypted,
+    parse_mapping,
+    shown,
+)
 
 _CONFIG = "config"
 _WHERE = ("kubeconfig", "context")
 """Settings of the stack program that select the cluster and the login."""
+_BUDGET = "gpu_budget"
+_MOST = 999_999_999
+"""The largest budget that a review compares."""
 _KUBECONFIG = "kubernetes:kubeconfig"
 _READ = ("kubernetes", "pulumi")
 """Namespaces of settings that start no program, apart from the ones below."""
@@ -50,8 +60,10 @@ class StackValues:
         """
         others = sorted({**self.others, **before.others})
         strange = [key for key in others if key.partition(":")[0] not in _READ or key in _PLUGINS]
-        sealed = [key for key in others if key == _KUBECONFIG and _is_sealed(self.others.get(key))]
-        own = [key for key in _WHERE[:1] if _is_sealed(self.own.get(key))]
+        sealed = [
+            key for key in others if key == _KUBECONFIG and is_encrypted(self.others.get(key))
+        ]
+        own = [key for key in _WHERE[:1] if is_encrypted(self.own.get(key))]
         return [
             *_differing(self.beside, before.beside, _SECRETS[-1:]),
             *_differing(self.own, before.own, own),
@@ -60,20 +72,10 @@ class StackValues:
 
     def kubeconfigs(self) -> Iterator[str]:
         """Yield each kubeconfig as a path or as text. Encrypted ones are left out."""
-        for value in (self.own.get("kubeconfig"), self.others.get("kubernetes:kubeconfig")):
-            if isinstance(value, str) and value:
-                yield value
-            elif isinstance(value, Mapping) and set(value) != {"secure"}:
-                yield json.dumps(value) + "\n"
-
-
-def read_stack_values(folder: Path, file: str, project: Project) -> StackValues:
-    """Read a stack file of a folder with the defaults of its project.
-
-    Raises:
-        ProjectError: The file cannot be read.
-    """
-    return _values_of(read_mapping(folder / file, folder), file, project)
+        for value in (self.own.get("kubeconfig"), self.others.get(_KUBECONFIG)):
+            text = "" if is_encrypted(value) else config_text(value)
+            if text:
+                yield text
 
 
 def stack_values(text: str, file: str, project: Project) -> StackValues:
@@ -87,31 +89,40 @@ def stack_values(text: str, file: str, project: Project) -> StackValues:
     Raises:
         ProjectError: The text cannot be read.
     """
-    return _values_of(parse_mapping(text, file), file, project)
-
-
-def _values_of(body: Mapping[str, Any], file: str, project: Project) -> StackValues:
+    body = parse_mapping(text, file)
     config = {**project.defaults, **config_of(body, project.name, file)}
-    own = f"{project.name}:"
+    namespace = f"{project.name}:"
+    own: dict[str, Any] = {}
+    for key, value in config.items():
+        if key.startswith(namespace):
+            name = key.removeprefix(namespace)
+            own[name] = _as_program(name, value, file)
+    _require_count(own, file)
     return StackValues(
-        own={key[len(own) :]: _plain(config[key]) for key in config if key.startswith(own)},
-        others={key: config[key] for key in config if not key.startswith(own)},
+        own=own,
+        others={key: config[key] for key in config if not key.startswith(namespace)},
         beside={str(key): body[key] for key in body if key != _CONFIG},
     )
 
 
-def _plain(value: Any) -> Any:
-    """Parse a structured value that `pulumi config set` has written as text."""
-    if not (isinstance(value, str) and value.lstrip().startswith(("[", "{"))):
+def _as_program(name: str, value: Any, file: str) -> Any:
+    """Return a value as the stack program reads it, encrypted ones as they are written."""
+    if is_encrypted(value):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+        return structured(name, config_text(value))
+    except RecursionError:
+        raise ProjectError(f"{file}: {name} is nested too deeply to be read") from None
 
 
-def _is_sealed(value: object) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"secure"}
+def _require_count(own: Mapping[str, Any], file: str) -> None:
+    """Require a budget that can be compared: a review must not skip it."""
+    stated = own.get(_BUDGET)
+    if stated is None or (type(stated) is int and 0 <= stated <= _MOST):
+        return
+    seen = "encrypted" if is_encrypted(stated) else shown(stated)
+    told = f"{_BUDGET} is {seen}, but must be a whole number from 0 to {_MOST:,}"
+    raise ProjectError(f"{file}: {told}: write one as plain digits")
 
 
 def _differing(

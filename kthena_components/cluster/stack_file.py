@@ -1,6 +1,5 @@
 """Reads a project's stack file without Pulumi, for the requirements of its servings."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,10 +24,14 @@ from kthena_components.core.plan.stack import (
 )
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
-from kthena_components.reading.project import ProjectError, read_project, stack_config
+from kthena_components.reading.project import (
+    ProjectError,
+    config_text,
+    is_encrypted,
+    read_project,
+    stack_config,
+)
 from kthena_components.systems.volcano.emit_queues import judge_queues
-
-_SECURE = "secure"
 
 
 class StackFileError(Exception):
@@ -154,20 +157,11 @@ def _config(folder: Path, stack: str) -> StackConfig:
         project=project.name,
         stack=stack,
         file=project.stack_file(stack),
-        values={key: _text(value) for key, value in values.items() if not _encrypted(value)},
-        secret_keys=frozenset(key for key, value in values.items() if _encrypted(value)),
+        values={
+            key: config_text(value) for key, value in values.items() if not is_encrypted(value)
+        },
+        secret_keys=frozenset(key for key, value in values.items() if is_encrypted(value)),
     )
-
-
-def _encrypted(value: object) -> bool:
-    return isinstance(value, Mapping) and set(value) == {_SECURE}
-
-
-def _text(value: object) -> str:
-    """Write a value as Pulumi passes it to a program."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, default=str)
 
 
 def _without_models(serving: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ A document that cannot be read is reported with its line, and the following ones
 import json
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -15,8 +15,22 @@ import yaml
 from kthena_components.core.values.blanks import may_have_blanks
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Wanted, read_head
-from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
-from kthena_components.reading.loader import Loader
+from kthena_components.reading.identity import (
+    MERGES,
+    IdentityError,
+    NoObjectError,
+    check_body,
+    check_items,
+    named,
+    top_fields,
+)
+from kthena_components.reading.limits import (
+    LimitError,
+    check_aliases,
+    check_depth,
+    check_json_depth,
+)
+from kthena_components.reading.loader import Loader, MapKeyError
 
 # A pattern that starts with a line feed is searched much faster than one with ^.
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
@@ -25,6 +39,21 @@ _BLANK = re.compile(r"\s*")
 _DIGITS = 1000
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"
+
+
+class _ObjectError(Exception):
+    """An object that is wanted cannot be read."""
+
+    def __init__(self, why: Exception) -> None:
+        """Keep the reason."""
+        super().__init__(str(why))
+        self.why = why
+
+
+_OBJECTS = (IdentityError, LimitError, _ObjectError)
+"""Errors of documents that kubectl may read as objects."""
+_REFUSED = (NoObjectError, MapKeyError)
+"""Errors of documents that kubectl does not read either, such as templates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +100,19 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
         try:
             body, end = decoder.raw_decode(text, at)
             check_json_depth(text[at:end], body)
+            check_body(body)
         except json.JSONDecodeError as error:
             because = f"is not JSON: {error.msg}"
             yield Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
             return
+        except (IdentityError, LimitError) as error:
+            is_object = not isinstance(error, NoObjectError)
+            yield Unreadable(file=file, because=_reason(error), line=line, is_object=is_object)
         except (RecursionError, ValueError) as error:
             yield Unreadable(file=file, because=_reason(error), line=line)
             return
-        yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
+        else:
+            yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
         blank = _BLANK.match(text, end)
         at = blank.end() if blank else end
 
@@ -114,11 +148,20 @@ def _read_yaml(
             finally:
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-            told = unreadable(error, piece, before, file)
+            told = _told(error, piece, before, file)
             # Once for each file.
             if told.because != _TOLD_TEMPLATE or not is_template:
                 yield told
             is_template = is_template or told.because == _TOLD_TEMPLATE
+
+
+def _told(error: Exception, piece: str, before: int, file: str) -> Unreadable:
+    """Report a document that cannot be read, and whether kubectl may read it as an object."""
+    why = error.why if isinstance(error, _ObjectError) else error
+    told = unreadable(why, piece, before, file)
+    if isinstance(why, _REFUSED) or not isinstance(error, _OBJECTS):
+        return told
+    return replace(told, because=_reason(why), is_object=True)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
@@ -140,22 +183,21 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
 def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     node = loader.get_node()
     line = before + node.start_mark.line + 1
-    version, kind = identity(node)
-    if not wanted(version, kind, piece):
+    if MERGES in piece:
+        check_aliases(piece, node)
+    fields = top_fields(node)
+    version, kind = named(fields)
+    # kubectl takes any object with items for a list.
+    if not ("items" in fields or wanted(version, kind, piece)):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
-    check_aliases(piece, node)
     blanks = may_have_blanks(piece)
-    body = loader.build(node)
+    try:
+        check_aliases(piece, node)
+        body = loader.build(node)
+        check_items(body)
+    except Exception as error:
+        raise _ObjectError(error) from error
     return Document(body=body, line=line, node=node, shift=before, may_have_blanks=blanks)
-
-
-def identity(node: yaml.Node) -> tuple[object, object]:
-    """Read apiVersion and kind without reading the rest."""
-    found: dict[object, object] = {}
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode):
-            found[key.value] = value.value
-    return found.get("apiVersion"), found.get("kind")
 
 
 def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
@@ -169,7 +211,8 @@ def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadab
     else:
         skipped = len(piece) - len(piece.lstrip())
         line, column = before + piece.count("\n", 0, skipped) + 1, None
-    is_template = isinstance(error, yaml.MarkedYAMLError) and _TEMPLATE.search(piece) is not None
+    may_be = isinstance(error, yaml.MarkedYAMLError | NoObjectError)
+    is_template = may_be and _TEMPLATE.search(piece) is not None
     because = _TOLD_TEMPLATE if is_template else _reason(error)
     return Unreadable(file=file, because=because, line=line, column=column)
 

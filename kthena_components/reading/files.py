@@ -31,6 +31,8 @@ class Unreadable:
     column: int | None = None
     is_note: bool = False
     """Whether the user did not name it, so that the run does not fail."""
+    is_object: bool = False
+    """Whether Kubernetes may read it as an object: the run fails wherever it was found."""
 
     def __str__(self) -> str:
         """Write it as compilers do: `file:line:column: why`."""

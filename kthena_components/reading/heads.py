@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kthena_components.reading.scalars import STR, resolve
+
 Wanted = Callable[[object, object, str], bool]
 """Whether an object of some apiVersion and kind, written in a text, is worth reading as a whole."""
 
@@ -36,10 +38,10 @@ _HEADS = tuple(
 _INDENTED = (" ", "\t")
 """Text that would continue the value of the previous key."""
 _DOUBTFUL = re.compile(
-    r"\n(?![ \n#]|-[ \n]|(?!(?:apiVersion|kind):)[A-Za-z][A-Za-z0-9_-]*+:(?:[ \n]|\Z)|\Z)"
+    r"\n(?![ \n#]|-[ \n]|(?!(?:apiVersion|kind|items):)[A-Za-z][A-Za-z0-9_-]*+:(?:[ \n]|\Z)|\Z)"
 )
 """A line that starts in the first column with anything except a comment, a list item, or another
-plain key.
+plain key; or with `items`, which makes a list of any kind.
 """
 
 
@@ -69,9 +71,16 @@ def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
     found = _HEADS[0].match(text) or _HEADS[1].match(text)
     if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"], text)):
         return None
+    if not (_is_text(found, "kind") and _is_text(found, "apiVersion")):
+        return None
     goes_on = text.startswith(_INDENTED, found.end())
     # Start at the line feed before it, so that the line after the head is checked, too.
     if goes_on or _DOUBTFUL.search(text, found.end() - 1) or any(b in text for b in _BREAKS):
         return None
     line = text.count("\n", 0, found.start("first"))
     return Head(version=found["apiVersion"], kind=found["kind"], line=line)
+
+
+def _is_text(found: re.Match[str], key: str) -> bool:
+    """Return whether the value of a key is a text, and no number or boolean."""
+    return found[f"quote_of_{key}"] != "" or resolve(found[key])[0] == STR

@@ -17,7 +17,7 @@ from typing import Any
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import KUSTOMIZATIONS
-from kthena_components.reading.maps import parse_map, plain_scalars, read_below
+from kthena_components.reading.maps import parse_kube_map, plain_scalars, read_below
 
 _GROUP = "kustomize.config.k8s.io/"
 _COMPONENT = "Component"
@@ -77,7 +77,7 @@ def read_kustomization(file: str, boundary: str) -> Kustomization | Unreadable |
         boundary: The real path of the folder that nothing may lead out of.
     """
     text = read_below(Path(file), Path(boundary))
-    content = text if isinstance(text, Unreadable) else parse_map(text, file)
+    content = text if isinstance(text, Unreadable) else parse_kube_map(text, file)
     if isinstance(content, Unreadable):
         return content
     version = next(_values(content, "apiversion"), None)

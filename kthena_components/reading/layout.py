@@ -17,7 +17,7 @@ from kthena_components.reading.kustomization import (
     find_kustomization,
     read_kustomization,
 )
-from kthena_components.reading.maps import parse_map, read_below
+from kthena_components.reading.maps import parse_kube_map, read_below
 
 _TEMPLATES, _CRDS, _SUBCHARTS = "templates", "crds", "charts"
 _OTHER_VALUES = ("ci/*-values.y*ml", "*-values.y*ml", "values-*.y*ml", "values.*.y*ml")
@@ -200,5 +200,5 @@ def boundary_of(folder: str) -> str:
 def _is_library(folder: Path, boundary: str) -> bool:
     """Return whether a chart only has functions for other charts."""
     text = read_below(folder / CHART, Path(boundary))
-    content = text if isinstance(text, Unreadable) else parse_map(text, CHART)
+    content = text if isinstance(text, Unreadable) else parse_kube_map(text, CHART)
     return not isinstance(content, Unreadable) and mapping(content).get("type") == _LIBRARY

@@ -1,17 +1,34 @@
 """PyYAML's safe loader, faster, and with Kubernetes' rules for scalars (scalars.py)."""
 
+import base64
 from typing import Any
 
 import yaml
 
 from kthena_components.reading import scalars
-from kthena_components.reading.scalars import MERGE, STR, resolve
+from kthena_components.reading.scalars import MERGE, PREFIX, STR, resolve
 
 _MAP = yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG
 _SEQ = yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG
 _IMPLIED = {scalars.BOOL, scalars.FLOAT, scalars.INT, scalars.MERGE, scalars.NULL}
 _LONG = 2**20
+_MERGES = "<<"
+_SHOWN = 60
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class MapKeyError(yaml.constructor.ConstructorError):
+    """A map or a list is a key, as in a template with `{{`. kubectl refuses the document, too."""
+
+
+class MergeError(ValueError):
+    """A merge key adds a key that is stated before it, with another value."""
+
+    def __init__(self, name: object, key: yaml.Node) -> None:
+        """Keep the position, as PyYAML's own errors do."""
+        told = f"states '{str(name)[:_SHOWN]}', and adds it by a merge key (<<) with another value"
+        super().__init__(f"{told}, of which not every program reads the same one: remove one")
+        self.problem_mark = key.start_mark
 
 
 def _tag(kind: object, value: str, implicit: tuple[bool, bool]) -> str:
@@ -61,11 +78,39 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
         made, build, text, scalar = {}, self.build, STR, yaml.ScalarNode
         for key, value in node.value:
             if key.tag == MERGE:
-                return self.construct_object(node, deep=True)
+                return self._merged(node)
             name = key.value if key.tag == text and type(key) is scalar else self._key(key)
             plain = value.tag == text and type(value) is scalar
             made[name] = value.value if plain else build(value)
         return made
+
+    def _merged(self, node: yaml.MappingNode) -> Any:
+        """Build a map with merge keys.
+
+        kubectl gives the later of two values to a key, kustomize the one outside of the merge: what
+        a merge key adds must not be stated before it with another value.
+        """
+        made: dict[Any, Any] = {}
+        for key, value in node.value:
+            if key.tag != MERGE:
+                made[self._key(key)] = self.build(value)
+                continue
+            if key.value != _MERGES:
+                raise _problem("found a merge key with another name than <<", key)
+            for name, merged in self._to_merge(value, key).items():
+                if name in made and made[name] != merged:
+                    raise MergeError(name, key)
+                made[name] = merged
+        return made
+
+    def _to_merge(self, value: yaml.Node, key: yaml.Node) -> dict[Any, Any]:
+        parts = value.value if type(value) is yaml.SequenceNode else [value]
+        if not all(type(part) is yaml.MappingNode for part in parts):
+            raise _problem("expected a map or a list of maps to merge", key)
+        added: dict[Any, Any] = {}
+        for part in reversed(parts):  # the first one counts
+            added.update(self.build(part))
+        return added
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         tag, value = resolve(node.value)
@@ -79,5 +124,29 @@ class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML wa
             hash(key)
         except TypeError:
             problem = "found a map or a list as a key"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+            raise MapKeyError(None, None, problem, node.start_mark) from None
         return key
+
+
+def _binary(_: Any, node: yaml.ScalarNode) -> str:
+    """Return the text of a value with !!binary, as kubectl does."""
+    try:
+        return base64.b64decode("".join(node.value.split()), validate=True).decode()
+    except ValueError:
+        raise _problem("found !!binary without a text in base64", node) from None
+
+
+def _timestamp(loader: Any, node: yaml.ScalarNode) -> str:
+    """Check a value with !!timestamp, and return it as text: Kubernetes has no dates."""
+    loader.construct_yaml_timestamp(node)
+    return str(node.value)
+
+
+def _problem(told: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, told, node.start_mark)
+
+
+Loader.add_constructor(f"{PREFIX}binary", _binary)
+Loader.add_constructor(f"{PREFIX}timestamp", _timestamp)
+for _kind in ("set", "omap", "pairs"):  # maps and lists for kubectl, other types in Python
+    Loader.add_constructor(f"{PREFIX}{_kind}", Loader.construct_undefined)

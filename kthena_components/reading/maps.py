@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components.reading.agreed import check_json, check_yaml
 from kthena_components.reading.documents import unreadable
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.limits import (
@@ -23,6 +24,8 @@ from kthena_components.reading.limits import (
 from kthena_components.reading.loader import Loader
 
 _SHOWN = 60
+_BOM = "\ufeff"
+"""A mark of byte order, which Pulumi passes over at the start of a file."""
 _MERGE = "<<"
 _KEYS = frozenset({"str", "int", "float", "bool", "null", "merge"})
 """Tags that a key may have, so that its JSON text is the one that Pulumi writes."""
@@ -37,9 +40,24 @@ def read_below(path: Path, root: Path) -> str | Unreadable:
 
 
 def parse_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
-    """Parse a settings text: JSON if the file's name says so, else YAML."""
+    """Parse a settings text: JSON if the file's name says so, else YAML.
+
+    What Pulumi would read differently is not read (agreed.py).
+    """
+    return _parsed(text.removeprefix(_BOM), file, is_settings=True)
+
+
+def parse_kube_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
+    """Parse the text of a kubeconfig, chart or kustomization, as programs of Kubernetes read it."""
+    return _parsed(text, file, is_settings=False)
+
+
+def _parsed(text: str, file: str, *, is_settings: bool) -> Mapping[str, Any] | Unreadable:
     try:
-        content = _json(text) if file.endswith(".json") else _yaml(text)
+        if file.endswith(".json"):
+            content = _json(text, is_settings=is_settings)
+        else:
+            content = _yaml(text, is_settings=is_settings)
     except json.JSONDecodeError as error:
         because = f"is not JSON: {error.msg}"
         return Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
@@ -69,9 +87,11 @@ def plain_scalars(text: str) -> list[str] | None:
     return found
 
 
-def _json(text: str) -> Any:
-    body = json.loads(text, object_pairs_hook=_once)
+def _json(text: str, *, is_settings: bool) -> Any:
+    body = json.loads(text, object_pairs_hook=None if is_settings else _once)
     check_json_depth(text, body)
+    if is_settings:
+        check_json(text)
     return body
 
 
@@ -84,8 +104,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _yaml(text: str) -> Any:
+def _yaml(text: str, *, is_settings: bool) -> Any:
     check_depth(text)
+    if is_settings:
+        check_yaml(text)
     loader: Any = Loader(text)
     try:
         node = loader.get_single_node()

@@ -5,10 +5,12 @@ Source: Pulumi v3.259.0, sdk/go/common/workspace: paths.go, loaders.go and proje
 pkg/workspace/config.go.
 """
 
+import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,27 @@ from kthena_components.reading.maps import parse_map, read_below
 
 SUFFIXES = (".json", ".yaml", ".yml")
 """File suffixes of a project. Stack files have the suffix of Pulumi.*."""
+_KEYS = (
+    "name",
+    "runtime",
+    "main",
+    "config",
+    "stackConfigDir",
+    "template",
+    "backend",
+    "options",
+    "packages",
+    "plugins",
+    "requiredPulumiVersion",
+)
+_STACK_KEYS = ("secretsprovider", "encryptedkey", "encryptionsalt", "config", "environment")
 PROJECT_FILES = tuple(f"Pulumi{suffix}" for suffix in SUFFIXES)
-_KEYS = ("name", "main", "config", "stackConfigDir")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")
+_PATH = re.compile(r"[].[\"\\]")
+"""Characters of a path into a value, which Pulumi takes in the config keys of a project."""
+_SECURE = "secure"
+_LEAST_PLAIN = 1e-6
 _SHOWN = 80
 
 
@@ -81,7 +100,7 @@ def parse_project(content: Mapping[str, Any], file: str) -> Project:
     _require_spelling(content, _KEYS, file)
     name, config = content.get("name"), content.get("config")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        seen = f"name is {_show(name)}, but must be letters, digits, '-', '_' and '.'"
+        seen = f"name is {shown(name)}, but must be letters, digits, '-', '_' and '.'"
         raise ProjectError(f"{file}: {seen}, at most 100: write one")
     if isinstance(config, str):
         if "stackConfigDir" in content:
@@ -89,7 +108,7 @@ def parse_project(content: Mapping[str, Any], file: str) -> Project:
             raise ProjectError(f"{file}: {seen}: remove config")
         content, config = {**content, "stackConfigDir": config}, None
     if not isinstance(config, Mapping | None):
-        raise ProjectError(f"{file}: config is {_show(config)}, but must be a map of config keys")
+        raise ProjectError(f"{file}: config is {shown(config)}, but must be a map of config keys")
     return Project(
         name=name,
         stacks=_inside(content.get("stackConfigDir"), "stackConfigDir", file),
@@ -123,12 +142,34 @@ def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, 
     Raises:
         ProjectError: It is not understood.
     """
-    _require_spelling(content, ("config",), file)
+    _require_spelling(content, _STACK_KEYS, file)
     stated = content.get("config")
     if not isinstance(stated, Mapping | None):
-        told = f"config is {_show(stated)}, but must be a map of config keys"
+        told = f"config is {shown(stated)}, but must be a map of config keys"
         raise ProjectError(f"{file}: {told}")
     return _by_key((stated or {}).items(), project, file)
+
+
+def is_encrypted(value: Any) -> bool:
+    """Return whether a value of a config is encrypted as a whole: a map `{"secure": "…"}`."""
+    return (
+        isinstance(value, Mapping) and set(value) == {_SECURE} and isinstance(value[_SECURE], str)
+    )
+
+
+def config_text(value: object) -> str:
+    """Return a value of a config as Pulumi passes it to a program: texts as they are, else JSON."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case float() if "e" in repr(value):
+            # Go writes exponents only below 1e-6, and without a zero before one digit.
+            small = abs(value) < _LEAST_PLAIN
+            return repr(value).replace("e-0", "e-") if small else format(Decimal(repr(value)), "f")
+        case _:
+            return json.dumps(value, default=str)
 
 
 def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
@@ -175,7 +216,7 @@ def _require_spelling(content: Mapping[str, Any], known: Iterable[str], file: st
     for key in content:
         meant = by_fold.get(str(key).casefold())
         if meant is not None and key != meant:
-            raise ProjectError(f"{file}: contains the key {_show(key)}: write '{meant}'")
+            raise ProjectError(f"{file}: contains the key {shown(key)}: write '{meant}'")
 
 
 def _inside(stated: object, key: str, file: str) -> str:
@@ -183,37 +224,47 @@ def _inside(stated: object, key: str, file: str) -> str:
     if stated is None or stated == "":
         return ""
     if not isinstance(stated, str):
-        raise ProjectError(f"{file}: {key} is {_show(stated)}, but must be a path: write one")
+        raise ProjectError(f"{file}: {key} is {shown(stated)}, but must be a path: write one")
     # Pulumi reads stackConfigDir /x as the project's folder x, but main /x as /x.
     path = posixpath.normpath(stated if key == "main" else stated.lstrip("/"))
     if path.startswith("/") or path.split("/")[0] == "..":
-        seen = f"{key} is {_show(stated)}, which leads out of the project's folder"
+        seen = f"{key} is {shown(stated)}, which leads out of the project's folder"
         raise ProjectError(f"{file}: {seen}: write a path inside of it")
     return "" if path == "." else path
 
 
 def _defaults(config: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]:
-    return {
-        key: value
-        for key, stated in _by_key(config.items(), name, file).items()
-        if (value := _default(stated, file)) is not None
-    }
+    found: dict[str, Any] = {}
+    for key, stated in _by_key(config.items(), name, file).items():
+        if _PATH.search(key.partition(":")[2]):
+            seen = f"contains the config key {shown(key)}, which Pulumi reads as a path"
+            raise ProjectError(f"{file}: {seen}: set the whole value, in a stack file if need be")
+        value = _default(stated, key, file)
+        if value is not None:
+            found[key] = value
+    return found
 
 
-def _default(stated: object, file: str) -> Any:
+def _default(stated: object, key: str, file: str) -> Any:
     """Return the project's default for a key, in one of Pulumi's forms."""
     if not isinstance(stated, Mapping):
         return stated
     _require_spelling(stated, _VALUES, file)
-    return next((stated[key] for key in _VALUES if stated.get(key) is not None), None)
+    values = [stated[name] for name in _VALUES if stated.get(name) is not None]
+    if len(values) > 1:
+        raise ProjectError(f"{file}: {key} has a value and a default: remove one of the two")
+    return values[0] if values else None
 
 
 def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for stated, value in items:
         key = ":".join(_parts(stated, project, file))
+        if value is None and file.endswith(".json"):
+            # Pulumi makes the text "null" of it, and an empty text of null in YAML.
+            raise ProjectError(f"{file}: {key} is null: remove the key, or write an empty text")
         if key in made:
-            raise ProjectError(f"{file}: states {_show(key)} twice: remove one of the two")
+            raise ProjectError(f"{file}: states {shown(key)} twice: remove one of the two")
         made[key] = value
     return made
 
@@ -226,10 +277,11 @@ def _parts(key: object, project: str, file: str) -> Iterator[str]:
         case [namespace, name] | [namespace, "config", name]:
             yield from (namespace, name)
         case _:
-            seen = f"contains the config key {_show(key)}"
+            seen = f"contains the config key {shown(key)}"
             raise ProjectError(f"{file}: {seen}: write it as {project}:name")
 
 
-def _show(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as messages show it."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

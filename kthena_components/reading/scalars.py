@@ -11,9 +11,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_PREFIX = "tag:yaml.org,2002:"
+PREFIX = "tag:yaml.org,2002:"
+"""Prefix of the tags that are written with `!!`."""
 STR, INT, FLOAT, BOOL, NULL, MERGE = (
-    f"{_PREFIX}{kind}" for kind in ("str", "int", "float", "bool", "null", "merge")
+    f"{PREFIX}{kind}" for kind in ("str", "int", "float", "bool", "null", "merge")
 )
 
 

@@ -21,7 +21,7 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart
-from kthena_components.reading.maps import parse_map, read_below
+from kthena_components.reading.maps import parse_kube_map, read_below
 from kthena_components.rendering.cage import Cage
 
 PROGRAMS = ("helm",)
@@ -103,7 +103,7 @@ class Copied:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, place)
         text = read_below(target / CHART, self.folder)
-        content = text if isinstance(text, Unreadable) else parse_map(text, CHART)
+        content = text if isinstance(text, Unreadable) else parse_kube_map(text, CHART)
         if not isinstance(content, Unreadable):  # else helm reports the error
             self._depend(content, source, inside, depth)
 

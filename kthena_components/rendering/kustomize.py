@@ -15,7 +15,7 @@ from typing import Any
 
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.maps import parse_map
+from kthena_components.reading.maps import parse_kube_map
 from kthena_components.rendering.cage import Cage
 
 PROGRAMS = ("kustomize", "kubectl")
@@ -50,7 +50,7 @@ def build(program: str, folder: str, cage: Cage, output: Path) -> str:
 def origin_of(body: Mapping[str, Any], output: Path) -> str | None:
     """Return the real path of the file that an object was built from; None if unknown."""
     stated = mapping(mapping(body.get("metadata")).get("annotations")).get(ORIGIN)
-    origin = parse_map(stated, ORIGIN) if isinstance(stated, str) else {}
+    origin = parse_kube_map(stated, ORIGIN) if isinstance(stated, str) else {}
     if isinstance(origin, Unreadable) or "repo" in origin:
         return None
     path = origin.get("path", origin.get("configuredIn"))

@@ -66,8 +66,13 @@ def test_a_file_weighs_rules(weigh: Weigh, text: str, counts: str, status: int) 
         ),
         ('{"name-fits": ["mandatory"]}', "levels.json: 'name-fits' is [\"mandatory\"]; known: "),
         ("[" * 100_000, "levels.json: not valid JSON: "),
+        (
+            '{"name-fits": "mandatory",\n"name-fits": "disabled"}',
+            "levels.json:2:1: states 'name-fits'",
+        ),
+        ('{"serving-groups": {"gpuBudget": 1e1}}', "levels.json:1:34: has the number 1e1, which"),
     ],
-    ids=["no JSON", "a list", "no such rule", "no such level", "no level", "deep"],
+    ids=["no JSON", "a list", "no such rule", "no such level", "no level", "deep", "twice", "1e1"],
 )
 def test_a_file_that_cannot_be_used_is_refused(weigh: Weigh, text: str, told: str) -> None:
     done = weigh(text)

@@ -94,6 +94,59 @@ def test_the_documents_around_a_wrong_one_are_checked(run: Command, write: Write
     assert done.status == 2
 
 
+KIND = "kind: ModelServing"
+SPEC = "spec:\n  sch"
+UNSURE = {
+    "a tag": (WRONG.replace(KIND, "kind: !!binary TW9kZWxTZXJ2aW5n"), ":2:7: has TW9kZWxTZXJ2aW5n"),
+    "a merge": (
+        WRONG.replace(KIND, "kind: ConfigMap\n<<: {kind: ModelServing}"),
+        ":3:1: states 'kind' twice",
+    ),
+    "a kind twice": (WRONG.replace(KIND, f"kind: ConfigMap\n{KIND}"), ":3:1: states 'kind' twice"),
+    "a tag inside": (
+        WRONG.replace(SPEC, f"x: !a b # {{{{\n{SPEC}"),
+        ":6:4: is not valid YAML: ",
+    ),
+    "too deep": (
+        WRONG.replace(SPEC, f"x: {'[' * 300}{']' * 300}\n{SPEC}"),
+        ":6:253: is nested",
+    ),
+}
+REFUSED = {
+    "another case": (WRONG.replace(KIND, "Kind: ModelServing"), ":2:1: has the key 'Kind', which"),
+    "a number": (WRONG.replace(KIND, "kind: 8"), ":2:7: has 8 as its kind, which not every"),
+    "a template": (WRONG.replace(KIND, "kind: {{ .Values.kind }}"), ":2:7: is a template with {{"),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), UNSURE.values(), ids=UNSURE)
+def test_what_kubectl_may_read_as_an_object_fails_the_run_wherever_it_is(
+    run: Command, write: Write, text: str, told: str
+) -> None:
+    write("a.yaml", text)
+    for done in (run("a.yaml"), run(".")):
+        assert done.err.startswith(f"a.yaml{told}")
+        assert done.status == 2
+
+
+@pytest.mark.parametrize(("text", "told"), REFUSED.values(), ids=REFUSED)
+def test_an_object_that_kubectl_refuses_is_not_passed_over(
+    run: Command, write: Write, text: str, told: str
+) -> None:
+    write("a.yaml", text)
+    named, walked = run("a.yaml"), run(".")
+    assert named.err.startswith(f"a.yaml{told}")
+    assert walked.err == named.err
+    assert (named.status, walked.status, run("--strict-read", ".").status) == (2, 0, 2)
+    assert walked.lines[-1].endswith("1 file not read")
+
+
+def test_objects_in_any_list_are_checked(run: Command, write: Write) -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\nitems:\n- {WRONG.replace(chr(10), f'{chr(10)}  ')}"
+    write("a.yaml", f"{text}\n")
+    assert run("a.yaml").lines[-1].startswith("1 object checked in 1 file: 1 mandatory")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from kthena_components.cli.objects import is_wanted
 from kthena_components.reading import documents
-from kthena_components.reading.documents import Document, identity, read_documents
+from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Head, read_head
+from kthena_components.reading.identity import identity
 from kthena_components.reading.loader import Loader
 
 CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
@@ -106,7 +107,7 @@ def strictly(text: str) -> list[tuple[object, object, int]]:
     """Give apiVersion, kind and line of each document as a parser reads them."""
     loader: Any = Loader(text)
     try:
-        found = []
+        found: list[tuple[object, object, int]] = []
         while loader.check_node():
             node = loader.get_node()
             found.append((*identity(node), node.start_mark.line))

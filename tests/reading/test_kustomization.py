@@ -122,7 +122,7 @@ def test_what_may_be_fetched_is_not_built(write: Write, text: str) -> None:
         ("helmCharts: [{name: x}]", "it takes in a Helm chart (helmCharts)"),
         ("generators: [plugins]", "the plugin plugins is a folder"),
         (f"resources: [!!binary {BINARY}]", "it has YAML tags or merge keys"),
-        ("resources: [a.yaml]\n<<: {resources: [http://a/x]}", "it has YAML tags or merge keys"),
+        ("<<: {resources: [http://a/x]}\nresources: [a.yaml]", "it has YAML tags or merge keys"),
         ('resources: ["a\\0b"]', "it names a path that cannot be read: embedded null byte"),
         (f"resources: [{'x' * 5000}]", "it names a path that cannot be read: File name too long"),
     ],

@@ -81,7 +81,10 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
         ("name: p\nconfig: a\nstackConfigDir:", "config and stackConfigDir both set the"),
         ("name: p\nconfig: [a]", "config is ['a'], but must be a map of config keys"),
         ("name: p\nconfig: {a:b:c: 1}", "contains the config key 'a:b:c': write it as p:name"),
-        ("name: p\nconfig: {3: 1}", "contains the config key 3: write it as p:name"),
+        (
+            "name: p\nconfig: {3: 1}",
+            "has the key 3, which not every program reads as a text: write",
+        ),
         ("name: p\nconfig: {a: 1, p:a: 1}", "states 'p:a' twice: remove one of the two"),
         ("name: p\nconfig: {a: {Value: 1}}", "contains the key 'Value': write 'value'"),
         (BOMB, "expands to more than 1,000,000 values by its aliases"),

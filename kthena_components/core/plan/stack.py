@@ -103,9 +103,26 @@ def read_values(config: StackConfig) -> dict[str, Any]:
 
     Unknown keys are kept and reported later.
     """
-    plain = {key: _structured(key, value) for key, value in config.values.items()}
+    plain = {key: structured(key, value) for key, value in config.values.items()}
     taken = set(_sources(plain.get("secrets"))) - set(StackSpec.model_fields)
     return {key: value for key, value in plain.items() if key not in taken}
+
+
+def structured(key: str, text: str) -> Any:
+    """Restore the structure of one value.
+
+    Args:
+        key: Its key, without the namespace.
+        text: The value as Pulumi passes it.
+    """
+    if key in _SETTINGS:
+        return text
+    if not text:  # Pulumi passes a key without a value as an empty text
+        return {} if key == "topology" else []
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def parse_stack(values: Mapping[str, Any]) -> tuple[StackSpec, list[Finding]]:
@@ -169,17 +186,6 @@ def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
     """Sort queues so that each comes after the parent that the stack creates."""
     depth = {queue.name: len(_ancestors(queue, queues)) for queue in queues}
     return sorted(queues, key=lambda queue: depth[queue.name])
-
-
-def _structured(key: str, text: str) -> Any:
-    if key in _SETTINGS:
-        return text
-    if not text:  # Pulumi passes a key without a value as an empty text
-        return {} if key == "topology" else []
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _sources(secrets: object) -> Iterator[str]:

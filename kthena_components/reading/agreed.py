@@ -1,0 +1,210 @@
+"""Refuses settings that Pulumi would read differently than this package.
+
+Pulumi reads a stack file with Go's gopkg.in/yaml.v3 or encoding/json, writes the result, reads that
+again, and passes the values to the program as text: `8.0`, `08` and `1e1` become 8 and 10, `yes`
+stays a text, a date becomes a point in time. What a review compares must be what the program gets,
+so a form that two readers may take differently is an error, with its place.
+
+Source: Pulumi v3.259.0, sdk/go/common/workspace/loaders.go and sdk/go/common/resource/config/
+object.go; gopkg.in/yaml.v3 v3.0.1, resolve.go, decode.go and readerc.go.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import yaml
+
+from kthena_components.reading.loader import Loader
+from kthena_components.reading.scalars import BOOL, NULL, PREFIX, STR, resolve
+
+_SHOWN = 60
+_EXACT = 2**53
+"""Integers up to this size are exact in every reader, also in those that use floats only."""
+_BREAKS = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
+_NUMBER = re.compile(
+    r"[-+]?(?:0[bBoOxX][-+]?[0-9a-fA-F]*|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
+)
+"""Everything that one of the readers may take for a number, without underscores."""
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|-?[0-9]+[eE]-[0-9]+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", re.DOTALL)
+_LEADING = re.compile("[\n\r\x85\u2028\u2029]")
+_CONSTANTS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
+_MERGE = "<<"
+_QUOTE = "write it in quotes if it is a text"
+_JSON = re.compile(
+    r'"(?:[^"\\]|\\.)*"|[][{}:,]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN|true|false|null', re.DOTALL
+)
+_WHOLE = (yaml.ScalarEvent, yaml.AliasEvent, yaml.CollectionEndEvent)
+"""Events after which a key or a value is complete."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position as PyYAML's marks have it, counted from 0."""
+
+    line: int
+    column: int
+
+    @classmethod
+    def at(cls, text: str, index: int) -> "Place":
+        """Return the place of a character of a text."""
+        return cls(text.count("\n", 0, index), index - (text.rfind("\n", 0, index) + 1))
+
+
+class DisputedError(ValueError):
+    """Two programs may read a setting differently."""
+
+    def __init__(self, told: str, mark: Any) -> None:
+        """Keep the position, as PyYAML's own errors do."""
+        super().__init__(told)
+        self.problem_mark = mark
+
+
+@dataclass(slots=True)
+class _Open:
+    """A map or list whose end is not reached."""
+
+    is_map: bool
+    keys: set[str] = field(default_factory=set)
+    at_key: bool = True
+
+
+def check_yaml(text: str) -> None:
+    """Reject YAML settings that Pulumi would read differently.
+
+    Raises:
+        DisputedError: A tag, a directive, a merge key, an alias or no text as a key, a key that is
+            stated twice, a number or a date in a form that is not the same everywhere, `yes` and
+            the like, or a line end other than LF and CRLF.
+        yaml.YAMLError: It is no valid YAML.
+    """
+    odd = _BREAKS.search(text)
+    if odd:
+        told = f"contains the character U+{ord(odd[0]):04X}, which not every program treats as"
+        _refuse(f"{told} a line end: write a line feed, or an escape", Place.at(text, odd.start()))
+    parts: list[_Open] = []
+    for event in yaml.parse(text, Loader=Loader):
+        _check_event(event, parts[-1] if parts else None)
+        if isinstance(event, yaml.CollectionStartEvent):
+            parts.append(_Open(isinstance(event, yaml.MappingStartEvent)))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            parts.pop()
+        if parts and isinstance(
+            event, yaml.ScalarEvent | yaml.AliasEvent | yaml.CollectionEndEvent
+        ):
+            parts[-1].at_key = not parts[-1].at_key
+
+
+def _check_event(event: Any, inside: _Open | None) -> None:
+    if isinstance(event, yaml.DocumentStartEvent) and (event.version or event.tags):
+        _refuse("has a directive, which not every program reads: remove it", event.start_mark)
+    if getattr(event, "tag", None) is not None:
+        tag = event.tag.replace(PREFIX, "!!", 1)[:_SHOWN]
+        told = f"has the tag '{tag}', which not every program reads in the same way"
+        _refuse(f"{told}: write the value without it", event.start_mark)
+    if isinstance(event, yaml.ScalarEvent) and _LEADING.match(event.value):
+        # yaml.v3 writes a text of several lines as a block, and reads that with a line less.
+        told = "has a text that starts with a line break, which Pulumi drops: remove the line break"
+        _refuse(told, event.start_mark)
+    if inside is not None and inside.is_map and inside.at_key:
+        _check_key(event, inside)
+    elif isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+        _check_plain(event.value, event.start_mark)
+
+
+def _check_key(event: Any, inside: _Open) -> None:
+    if isinstance(event, yaml.CollectionEndEvent):
+        return
+    mark = event.start_mark
+    if not isinstance(event, yaml.ScalarEvent):
+        what = "an alias" if isinstance(event, yaml.AliasEvent) else "a map or a list"
+        _refuse(f"has {what} as a key: write a text", mark)
+    key = event.value
+    if event.implicit[0]:
+        if key == _MERGE:
+            _refuse(f"has a merge key ({_MERGE}): write the keys that it adds", mark)
+        if resolve(key)[0] != STR or _looks_typed(key):
+            told = f"has the key {key[:_SHOWN]}, which not every program reads as a text"
+            _refuse(f"{told}: write it in quotes", mark)
+    _once(key, inside, mark)
+
+
+def _once(key: str, inside: _Open, mark: Any) -> None:
+    if key in inside.keys:
+        _refuse(f"states '{key[:_SHOWN]}' twice in one map: remove one of the two", mark)
+    inside.keys.add(key)
+
+
+def _check_plain(value: str, mark: Any) -> None:
+    """Check a scalar without quotes."""
+    shown = value[:_SHOWN]
+    if value == _MERGE:
+        _refuse(f"has {_MERGE} as a value: {_QUOTE}", mark)
+    if _is_number(value):
+        if not _is_same_number(value):
+            told = f"has the number {shown}, which not every program reads in the same way"
+            _refuse(f"{told}: write it as a decimal number, or in quotes if it is a text", mark)
+    elif _DATE.fullmatch(value):
+        _refuse(f"has {shown}, which some programs read as a date: {_QUOTE}", mark)
+    elif value not in _CONSTANTS and resolve(value)[0] not in {STR, NULL}:
+        instead = f"write true or false, or {_QUOTE}" if resolve(value)[0] == BOOL else _QUOTE
+        _refuse(f"has {shown}, which not every program reads as the same value: {instead}", mark)
+
+
+def _looks_typed(value: str) -> bool:
+    return _is_number(value) or _DATE.fullmatch(value) is not None
+
+
+def _is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value.replace("_", "")) is not None
+
+
+def _is_same_number(value: str) -> bool:
+    """Return whether a number is an exact integer, or a decimal number with a fraction."""
+    if _INTEGER.fullmatch(value):
+        return len(value) < len(str(_EXACT)) + 2 and abs(int(value)) <= _EXACT
+    if not _DECIMAL.fullmatch(value):
+        return False
+    number = float(value)
+    return math.isfinite(number) and not number.is_integer()
+
+
+def check_json(text: str) -> None:
+    """Reject JSON settings that Pulumi would read differently. The text must be valid JSON.
+
+    Raises:
+        DisputedError: A key that is stated twice, a number that is not the same everywhere, or half
+            of a surrogate pair.
+    """
+    parts: list[_Open] = []
+    for token in _JSON.finditer(text):
+        said = token[0]
+        if said in "[{":
+            parts.append(_Open(said == "{"))
+        elif said in "]}":
+            parts.pop()
+        elif said in ":,":
+            parts[-1].at_key = said == ","
+        else:
+            _check_token(said, parts[-1] if parts else None, Place.at(text, token.start()))
+
+
+def _check_token(said: str, inside: _Open | None, place: Place) -> None:
+    if said[0] == '"':
+        value = json.loads(said)
+        if _SURROGATE.search(value):
+            _refuse("has half of a surrogate pair, which is no character: remove it", place)
+        if inside is not None and inside.is_map and inside.at_key:
+            _once(value, inside, place)
+    elif said[0] in "-0123456789NI" and not _is_same_number(said):
+        told = f"has the number {said[:_SHOWN]}, which not every program reads in the same way"
+        _refuse(f"{told}: write it as a decimal number, or in quotes if it is a text", place)
+
+
+def _refuse(told: str, mark: Any) -> NoReturn:
+    raise DisputedError(told, mark)
