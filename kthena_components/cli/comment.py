@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tabulate import tabulate
 
+from kthena_components.cli.fitting import fitting
 from kthena_components.cli.gpu_table import Gpus, Pair, Row, between, deployed, gpus_of
 from kthena_components.cli.planned_changes import (
     Effect,
@@ -15,13 +16,13 @@ from kthena_components.cli.planned_changes import (
     planned_changes,
     shown_paths,
 )
+from kthena_components.cli.post_comment import MARK
 from kthena_components.cli.preview import Said, Weight, title_of
 from kthena_components.cli.reviewed import Reviewed
 from kthena_components.cli.shown import cell_text
 from kthena_components.core.findings import count_of
 
-MARK = "<!-- kthena-components review -->"
-"""The last line of the comment. A workflow uses it to find its earlier comment."""
+__all__ = ["MARK", "MOST_CHARACTERS", "write_comment", "write_judge"]
 MOST_CHARACTERS = 60_000
 """GitHub accepts 65,536 characters in a comment, GitLab more."""
 _MOST_LINES = 20
@@ -61,10 +62,7 @@ def write_comment(
     ]
     head += _of_the_branch(said)
     text = "\n\n".join([*head, *(_section(stack) for stack in stacks)])
-    if len(text) > MOST_CHARACTERS:
-        cut = text[:MOST_CHARACTERS].rpartition("\n")[0]
-        text = f"{cut}\n\nThe comment is too long, so the rest is omitted: {_LOG}."
-    return f"{text}\n\n{MARK}\n"
+    return f"{fitting(text, MOST_CHARACTERS, 'the log of this job')}\n\n{MARK}\n"
 
 
 def write_judge(first: Sequence[tuple[str, str]], said: Sequence[Said]) -> str:

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from tests.engine.test_wheel_review import FILES, STACK
+from tests.support.comments import Host, host
 from tests.support.engine import ROOT, STATE_VARIABLES, environment
 from tests.support.wheel import build, libraries
 from tests.support.workflow import Runner
-from tests.test_ci_comment import Host, host
 from tests.test_ci_files import jobs, scripts_of
 
 __all__ = ["host"]
