@@ -42,7 +42,8 @@ FORMS = (
 )  # fmt: skip
 PATTERNS = (
     # GitHub.
-    r"@\w", r"#\d", r"(?i)gh-\d", r"://", r"(?i)www\.", r"GHSA-\w", r"CVE-\d", r"\b[A-Z][A-Z0-9_]+-\d",
+    r"@\w", r"#\d", r"(?i)gh-\d", r"://", r"(?i)www\.", r"GHSA-\w", r"CVE-\d",
+    r"\b[A-Z][A-Z0-9_]+-\d",
     # gitlabhq: app/models, `reference_pattern` of each class; an epic also in its escaped form.
     r"@[\w.]", r"[#!$]\d", r"(?:&|&amp;)\d", r"~[A-Za-z0-9_\-?.&]*[A-Za-z0-9_\-&]", r'~".+?"',
     r'%(?!\u200b)[^"\s<]+\b', r'%"[^"]+"', r"\*iteration:\S", r"\^alert#\d", r"[0-9a-fA-F]{7}",
