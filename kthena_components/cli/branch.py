@@ -1,7 +1,8 @@
 """Sorts the paths that a branch changes: stacks to preview, and files that a person must approve.
 
-A branch that changes only stack files runs the code and the checks of its base. Every path that is
-not known to be harmless counts as code.
+A branch that changes only stack files runs the code and the checks of its base. A path is harmless
+only if nothing executes a file of its form, and if neither the program nor a link reaches it. Its
+folder says nothing: `main: docs` makes a program of docs/. Every other path counts as code.
 """
 
 import re
@@ -13,21 +14,28 @@ from kthena_components.core.findings import count_of
 
 _STACK = re.compile(r"[A-Za-z0-9._-]{1,100}")
 """Source: pulumi sdk/go/common/tokens/names.go, stack names."""
-_HARMLESS = re.compile(
-    r".*\.md|(docs|tests|bench|examples)/.*|LICENSE|\.gitignore", re.IGNORECASE | re.DOTALL
-)
+_PROSE = re.compile(r"(.*/)?([^/]+\.(md|png|jpe?g|gif|webp)|LICENSE)", re.IGNORECASE | re.DOTALL)
+"""Files that nothing executes or imports, whatever their folder."""
+_OWNERS = r"(.*/)?CODEOWNERS"
 _JUDGE = re.compile(
-    r"(policies|kthena_components|ci|\.ci|\.github|\.gitlab)/.*|\.gitlab-ci\.yml|CODEOWNERS"
-    r"|requirements[^/]*|pyproject\.toml",
-    re.DOTALL,
+    r"(policies|kthena_components|ci|\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml"
+    rf"|requirements[^/]*|pyproject\.toml|{_OWNERS}",
+    re.IGNORECASE | re.DOTALL,
 )
 """The files that do the checking: rules, levels, the package, its lock file, and its callers."""
 _BESIDE = re.compile(
-    r"(policies|ci|\.ci|\.github|\.gitlab)/.*|\.gitlab-ci\.yml|CODEOWNERS", re.DOTALL
+    rf"(policies|ci|\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml|{_OWNERS}",
+    re.IGNORECASE | re.DOTALL,
 )
 """Checking files that previews do not run, because previews use those of the base."""
-_CALLERS = re.compile(r"(\.ci|\.github|\.gitlab)/.*|\.gitlab-ci\.yml|CODEOWNERS", re.DOTALL)
-"""Files at the root of a repository that decide how its projects are checked."""
+_CALLERS = re.compile(
+    rf"(\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml|{_OWNERS}", re.IGNORECASE | re.DOTALL
+)
+"""Files at the root of a repository that decide how its projects are checked.
+
+Source: docs.github.com, About code owners; docs.gitlab.com, Code Owners: the file may be in the
+root, in docs/, and in .github/ or .gitlab/.
+"""
 _SHOWN = 5
 
 
@@ -38,9 +46,18 @@ class Changed:
     path: str
     deleted: bool = False
     is_file: bool = True
-    """Whether it is a regular file, not a link or a submodule."""
+    """Whether it is a regular file on both sides, if it exists: not a link or a submodule."""
+    is_executable: bool = False
     is_outside: bool = False
     """Whether it is outside the folder of the project. Its path starts at the repository's root."""
+    is_reached: bool = False
+    """Whether the folder of the program (`main`), a folder of --reads or a link leads to it."""
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether nothing executes or imports it."""
+        is_plain = self.is_file and not self.is_executable and not self.is_reached
+        return is_plain and _PROSE.fullmatch(self.path) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +116,11 @@ def sort_branch(
     found = _Sorted()
     for change in changes:
         if change.is_outside:
-            found.take_outside(change.path, reads)
+            found.take_outside(change, reads)
             continue
         stack = next(filter(None, (layout.stack_of(change.path) for layout in layouts)), None)
         if stack is None:
-            found.take(change.path)
+            found.take(change)
         else:
             found.take_stack(stack, change)
     own = set(found.own)
@@ -131,34 +148,35 @@ class _Sorted:
         elif change.is_file and _STACK.fullmatch(stack):
             self.own.append(stack)
             self.files.append(change.path)
+            if change.is_reached:  # it is data of a stack, and a link makes more of it
+                self.code.append(change.path)
+                self.everything = True
         else:
             self.odd.append(change.path)
 
-    def take_outside(self, path: str, reads: Sequence[str] | None) -> None:
+    def take_outside(self, change: Changed, reads: Sequence[str] | None) -> None:
         """Sort a path outside the project."""
+        path = change.path
         if _CALLERS.fullmatch(path):
             self.judge.append(f"/{path}")
-        elif not _HARMLESS.fullmatch(path) and (reads is None or _is_below(path, reads)):
+        elif not change.is_harmless and (
+            reads is None or change.is_reached or _is_below(path, reads)
+        ):
             self.code.append(f"/{path}")
             self.everything = True
 
-    def take(self, path: str) -> None:
+    def take(self, change: Changed) -> None:
         """Sort any other path."""
-        if _JUDGE.fullmatch(path):
-            self.judge.append(path)
-            self.everything = self.everything or not _BESIDE.fullmatch(path)
-        elif not _HARMLESS.fullmatch(path):
-            self.code.append(path)
+        if _JUDGE.fullmatch(change.path):
+            self.judge.append(change.path)
+            self.everything = self.everything or not _BESIDE.fullmatch(change.path)
+        elif not change.is_harmless:
+            self.code.append(change.path)
             self.everything = True
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
-
-
-def is_harmless(path: str) -> bool:
-    """Return whether a path is neither run nor used for checking."""
-    return _HARMLESS.fullmatch(path) is not None and _JUDGE.fullmatch(path) is None
 
 
 def named(paths: Sequence[str]) -> str:

@@ -8,17 +8,19 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
-from kthena_components.cli.git import Checkout, GitError
-from kthena_components.cli.levels import read_policies
+from kthena_components.cli.branch_changes import Sides, changes_of
+from kthena_components.cli.git import GitError
+from kthena_components.cli.levels import parse_policies, read_policies
 from kthena_components.cli.policy_pack import FOLDER
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
-from kthena_components.cli.stack_config import StackValues, read_stack_values
+from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.findings import Finding
@@ -26,9 +28,9 @@ from kthena_components.core.plan.stack import is_kubeconfig_text
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.judge.levels import SettingError
 from kthena_components.judge.weakening import LEVEL_RULES, STACK_RULES, LevelsChange, StackChange
-from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.files import Unreadable, read_regular, read_text
 from kthena_components.reading.maps import read_below
-from kthena_components.reading.project import Project, ProjectError, read_project
+from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
 _LEVELS = re.compile(r"policies/levels/[^/]+\.json")
 
@@ -54,9 +56,10 @@ class BranchReview:
 class ReviewOptions:
     """The options of a review."""
 
+    sides: Sides
+    """The base and the branch, as git objects."""
     tree: Path
-    """The checkout of the branch, or the folder of the project in it."""
-    base: str
+    """The project's folder in a checkout of the branch. Only previews read it."""
     judge: Path
     """The folder with the files of the base."""
     work: Path
@@ -71,18 +74,19 @@ class ReviewOptions:
 
 def review_branch(options: ReviewOptions) -> BranchReview:
     """Sort the changes of a branch, compare its checks with the base, and preview its stacks."""
-    made = BranchReview(base=options.base)
+    sides = options.sides
+    made = BranchReview(base=sides.base)
     try:
-        checkout = Checkout(options.tree)
-        changes = checkout.changes(options.base)
-        project = read_project(options.tree)
-        unread = [path for path in options.reads or () if not checkout.has_folder(path)]
+        project = sides.project_in(sides.after)
+        projects = [*_base_project(sides), project]
+        changes = changes_of(sides, projects, options.reads)
     except (GitError, ProjectError) as error:
-        made.failed.append(str(error).removeprefix(f"{options.tree}/"))
+        made.failed.append(str(error))
         return made
     layout = _layout(project)
-    known = sorted(_stacks(options.tree, layout))
-    branch = sort_branch(changes, [*_base_layout(options.judge), layout], known, options.reads)
+    unread = [path for path in options.reads or () if not sides.after.is_folder(path)]
+    known = sorted(_stacks(sides, project, layout))
+    branch = sort_branch(changes, list(map(_layout, projects)), known, options.reads)
     if not (known or branch.odd) and branch != Branch():
         made.failed.append(f"there is no stack file {layout.file_of('<stack>')}")
     made.failed += [
@@ -106,18 +110,16 @@ def _layout(project: Project) -> Layout:
     return Layout(prefix=f"{folder}Pulumi.", suffix=project.suffix)
 
 
-def _base_layout(judge: Path) -> Iterator[Layout]:
-    try:
-        yield _layout(read_project(judge))
-    except ProjectError:  # the project is new, or the branch repairs it
-        return
+def _base_project(sides: Sides) -> Iterator[Project]:
+    with suppress(ProjectError):  # the project is new, or the branch repairs it
+        yield sides.project_in(sides.before)
 
 
-def _stacks(tree: Path, layout: Layout) -> Iterator[str]:
-    folder = (tree / f"{layout.prefix}x").parent
-    for path in folder.iterdir() if folder.is_dir() else ():
-        stack = layout.stack_of(path.relative_to(tree).as_posix())
-        if stack is not None and path.is_file() and not path.is_symlink():
+def _stacks(sides: Sides, project: Project, layout: Layout) -> Iterator[str]:
+    folder = f"{project.stacks}/" if project.stacks else ""
+    for name in sides.after.names(sides.at(project.stacks)):
+        stack = layout.stack_of(f"{folder}{name}")
+        if stack is not None:
             yield stack
 
 
@@ -148,15 +150,15 @@ def _tell_stacks(
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
         try:
-            after = read_stack_values(options.tree, file, project)
+            after = options.sides.stack_in(options.sides.after, file, project)
         except ProjectError as error:
-            made.failed.append(str(error).removeprefix(f"{options.tree}/"))
+            made.failed.append(str(error))
             continue
-        before = _before(options, stack)
+        before = _before(made, options, stack)
         yield from (f"{file}: {key}" for key in after.moved(before))
         _weigh(made, options, _stack_findings(file, before, after, options.today))
     for stack in branch.deleted:
-        before, file = _before(options, stack), layout.file_of(stack)
+        before, file = _before(made, options, stack), layout.file_of(stack)
         _weigh(made, options, _stack_findings(file, before, StackValues(), options.today))
 
 
@@ -164,7 +166,7 @@ def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> I
     """Yield new stack files without levels, if the base has levels."""
     levels = options.judge / FOLDER / "levels"
     for file in branch.files if levels.is_dir() else ():
-        is_new = not (options.judge / file).exists()
+        is_new = not options.sides.before.has(options.sides.at(file))
         if is_new and not (levels / f"{layout.stack_of(file)}.json").is_file():
             yield file
 
@@ -183,8 +185,8 @@ def _level_findings(file: str, options: ReviewOptions) -> Iterator[Finding]:
     except SettingError:  # the levels of the base are not valid either
         return
     try:
-        after = read_policies(options.tree / file, options.tree)
-    except SettingError:
+        after = parse_policies(options.sides.text(options.sides.after, file), file)
+    except (ProjectError, SettingError):
         after = None
     rules = {rule.name: rule.level.value for rule in all_rules()}
     change = LevelsChange(file=file, before=before, after=after, rules=rules)
@@ -218,18 +220,35 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
 
 
 def _problem(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
-    """Return why a stack must not be previewed: its new kubeconfig runs or sends something."""
+    """Return why a stack must not be previewed.
+
+    The checkout has other settings than the commit, or a new kubeconfig runs or sends something.
+    """
+    if other := _other_file(options, file):
+        return other
     try:
-        after = read_stack_values(options.tree, file, project)
+        after = options.sides.stack_in(options.sides.after, file, project)
+        before = _stack_before(options, stack)
     except ProjectError:  # Pulumi may still be able to read the file, and it was not checked here
         return f"{file} cannot be read"
     if options.allow_exec:
         return ""
-    known = set(_kubeconfigs(options.judge, _before(options, stack)))
+    known = set(_kubeconfigs(options.judge, before))
     found = [content for content in _kubeconfigs(options.tree, after) if content not in known]
     programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
     told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
     return f"{told}. To allow this, use --allow-exec" if programs else ""
+
+
+def _other_file(options: ReviewOptions, file: str) -> str:
+    """Return which settings of the checkout are not those of the commit that was checked."""
+    sides = options.sides
+    for name in (*PROJECT_FILES, file):
+        entry = sides.after.entries.get(sides.at(name))
+        committed = None if entry is None else sides.after.data(entry)
+        if read_regular(options.tree / name) != committed:
+            return f"{name} in the checkout is not the file of commit {sides.head[:12]}: commit it"
+    return ""
 
 
 def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:
@@ -251,10 +270,24 @@ def _clauses(content: str | Unreadable) -> tuple[str, ...]:
     return (str(content),) if isinstance(content, Unreadable) else programs_of(content)
 
 
-def _before(options: ReviewOptions, stack: str) -> StackValues:
-    """Return the settings of a stack in the base. They are empty if it has no such stack."""
+def _before(made: BranchReview, options: ReviewOptions, stack: str) -> StackValues:
+    """Return the settings of a stack in the base, or ask for a person if they cannot be read."""
     try:
-        project = read_project(options.judge)
-        return read_stack_values(options.judge, _layout(project).file_of(stack), project)
-    except ProjectError:
+        return _stack_before(options, stack)
+    except ProjectError as error:
+        made.reasons.append(f"settings whose former values are unknown: in its base, {error}")
         return StackValues()
+
+
+def _stack_before(options: ReviewOptions, stack: str) -> StackValues:
+    """Return the settings of a stack in the base. They are empty if it has no such stack.
+
+    Raises:
+        ProjectError: It has one that cannot be read.
+    """
+    sides = options.sides
+    for project in _base_project(sides):
+        file = _layout(project).file_of(stack)
+        if sides.before.has(sides.at(file)):
+            return sides.stack_in(sides.before, file, project)
+    return StackValues()

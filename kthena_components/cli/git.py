@@ -1,28 +1,47 @@
-"""Reads a git checkout. It changes nothing and runs no program from the checkout."""
+"""Reads commits as git objects. It reads no working tree and runs nothing that a commit contains.
 
-import io
+git gets the repository by name (`--git-dir`), an empty working folder and none of the user's git
+variables and settings. The commands below read neither attributes nor `.gitmodules`, so no filter,
+hook, text conversion or submodule setting of a branch has an effect (docs/decisions/0042).
+"""
+
+import os
 import subprocess
-import tarfile
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from kthena_components.cli.branch import Changed
+from kthena_components.cli.tree import Entry, Tree
 from kthena_components.core.values.visible import visible
+from kthena_components.rendering.programs import find_program, why_missing
 
-_REGULAR = ("100644", "100755", "000000")
-"""Modes of regular files, and of a file that does not exist."""
+_FLAGS = (
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "safe.bareRepository=explicit", "-c", "protocol.allow=never"),
+)
+_VARIABLES = {
+    "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
+}  # fmt: skip
+_BARE = ("HEAD", "objects", "refs")
+_MISSING = b"missing"
+_AT_ONCE = 256
+"""Files whose contents are in memory together."""
 
 
 class GitError(Exception):
-    """A git command failed. The text is for the user."""
+    """A repository or a commit cannot be read. The text is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checkout:
-    """A working tree, or the folder of a project in one."""
+class Repository:
+    """A repository that the caller has named."""
 
-    root: Path
+    git_dir: Path
+    checkout: Path | None = None
+    """The folder of its working tree, if it was found by that folder."""
 
     def commit(self, name: str) -> str:
         """Return the commit of a name. A branch takes precedence over a tag of the same name.
@@ -35,92 +54,118 @@ class Checkout:
                 told = self._git("rev-parse", "--verify", "--end-of-options", f"{full}^{{commit}}")
             except GitError:
                 continue
-            return told.strip()
+            return told.decode().strip()
         raise GitError(f"there is no commit '{visible(name)}'; fetch it, or name another base")
 
-    def changes(self, base: str) -> list[Changed]:
-        """Return every path that differs from the merge base, including uncommitted changes.
-
-        If there are several merge bases, a path that differs from any of them is included. Paths
-        are relative to this folder; those outside it, to the root of the repository.
+    def forks(self, base: str, head: str) -> list[str]:
+        """Return the best common ancestors of two commits.
 
         Raises:
-            GitError: There is no common commit, as in a shallow clone.
+            GitError: There is none, as in a shallow clone.
         """
-        found: dict[str, Changed] = {}
-        for since in self._forks_of(base):
-            found |= {change.path: change for change in self._changed(since)}
-        prefix = self._prefix()
-        return [_seen_from(prefix, change) for change in found.values()]
-
-    def _prefix(self) -> str:
-        """Return the path of this folder in the repository, such as `serving/`; empty: its root."""
-        return self._git("rev-parse", "--show-prefix").removesuffix("\n")
-
-    def has_folder(self, path: str) -> bool:
-        """Return whether the repository has a folder, named from its root."""
-        top = Path(self._git("rev-parse", "--show-toplevel").removesuffix("\n"))
-        return (
-            ".." not in Path(path).parts and not Path(path).is_absolute() and (top / path).is_dir()
-        )
-
-    def _forks_of(self, base: str) -> list[str]:
         try:
-            return self._git("merge-base", "--all", base, "HEAD").split()
+            return self._git("merge-base", "--all", base, head).decode().split()
         except GitError:
             raise GitError(
                 "the branch and its base have no common commit; fetch the whole history "
                 "(fetch-depth: 0, GIT_DEPTH: 0)"
             ) from None
 
-    def _changed(self, since: str) -> Iterator[Changed]:
-        raw = self._git(
-            "diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--no-abbrev", since
-        )
-        parts = iter(raw.split("\0"))
-        for fields in parts:
-            if fields:
-                mode, status = fields.split(" ")[1], fields.rpartition(" ")[2]
-                path = next(parts)
-                yield Changed(path=path, deleted=status == "D", is_file=mode in _REGULAR)
-        top = Path(self._git("rev-parse", "--show-toplevel").removesuffix("\n"))
-        others = Checkout(top)._git("ls-files", "--others", "--exclude-standard", "-z")  # noqa: SLF001 - of its own class
-        for path in filter(None, others.split("\0")):
-            yield Changed(path=path, is_file=not (top / path).is_symlink())
-
-    def export(self, commit: str, folder: Path) -> Path:
-        """Write the files that a commit has below this folder into a new one, and return that.
-
-        It stays empty if the commit does not have this folder.
+    def tree(self, commit: str) -> Tree:
+        """Read the list of all files, links and submodules of a commit.
 
         Raises:
-            GitError: `git archive` failed.
+            GitError: The commit is not complete.
         """
-        folder.mkdir()
-        prefix = self._prefix()
-        if prefix and not self._git("ls-tree", "--full-tree", "-d", commit, prefix.rstrip("/")):
-            return folder
-        with tarfile.open(fileobj=io.BytesIO(self._run("archive", commit))) as archive:
-            archive.extractall(folder, filter="data")
-        return folder
+        raw = self._git("ls-tree", "-r", "-z", "--full-tree", commit)
+        return Tree(entries=dict(_entries(raw)), load=self.blobs)
 
-    def _git(self, *arguments: str) -> str:
-        return self._run(*arguments).decode(errors="surrogateescape")
+    def blobs(self, oids: Iterable[str]) -> Iterator[bytes]:
+        """Read the contents of files, in order.
 
-    def _run(self, *arguments: str) -> bytes:
-        command = ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", *arguments]
-        try:
-            ran = subprocess.run(command, capture_output=True, check=False)
-        except OSError as error:
-            raise GitError(f"cannot run git: {error.strerror}") from error
+        Raises:
+            GitError: One is missing, as in a partial clone.
+        """
+        wanted = list(oids)
+        for start in range(0, len(wanted), _AT_ONCE):
+            yield from self._blobs(wanted[start : start + _AT_ONCE])
+
+    def _blobs(self, wanted: Sequence[str]) -> Iterator[bytes]:
+        raw = self._git("cat-file", "--batch", stdin="\n".join([*wanted, ""]).encode())
+        at = 0
+        for oid in wanted:
+            end = raw.index(b"\n", at)
+            header = raw[at:end].split()
+            if header[1:2] != [b"blob"]:
+                told = "is missing: fetch without a filter" if _MISSING in header else "is no file"
+                raise GitError(f"object {oid[:12]} {told}")
+            size = int(header[2])
+            yield raw[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+
+    def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        untrusted = [str(self.checkout or self.git_dir)]
+        program = find_program(("git",), untrusted)
+        if program is None:
+            raise GitError(f"cannot run git: {why_missing(('git',), untrusted)}")
+        with TemporaryDirectory() as empty:
+            command = [program, f"--git-dir={self.git_dir}", *_FLAGS, *arguments]
+            try:
+                ran = subprocess.run(
+                    command, input=stdin, capture_output=True, check=False, cwd=empty,
+                    env=_environment(),
+                )  # fmt: skip
+            except OSError as error:
+                raise GitError(f"cannot run git: {error.strerror}") from error
         if ran.returncode:
             said = ran.stderr.decode(errors="replace").strip()
             raise GitError(f"git {arguments[0]}: {visible(said)[:300]}")
         return ran.stdout
 
 
-def _seen_from(prefix: str, change: Changed) -> Changed:
-    """Return a change as the folder with this prefix sees it."""
-    if change.path.startswith(prefix):
-        return replace(change, path=change.path.removeprefix(prefix))
-    return replace(change, is_outside=True)
+def _environment() -> Mapping[str, str]:
+    own = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return {**own, **_VARIABLES}
+
+
+def _entries(raw: bytes) -> Iterator[tuple[str, Entry]]:
+    for line in raw.split(b"\0"):
+        if line:
+            head, _, name = line.partition(b"\t")
+            mode, _, oid = head.decode().split()
+            path = name.decode(errors="surrogateescape")
+            yield path, Entry(path=path, mode=mode, oid=oid)
+
+
+def open_repository(folder: Path) -> Repository:
+    """Open a git directory, or a checkout with its `.git`.
+
+    Raises:
+        GitError: The folder is neither.
+    """
+    where = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links
+    if os.path.lexists(where / ".git"):
+        return Repository(where / ".git", where)
+    if all((where / name).exists() for name in _BARE):
+        return Repository(where, where.parent if where.name == ".git" else None)
+    raise GitError(f"{visible(str(folder))} is no git directory and no checkout")
+
+
+def find_repository(folder: Path) -> Repository:
+    """Find the only checkout that contains a folder.
+
+    Bare repositories are not looked for: anybody can commit the files of one into a folder.
+
+    Raises:
+        GitError: There is none, or one inside of another.
+    """
+    where = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow links
+    found = [each for each in (where, *where.parents) if os.path.lexists(each / ".git")]
+    if not found:
+        told = "is in no git checkout; name the repository with --repository"
+        raise GitError(f"{visible(str(where))} {told}")
+    if len(found) > 1:
+        told = f"is in the checkout {visible(str(found[0]))}, which is inside of another,"
+        told += f" {visible(str(found[1]))}; name one with --repository"
+        raise GitError(f"{visible(str(where))} {told}")
+    return open_repository(found[0])

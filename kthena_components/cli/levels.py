@@ -64,7 +64,18 @@ def read_policies(path: Path, root: Path) -> dict[str, PolicyLevels]:
         SettingError: The file is missing or not valid.
     """
     text = read_below(path, root)
-    stated = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    if isinstance(text, Unreadable):
+        raise SettingError(str(text))
+    return parse_policies(text, str(path))
+
+
+def parse_policies(text: str, file: str) -> dict[str, PolicyLevels]:
+    """Parse the levels of each policy in a config of the policy pack.
+
+    Raises:
+        SettingError: The text is not valid.
+    """
+    stated = parse_map(text, file)
     if isinstance(stated, Unreadable):
         raise SettingError(str(stated))
     return {str(name): _policy(config) for name, config in stated.items()}

@@ -1,6 +1,8 @@
 """`kthena-components review`: writes the comment on a pull request from Pulumi previews."""
 
 import argparse
+import os
+import posixpath
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -8,9 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kthena_components.cli.base_waivers import BaseWaivers
+from kthena_components.cli.branch_changes import base_files, open_sides
 from kthena_components.cli.branch_review import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.comment import write_comment, write_judge
-from kthena_components.cli.git import Checkout, GitError
+from kthena_components.cli.git import GitError, Repository, find_repository, open_repository
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
@@ -72,13 +75,7 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
         help="preview the stacks that the branch in --tree has changed since this commit; the "
         "policies, levels and waivers come from the commit",
     )
-    parser.add_argument(
-        "--tree",
-        metavar="FOLDER",
-        type=Path,
-        default=Path(),
-        help="the folder of the project in the checkout of the branch; default: the current folder",
-    )
+    _about_its_place(parser)
     parser.add_argument(
         "--reads",
         metavar="FOLDER",
@@ -108,6 +105,33 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _about_its_place(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the commits and the project."""
+    parser.add_argument(
+        "--tree",
+        metavar="FOLDER",
+        type=Path,
+        default=Path(),
+        help="the folder of the project in a checkout of the branch, where previews run; default: "
+        "the current folder",
+    )
+    parser.add_argument(
+        "--repository",
+        metavar="FOLDER",
+        type=Path,
+        help="the git directory, or the checkout, with both commits; default: that of --tree",
+    )
+    parser.add_argument(
+        "--head", metavar="COMMIT", default="HEAD", help="the commit of the branch; default: HEAD"
+    )
+    parser.add_argument(
+        "--project",
+        metavar="FOLDER",
+        help="the folder of the project from the root of the repository; default: the place of "
+        "--tree in the repository, or else the root",
+    )
+
+
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the comment to standard output and return the exit status."""
     try:
@@ -129,21 +153,39 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int:
     """Preview and review the stacks that a branch affects, with the checks of its base."""
     today = datetime.now(UTC).date()
+    tree = Path(os.path.abspath(asked.tree))  # noqa: PTH100 - resolve() would follow links
     try:
-        checkout = Checkout(asked.tree.resolve())
-        base = checkout.commit(asked.base)
-        judge = (asked.judge or checkout.export(base, work / "judge")).resolve()
+        named = asked.repository
+        repository = find_repository(tree) if named is None else open_repository(named)
+        project = _project(asked.project, repository, tree)
+        base, head = repository.commit(asked.base), repository.commit(asked.head)
+        sides = open_sides(repository, base, head, project)
+        judge = asked.judge or base_files(sides, work / "judge")
         complete(judge, runs=not asked.no_preview)
     except (GitError, PackError) as error:
         return _write(BranchReview(base="", failed=[str(error)], notes=asked.note), levels)
     going_by = ReviewOptions(
-        tree=checkout.root, base=base, judge=judge, work=work, today=today,
+        sides=sides, tree=tree, judge=judge, work=work, today=today,
         allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
-        reads=None if asked.reads is None else tuple(asked.reads),
+        reads=None if asked.reads is None else tuple(map(_folder, asked.reads)),
     )  # fmt: skip
     found = review_branch(going_by)
     found.notes += asked.note
     return _write(found, levels, going_by)
+
+
+def _project(stated: str | None, repository: Repository, tree: Path) -> str:
+    """Return the folder of the project, from the root of the repository."""
+    if stated is not None:
+        return _folder(stated)
+    top = repository.checkout
+    return _folder(tree.relative_to(top).as_posix()) if top and tree.is_relative_to(top) else ""
+
+
+def _folder(stated: str) -> str:
+    """Write a folder of the repository as git does; empty: the root."""
+    path = posixpath.normpath(stated.strip("/"))
+    return "" if path == "." else path
 
 
 def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None) -> int:

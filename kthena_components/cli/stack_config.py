@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kthena_components.reading.project import Project, config_of, read_mapping
+from kthena_components.reading.project import Project, config_of, parse_mapping, read_mapping
 
 _CONFIG = "config"
 _WHERE = ("kubeconfig", "context")
@@ -47,12 +47,29 @@ class StackValues:
 
 
 def read_stack_values(folder: Path, file: str, project: Project) -> StackValues:
-    """Read a stack file with the defaults of its project.
+    """Read a stack file of a folder with the defaults of its project.
 
     Raises:
         ProjectError: The file cannot be read.
     """
-    body = read_mapping(folder / file, folder)
+    return _values_of(read_mapping(folder / file, folder), file, project)
+
+
+def stack_values(text: str, file: str, project: Project) -> StackValues:
+    """Parse the text of a stack file with the defaults of its project.
+
+    Args:
+        text: The content of the file.
+        file: Its name in messages; its suffix tells whether it is JSON.
+        project: The project whose defaults apply.
+
+    Raises:
+        ProjectError: The text cannot be read.
+    """
+    return _values_of(parse_mapping(text, file), file, project)
+
+
+def _values_of(body: Mapping[str, Any], file: str, project: Project) -> StackValues:
     config = {**project.defaults, **config_of(body, project.name, file)}
     own = f"{project.name}:"
     return StackValues(

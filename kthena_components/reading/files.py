@@ -77,6 +77,21 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
         )
 
 
+def read_regular(path: Path) -> bytes | None:
+    """Read a regular file without following a link. None if there is none.
+
+    Returns:
+        At most one byte more than the limit of a file.
+    """
+    try:
+        opened = os.open(path, os.O_RDONLY | _AT_ONCE | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(opened, "rb") as file:
+        is_regular = stat.S_ISREG(os.fstat(opened).st_mode)
+        return file.read(MOST_BYTES + 1) if is_regular else None
+
+
 def _bytes(path: str, *, named: bool) -> bytes:
     if path == STDIN and named:
         return sys.stdin.buffer.read(MOST_BYTES + 1)

@@ -7,7 +7,7 @@ pkg/workspace/config.go.
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from kthena_components.reading.maps import parse_map, read_below
 
 SUFFIXES = (".json", ".yaml", ".yml")
 """File suffixes of a project. Stack files have the suffix of Pulumi.*."""
+PROJECT_FILES = tuple(f"Pulumi{suffix}" for suffix in SUFFIXES)
 _KEYS = ("name", "main", "config", "stackConfigDir")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")
@@ -52,15 +53,23 @@ def read_project(folder: Path) -> Project:
     Raises:
         ProjectError: There is none, there are several, or it is not understood.
     """
-    names = [f"Pulumi{suffix}" for suffix in SUFFIXES if _is_there(folder / f"Pulumi{suffix}")]
+    names = [name for name in PROJECT_FILES if _is_there(folder / name)]
+    file = folder / only_project_file(names, str(folder.absolute()))
+    return parse_project(read_mapping(file), str(file))
+
+
+def only_project_file(names: Sequence[str], folder: str) -> str:
+    """Return the only project file of a folder.
+
+    Raises:
+        ProjectError: There is none, or there are several.
+    """
     if not names:
-        raise ProjectError(f"{folder.absolute()} contains no Pulumi project")
+        raise ProjectError(f"{folder} contains no Pulumi project")
     if len(names) > 1:
-        listed = " and ".join(names)
-        told = f"{folder.absolute()} contains {listed}, of which Pulumi reads the first"
+        told = f"{folder} contains {' and '.join(names)}, of which Pulumi reads the first"
         raise ProjectError(f"{told}: remove the others")
-    content = read_mapping(folder / names[0])
-    return parse_project(content, str(folder / names[0]))
+    return names[0]
 
 
 def parse_project(content: Mapping[str, Any], file: str) -> Project:
@@ -133,7 +142,18 @@ def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
         ProjectError: It cannot be read, or contains no map.
     """
     text = read_below(path, root or path.parent)
-    content = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    if isinstance(text, Unreadable):
+        raise ProjectError(str(text))
+    return parse_mapping(text, str(path))
+
+
+def parse_mapping(text: str, file: str) -> Mapping[str, Any]:
+    """Parse the text of a settings file; its name tells whether it is JSON.
+
+    Raises:
+        ProjectError: It cannot be read, or contains no map.
+    """
+    content = parse_map(text, file)
     if isinstance(content, Unreadable):
         raise ProjectError(str(content))
     return content

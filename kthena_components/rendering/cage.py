@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -141,26 +140,6 @@ def cage() -> Iterator[Cage]:
         for inner in ("home", "nothing"):
             (folder / inner).mkdir()
         yield Cage(folder, time.monotonic() + SECONDS_OF_ALL)
-
-
-def find_program(names: Iterable[str], untrusted: Iterable[str]) -> str | None:
-    """Find a program on PATH that is not in an untrusted folder.
-
-    Args:
-        names: Its possible names, the best first.
-        untrusted: Real paths of folders with untrusted files.
-    """
-    strangers = tuple(untrusted)
-    for name in names:
-        found = shutil.which(name)
-        if found is not None and Path(found).is_absolute():
-            folder = os.path.realpath(
-                Path(found).parent
-            )  # an untrusted link may lead to any program
-            places = (Path(folder), Path(os.path.realpath(found)))
-            if not any(place.is_relative_to(each) for place in places for each in strangers):
-                return found
-    return None
 
 
 def _limit(pid: int) -> None:

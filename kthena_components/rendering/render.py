@@ -10,9 +10,10 @@ from typing import Any
 
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART
-from kthena_components.reading.layout import Chart, Layout, boundary_of
+from kthena_components.reading.layout import Chart, Layout
 from kthena_components.rendering import helm, kustomize
-from kthena_components.rendering.cage import Cage, find_program
+from kthena_components.rendering.cage import Cage
+from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 from kthena_components.rendering.servings import may_serve
 
 Origin = Callable[[Mapping[str, Any], str], str | None]
@@ -31,21 +32,24 @@ class Programs:
     kustomize: str | None
     helm: str | None
     missing: str = ""
+    untrusted: tuple[str, ...] = ()
+    """Folders that must not decide which program runs."""
 
     def missing_for(self, names: Iterable[str]) -> str:
         """Explain why a program is not available."""
-        return self.missing or f"there is no {' or '.join(names)} on PATH"
+        return self.missing or why_missing(names, self.untrusted)
 
 
 NOTHING = Programs(kustomize=None, helm=None, missing=_ASKED_NOT_TO)
 
 
 def find_programs(folders: Iterable[str]) -> Programs:
-    """Find the programs on PATH, outside the checked folders."""
-    strangers = [boundary_of(folder) for folder in folders]
+    """Find the programs on PATH, outside the checked folders and the checkouts around them."""
+    strangers = tuple(checkouts_around(folders))
     return Programs(
         kustomize=find_program(kustomize.PROGRAMS, strangers),
         helm=find_program(helm.PROGRAMS, strangers),
+        untrusted=strangers,
     )
 
 

@@ -95,16 +95,35 @@ def test_the_package_judges_and_runs(path: str) -> None:
     [
         "__main__.py", "Pulumi.yaml", "Pulumi.json", "yaml.py", "Makefile", ".gitattributes",
         "stacks", "stacks/other.yaml", "stacks/Pulumi..yaml", "docs", "sitecustomize.py",
-        "toolchain/__main__.py", "Docs.py", ".gitmodules", "a\nb.py", "LICENSE.py",
+        "toolchain/__main__.py", "Docs.py", ".gitmodules", "a\nb.py", "LICENSE.py", ".gitignore",
+        "tests/a.py", "docs/ci/gitlab-ci.yml", "examples/x.yaml", "a.md/x.py", ".md", "bench/x.svg",
     ],
 )  # fmt: skip
 def test_whatever_is_not_known_to_be_harmless_is_code(path: str) -> None:
     assert sort(path) == Branch(code=(path,), stacks=KNOWN)
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/ci/gitlab-ci.yml", "tests/a.py", "LICENSE"])
+@pytest.mark.parametrize("path", ["README.md", "docs/ci/a.PNG", "tests/b/LICENSE", "LICENSE"])
 def test_what_nothing_runs_touches_no_stack(path: str) -> None:
     assert sort(path) == Branch()
+
+
+@pytest.mark.parametrize("form", ["is_executable", "is_reached", "is_link"])
+def test_text_that_something_may_run_needs_a_person(form: str) -> None:
+    changed = {"is_file": False} if form == "is_link" else {form: True}
+    assert sort(Changed(path="docs/a.md", **changed)).code == ("docs/a.md",)
+
+
+def test_a_stack_file_that_a_link_leads_to_is_code_too() -> None:
+    path = "stacks/Pulumi.prod.yaml"
+    assert sort(Changed(path=path, is_reached=True)) == Branch(
+        stacks=KNOWN, files=(path,), code=(path,)
+    )
+
+
+@pytest.mark.parametrize("path", ["docs/CODEOWNERS", ".github/a.md", "x/codeowners", "Policies/a"])
+def test_text_that_decides_about_checks_is_not_harmless(path: str) -> None:
+    assert sort(path).judge == (path,)
 
 
 @pytest.mark.parametrize(

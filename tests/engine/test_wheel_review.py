@@ -230,6 +230,7 @@ def test_a_new_project_in_a_subfolder_is_compared_with_nothing(monorepo: Reposit
     other.mkdir()
     for name in ("Pulumi.yaml", "__main__.py", STACK):
         (other / name).write_text(FILES[name])
+    monorepo.commit()
     ran = monorepo.review("--no-preview", "--reads", "--tree", str(other))
     assert ran.returncode == 3, ran.stdout + ran.stderr
     assert "It changes code that previews run (Pulumi.yaml, __main__.py)" in ran.stdout.replace(

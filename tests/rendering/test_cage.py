@@ -1,7 +1,6 @@
 """What a program may do that is run on files of a stranger, tried with programs that try it."""
 
 import json
-import os
 import stat
 import sys
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kthena_components.rendering import cage as caging
-from kthena_components.rendering.cage import Cage, cage, find_program
+from kthena_components.rendering.cage import Cage, cage
 
 Program = Callable[[str], str]
 
@@ -151,35 +150,6 @@ def test_nothing_is_left_behind() -> None:
         folder = made.folder
         (folder / "home" / "x").write_text("x")
     assert not folder.exists()
-
-
-@pytest.mark.parametrize("path", [".", "bin", "", "{folder}/bin", "{folder}"])
-def test_no_program_of_what_is_checked_is_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    for place in (tmp_path / "helm", tmp_path / "bin" / "helm"):
-        place.parent.mkdir(exist_ok=True)
-        place.write_text("#!/bin/sh\n")
-        place.chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", path.format(folder=tmp_path))
-    assert find_program(("helm",), [os.path.realpath(tmp_path)]) is None
-
-
-def test_no_link_of_what_is_checked_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "helm").symlink_to(sys.executable)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_program(("helm",), ["/elsewhere"]) is not None
-    assert find_program(("helm",), [os.path.realpath(tmp_path)]) is None
-
-
-def test_the_first_name_that_is_there_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "kubectl").write_text("#!/bin/sh\n")
-    (tmp_path / "kubectl").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_program(("kustomize", "kubectl"), ["/elsewhere"]) == str(tmp_path / "kubectl")
 
 
 def test_all_together_have_a_limit(inside: Cage, program: Program) -> None:

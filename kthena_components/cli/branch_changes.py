@@ -1,0 +1,168 @@
+"""Lists what differs between a branch and its base, as paths that a project sees."""
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kthena_components.cli.branch import Changed
+from kthena_components.cli.git import GitError, Repository
+from kthena_components.cli.policy_pack import FOLDER
+from kthena_components.cli.stack_config import StackValues, stack_values
+from kthena_components.cli.tree import Entry, Tree, is_below, shown
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.project import (
+    PROJECT_FILES,
+    Project,
+    ProjectError,
+    only_project_file,
+    parse_mapping,
+    parse_project,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The commits that a review compares, and the folder of the project in both."""
+
+    repository: Repository
+    base: str
+    """The commit whose checks judge the branch."""
+    head: str
+    """The commit of the branch."""
+    project: str
+    """From the root of the repository; empty: the root."""
+    before: Tree
+    after: Tree
+
+    def at(self, path: str) -> str:
+        """Return a path of the project from the root of the repository."""
+        return "/".join(filter(None, (self.project, path)))
+
+    def project_in(self, tree: Tree) -> Project:
+        """Read the project of one side.
+
+        Raises:
+            ProjectError: There is none, or it is not understood.
+        """
+        names = [name for name in PROJECT_FILES if tree.has(self.at(name))]
+        file = only_project_file(names, self.project or "the repository")
+        return parse_project(self._map(tree, file), file)
+
+    def stack_in(self, tree: Tree, file: str, project: Project) -> StackValues:
+        """Read a stack file of one side, with the defaults of its project.
+
+        Raises:
+            ProjectError: There is none, or it is not understood.
+        """
+        return stack_values(self.text(tree, file), file, project)
+
+    def text(self, tree: Tree, path: str) -> str:
+        """Read a file of the project of one side.
+
+        Raises:
+            ProjectError: It cannot be read.
+        """
+        text = tree.text(self.at(path))
+        if isinstance(text, Unreadable):
+            raise ProjectError(f"{shown(path)} {text.because}")
+        return text
+
+    def _map(self, tree: Tree, file: str) -> Mapping[str, Any]:
+        return parse_mapping(self.text(tree, file), file)
+
+
+def open_sides(repository: Repository, base: str, head: str, project: str) -> Sides:
+    """Read both commits.
+
+    Raises:
+        GitError: A commit is missing, or the project's folder is not a folder in one of them. A
+            base without it is no error: the branch adds the project.
+    """
+    before, after = repository.tree(base), repository.tree(head)
+    for commit, tree in ((base, before), (head, after)):
+        odd = tree.odd_part(project)
+        if odd:
+            kind = "a link" if tree.entries[odd].is_link else "no folder"
+            told = f"{shown(odd)} is {kind} in commit {commit[:12]}"
+            raise GitError(f"{told}, and the project must be in a real folder on both sides")
+    if not after.is_folder(project):
+        raise GitError(f"commit {head[:12]} has no folder {shown(project)}")
+    return Sides(
+        repository=repository, base=base, head=head, project=project, before=before, after=after
+    )
+
+
+def changes_of(
+    sides: Sides, projects: Iterable[Project], reads: Sequence[str] | None
+) -> list[Changed]:
+    """Return every path that differs from a common ancestor of base and branch.
+
+    If there are several ancestors, a path that differs from any of them is included.
+
+    Args:
+        sides: The commits.
+        projects: The project in the base and in the branch, as far as they can be read.
+        reads: Folders outside the project that its program reads. None: all.
+
+    Raises:
+        GitError: There is no common ancestor, as in a shallow clone.
+    """
+    reached = _reached(sides, projects, reads)
+    found: dict[str, Changed] = {}
+    for fork in sides.repository.forks(sides.base, sides.head):
+        before = sides.before if fork == sides.base else sides.repository.tree(fork)
+        for path in _differing(before, sides.after):
+            old, new = before.entries.get(path), sides.after.entries.get(path)
+            found[path] = _changed(path, old, new, sides.project, reached)
+    return [found[path] for path in sorted(found)]
+
+
+def _differing(before: Tree, after: Tree) -> Iterator[str]:
+    for path in before.entries.keys() | after.entries.keys():
+        if before.entries.get(path) != after.entries.get(path):
+            yield path
+
+
+def _changed(
+    path: str, old: Entry | None, new: Entry | None, project: str, reached: Iterable[str]
+) -> Changed:
+    there = [entry for entry in (old, new) if entry is not None]
+    is_outside = not is_below(path, project)
+    return Changed(
+        path=path if is_outside or not project else path[len(project) + 1 :],
+        deleted=new is None,
+        is_file=all(entry.is_file for entry in there),
+        is_executable=any(entry.is_executable for entry in there),
+        is_outside=is_outside,
+        is_reached=any(is_below(path, folder) for folder in reached),
+    )
+
+
+def _reached(sides: Sides, projects: Iterable[Project], reads: Sequence[str] | None) -> set[str]:
+    """Return the folders and files that make code of all that is in them."""
+    reached = set(reads or ())
+    for project in projects:
+        main = sides.at(project.main)
+        for tree in (sides.before, sides.after):
+            folder = posixpath.dirname(main) if tree.has(main) else main
+            if folder != sides.project:  # else its form decides whether a file is harmless
+                reached.add(folder)
+    starts = ["", *reached] if reads is None else [sides.project, *reached]
+    for tree in (sides.before, sides.after):
+        reached |= tree.linked(starts)
+    return reached
+
+
+def base_files(sides: Sides, folder: Path) -> Path:
+    """Write the project's files in the base into a new folder, and return that.
+
+    Raises:
+        GitError: Its checks are a submodule, or a link that leads out of the project.
+    """
+    left = sides.before.export(folder, sides.project)
+    if lost := sorted(path for path in left if is_below(path, FOLDER)):
+        told = "is a submodule or a link out of the project, so these checks cannot be read"
+        raise GitError(f"{shown(lost[0])} in commit {sides.base[:12]} {told}: put the files there")
+    return folder
