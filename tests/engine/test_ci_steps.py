@@ -74,10 +74,15 @@ def made_folder(runner: Runner) -> Path:
     return Path(runner.values["steps.fetch.outputs.folder"])
 
 
+def folder(parent: Path, name: str) -> Path:
+    (parent / name).mkdir()
+    return parent / name
+
+
 def test_the_workflow_judges_previews_and_comments(
     machine: Machine, tmp_path: Path, host: str
 ) -> None:
-    judge, ran = machine.github(tmp_path, WORKFLOW["judge"]["steps"], PROJECT=".")
+    judge, ran = machine.github(folder(tmp_path, "judge"), WORKFLOW["judge"]["steps"], PROJECT=".")
     assert [(name, step.returncode) for name, step in ran.items()] == [
         ("Fetch the commits", 0),
         ("Install the package of the base", 0),
@@ -85,18 +90,19 @@ def test_the_workflow_judges_previews_and_comments(
         ("Verdict", 0),
     ], ran
     told = judge.summary
-    review, ran = machine.github(tmp_path, linked(WORKFLOW["review"]["steps"]), PROJECT=".")
+    workspace = folder(tmp_path, "review")
+    review, ran = machine.github(workspace, linked(WORKFLOW["review"]["steps"]), PROJECT=".")
     codes = [step.returncode for step in ran.values()]
     assert codes == [0, 0, 0, 0, 1], ran["Review"].stderr
     comment = (made_folder(review) / "comment.md").read_text()
     assert REFUSED in comment
     assert review.summary == comment
-    assert list(tmp_path.iterdir()) == [], "no job needs the workspace"
+    assert list(workspace.iterdir()) == [], "no job needs the workspace"
 
-    (tmp_path / "previewed").mkdir()
-    (tmp_path / "previewed" / "comment.md").write_text(comment)
+    last = folder(tmp_path, "comment")
+    (folder(last, "previewed") / "comment.md").write_text(comment)
     own = {"GITHUB_API_URL": host, "no_proxy": "127.0.0.1", "PROJECT": "."}
-    _, ran = machine.github(tmp_path, WORKFLOW["comment"]["steps"], **own)
+    _, ran = machine.github(last, WORKFLOW["comment"]["steps"], **own)
     assert [step.returncode for step in ran.values()] == [0] * 4, ran["Comment"].stderr
     method, path, body = Host.asked[-1]
     assert (method, path) == ("POST", "/repos/origin/issues/5/comments")
