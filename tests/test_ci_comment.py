@@ -116,7 +116,7 @@ def test_a_text_is_cut_between_lines(text: str, most: int) -> None:
     assert cut.count("</details>") >= cut.count("<details>"), "the sentence is not folded"
     told = whole.splitlines()
     for line, original in zip(kept, told, strict=False):
-        if line != original:
+        if line != original.rstrip() and line != original:
             assert line == "" or (line.endswith(" …") and original.startswith(line[:-2])), line
             assert not re.search(r"&[#\w]{0,6}$|\\$", line[:-2])
 

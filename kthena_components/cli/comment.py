@@ -247,7 +247,8 @@ def _finding(item: Said) -> str:
     of = f"{cell_text(title_of(item.urn))}: " if item.urn else ""
     text, _, rule = item.text.rpartition(" ")
     # A preview that is forged names any rule.
-    shown = f"[{item.rule}]" if _RULE.fullmatch(item.rule) else cell_text(f"[{item.rule}]")
+    plain = _RULE.fullmatch(item.rule) and cell_text(item.rule) == item.rule
+    shown = f"[{item.rule}]" if plain else cell_text(f"[{item.rule}]")
     told = f"{cell_text(text if rule == f'[{item.rule}]' else item.text)} {shown}"
     more = f" (and {item.more} more)" if item.more else ""
     return f"- {of}{told}{more}"

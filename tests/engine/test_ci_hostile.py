@@ -37,6 +37,7 @@ MODULES = ("venv", "pip", "ensurepip", "sitecustomize", "usercustomize", "json",
            "encodings", "kthena_components", "yaml", "tabulate", "setup", "conftest")  # fmt: skip
 WORKFLOW = jobs("github-actions")
 GITLAB = jobs("gitlab-ci")
+CONSOLE = "/bin/kthena-components"
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +226,43 @@ def test_the_preview_installs_the_package_before_code_of_the_branch_runs(name: s
     assert len(texts) == (1 if name.startswith("Install") else 2)
     names = [step.get("name") for step in WORKFLOW["review"]["steps"]]
     assert names.index(name) < names.index(OF_THE_BRANCH)
+
+
+CLONE = {
+    "kthena_components/__init__.py": "",
+    "Makefile": "venv:\n\t@mkdir -p .venv/bin && touch .venv/of-the-base\n",
+}
+"""What a clone of kthena-components is recognized by."""
+
+
+@pytest.mark.parametrize("job", ["github judge", "github review", "gitlab judge", "action"])
+@pytest.mark.parametrize("base", [CLONE, {}], ids=["clone", "others"])
+def test_the_base_alone_decides_what_is_installed(
+    tmp_path: Path, job: str, base: dict[str, str]
+) -> None:
+    """The branch adds or replaces the folder and the Makefile that a clone has."""
+    temporary, marks = tmp_path / "tmp", tmp_path / "marks"
+    marks.mkdir()
+    repository = Repository.made(tmp_path / "origin", {**base, "requirements.txt": ""})
+    programs_and_modules(repository, marks, "")
+    repository.commit()
+    checkout = tmp_path / "checkout"
+    repository.git("clone", "--quiet", ".", str(checkout))
+    machine = Machine(repository, offline(tmp_path, temporary), action_values())
+    named = {"Fetch the commits", "Install the package of the base"}
+    if job == "gitlab judge":
+        scripts = [text for text in scripts_of(GITLAB["judge"]) if CONSOLE not in text][:-2]
+        codes = [machine.gitlab(checkout, scripts).returncode]
+    else:
+        of = ACTION["runs"] if job == "action" else WORKFLOW[job.partition(" ")[2]]
+        steps = [step for step in of["steps"] if step.get("name") in named]
+        _, ran = machine.github(checkout, steps, PROJECT=".")
+        codes = [step.returncode for step in ran.values()]
+    assert not any(codes)
+    (made,) = temporary.glob("*/judge/.venv")
+    assert (made / "of-the-base").exists() == bool(base)
+    assert (made / "bin" / "pip").exists() == (not base)
+    assert list(marks.iterdir()) == []
 
 
 def test_a_private_repository_is_fetched_with_the_token_of_one_step(
