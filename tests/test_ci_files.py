@@ -174,8 +174,6 @@ def test_every_job_fetches_and_installs_in_the_same_words(first: str, last: str)
     found = {tuple(lines_of(job, first, last)) for job in ALL}
     (words,) = found
     assert len(words) > 3
-    for line in words:
-        assert "python" not in line.split() or "-I" in line.split() or "&&" in line
 
 
 def test_every_preview_installs_the_program_of_the_branch_in_the_same_words() -> None:

@@ -61,7 +61,7 @@ def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> 
 
 
 def _unlinked(text: str) -> str:
-    text = text.replace(MARK, "").replace(BREAK, "").replace(APART, BREAK)
+    text = text.replace(MARK, "").replace(APART, BREAK)
     shown = "".join(char for char in text if char.isprintable() or char in f"\n{BREAK}")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
     shown = ACTION.sub(BREAK, SYNTAX.sub(rf"\g<0>{BREAK}", re.sub(r"\\(?=[@/])", "", shown)))
