@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.cli import post_comment as script
+from kthena_components.cli.fitting import fitting
 from kthena_components.cli.post_comment import MARK
 from tests.cli.test_shown import Page, nasty
 
@@ -121,6 +123,28 @@ def test_a_text_is_cut_between_lines(text: str, most: int) -> None:
             assert not re.search(r"&[#\w]{0,6}$|\\$", line[:-2])
 
 
+def test_what_is_left_out_is_counted() -> None:
+    lines = ["x" * 900, "", "- a [b]", "", "- 17 more: see the log of this job", "| a | b |", "- c"]
+    sentence = "The comment is too long, so {}: see the log."
+    cut = fitting("\n".join([*lines, "y " * 200]), 1000, "the log")
+    assert cut.endswith(
+        sentence.format("6 further lines are not shown, with 19 findings and changes")
+    )
+    cut = fitting("\n".join([*["x" * 90] * 9, "- a", "y" * 400]), 1140, "the log")
+    assert cut.endswith(sentence.format("1 further line is not shown"))
+    cut = fitting("\n".join([*["x" * 90] * 9, f"- {'y ' * 400}"]), 1140, "the log")
+    assert cut.endswith(sentence.format("1 further line is not shown, with 1 finding or change"))
+
+
+@pytest.mark.parametrize("line", ["<details>", "<details><summary>a</summary>", "- a", ""])
+def test_every_length_fits(line: str) -> None:
+    """Whatever is closed and said below the text counts."""
+    text = "\n".join([line] * 30_000 + ["end"])
+    for most in (1000, 1001, 5000):
+        assert len(fitting(text, most, "the log")) <= most
+        assert len(script.sealed(text, most, "last " * 100)) <= most
+
+
 def test_a_title_stays_above_its_own_list_only() -> None:
     judge = f"### Weaker checks: **fails**\n\nMandatory:\n\n- a [x]\n\n{MARK}\n"
     comment = f"## Servings\n\n{judge[: -len(MARK) - 3]}\n\n### Stack a\n\nMandatory:\n\n- b [y]\n"
@@ -148,3 +172,18 @@ def test_only_the_standard_library_is_beside_the_token() -> None:
     }  # fmt: skip
     others = {name.partition(".")[0] for name in loaded} - {"kthena_components"}
     assert others <= set(sys.stdlib_module_names)
+
+
+PIECES = (
+    "\\", "/", "[", "[a", "]", "A", "A_", "@", "<details>", "&", "a/", "/a.", ":", "- ", "`", "\n",
+    "\n/", " ", "0", "&#8203;", "\\&#8203;", "Mandatory:\n\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_text_takes_long(piece: str) -> None:
+    """A text that took minutes would keep the comment away. These take a few seconds."""
+    text = piece * (2**20 // len(piece))
+    start = time.process_time()
+    script.sealed(script.written(piece, text)[0])
+    assert time.process_time() - start < 20

@@ -41,6 +41,8 @@ ACTION = re.compile(r"^(?=[ \t]*/)", re.MULTILINE)
 SYNTAX = re.compile(r"\](?=[(:\[])|``(?=`)")
 """The middle of a link, and the beginning of a block of code, which a host may draw as a diagram or
 a formula with links."""
+BROKEN = re.compile(rf"(?<!\\)\\*{APART}")
+"""What is broken already. A backslash before it would write it out, with a reference in it: #8203."""
 REFERENCE = re.compile(r"&(?!(?:amp|lt|gt);)")
 TAG = re.compile(r"<(?!/?(?:details|summary)>)")
 TITLE = re.compile(r"[A-Z][a-z ]+:")
@@ -61,10 +63,10 @@ def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> 
 
 
 def _unlinked(text: str) -> str:
-    text = text.replace(MARK, "").replace(APART, BREAK)
+    text = BROKEN.sub(BREAK, text.replace(MARK, ""))
     shown = "".join(char for char in text if char.isprintable() or char in f"\n{BREAK}")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
-    shown = ACTION.sub(BREAK, SYNTAX.sub(rf"\g<0>{BREAK}", re.sub(r"\\(?=[@/])", "", shown)))
+    shown = ACTION.sub(BREAK, SYNTAX.sub(rf"\g<0>{BREAK}", shown))
     return broken(shown).replace(BREAK, APART).rstrip()
 
 

@@ -22,6 +22,7 @@ FORMS = (
     # docs.github.com, Autolinked references and URLs; Basic writing and formatting syntax.
     "https://github.com/a/b/pull/1", "www.example.org", "WWW.example.org", "a@example.org",
     "mailto:a@example.org", r"https:\\//example.org", r"https:/\\/example.org", r"\\@team",
+    f"\\{APART}",
     "@team", "@org/team", "#26", "GH-26", "gh-26", "jlord/sheetsee.js#26", "github-linguist#4039",
     "a5c3785ed8d6a35868bc169f07e40e889087fd2e", "a5c3785", "1234567", "deadbee", "A5C3785",
     "jlord@a5c3785ed8d6a35868bc169f07e40e889087fd2e", "jlord/sheetsee.js@a5c3785", "JIRA-123",
