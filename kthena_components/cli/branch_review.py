@@ -5,7 +5,6 @@ the base, too.
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,24 +14,22 @@ from pathlib import Path
 
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
 from kthena_components.cli.branch_changes import Sides, changes_of
+from kthena_components.cli.checkout import other_settings, uncommitted
+from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
-from kthena_components.cli.levels import parse_policies, read_policies
-from kthena_components.cli.policy_pack import FOLDER
+from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
+from kthena_components.cli.tree import Tree
 from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import is_kubeconfig_text
-from kthena_components.judge.catalogue import all_rules
-from kthena_components.judge.levels import SettingError
-from kthena_components.judge.weakening import LEVEL_RULES, STACK_RULES, LevelsChange, StackChange
-from kthena_components.reading.files import Unreadable, read_regular, read_text
+from kthena_components.judge.weakening import STACK_RULES, StackChange
+from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
-from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
-
-_LEVELS = re.compile(r"policies/levels/[^/]+\.json")
+from kthena_components.reading.project import Project, ProjectError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,11 +122,10 @@ def _stacks(sides: Sides, project: Project, layout: Layout) -> Iterator[str]:
 
 def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
     """Record which changes need an approval, and which checks the branch would weaken."""
-    layout = _layout(project)
+    layout, sides = _layout(project), options.sides
     where = list(_tell_stacks(made, options, branch, project))
-    for file in branch.judge:
-        if _LEVELS.fullmatch(file):
-            _weigh(made, options, _level_findings(file, options))
+    before, after = (_pack(sides, tree) for tree in (sides.before, sides.after))
+    _weigh(made, options, level_findings(before, after))
     if branch.judge:
         made.reasons.append(f"its own checks ({named(branch.judge)})")
     if branch.code:
@@ -145,7 +141,8 @@ def _tell_stacks(
 ) -> Iterator[str]:
     """Report checks that stack files would weaken. Yield settings that redirect a preview."""
     layout = _layout(project)
-    for file in branch.files:
+    # Defaults of Pulumi.yaml are settings of every stack.
+    for file in dict.fromkeys((*branch.files, *map(layout.file_of, branch.stacks))):
         stack = layout.stack_of(file)
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
@@ -174,24 +171,24 @@ def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> I
 def _stack_findings(
     file: str, before: StackValues, after: StackValues, today: date
 ) -> Iterator[Finding]:
-    change = StackChange(file=file, before=before.own, after=after.own, today=today)
+    change = StackChange(
+        file=file,
+        before={**before.others, **before.own},
+        after={**after.others, **after.own},
+        today=today,
+    )
     for rule in STACK_RULES:
         yield from rule(change)
 
 
-def _level_findings(file: str, options: ReviewOptions) -> Iterator[Finding]:
-    try:
-        before = read_policies(options.judge / file, options.judge)
-    except SettingError:  # the levels of the base are not valid either
-        return
-    try:
-        after = parse_policies(options.sides.text(options.sides.after, file), file)
-    except (ProjectError, SettingError):
-        after = None
-    rules = {rule.name: rule.level.value for rule in all_rules()}
-    change = LevelsChange(file=file, before=before, after=after, rules=rules)
-    for rule in LEVEL_RULES:
-        yield from rule(change)
+def _pack(sides: Sides, tree: Tree) -> Pack:
+    """Read the files of one side that decide how its stacks are checked."""
+    start = f"{sides.at(FOLDER)}/{LEVELS}/"
+    found = [path for path in tree.entries if path.startswith(start)]
+    return Pack(
+        levels={path[len(start) :]: tree.text(path) for path in sorted(found)},
+        is_own=tree.has(f"{sides.at(FOLDER)}/{SETTINGS}"),
+    )
 
 
 def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:
@@ -201,12 +198,16 @@ def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Findin
 
 
 def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
+    made.notes += list(uncommitted(options.sides, options.tree)) if branch.stacks else []
     previewer = Previewer(tree=options.tree, policies=options.judge / FOLDER, work=options.work)
     for number, stack in enumerate(branch.stacks):
         file = _layout(project).file_of(stack)
         problem = _problem(options, stack, file, project)
         if problem:
             made.failed.append(f"stack {stack} is not previewed, because {problem}")
+            continue
+        if waits := _waits(options, stack, file, project):
+            made.notes.append(f"Stack {stack} is previewed after an approval: {waits}.")
             continue
         log = options.work / f"{number}.jsonl"
         try:
@@ -224,7 +225,7 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
 
     The checkout has other settings than the commit, or a new kubeconfig runs or sends something.
     """
-    if other := _other_file(options, file):
+    if other := other_settings(options.sides, options.tree, file):
         return other
     try:
         after = options.sides.stack_in(options.sides.after, file, project)
@@ -240,15 +241,13 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
     return f"{told}. To allow this, use --allow-exec" if programs else ""
 
 
-def _other_file(options: ReviewOptions, file: str) -> str:
-    """Return which settings of the checkout are not those of the commit that was checked."""
-    sides = options.sides
-    for name in (*PROJECT_FILES, file):
-        entry = sides.after.entries.get(sides.at(name))
-        committed = None if entry is None else sides.after.data(entry)
-        if read_regular(options.tree / name) != committed:
-            return f"{name} in the checkout is not the file of commit {sides.head[:12]}: commit it"
-    return ""
+def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
+    """Return which changed settings of a stack may start programs, unless a person allows it."""
+    if options.approved or options.allow_exec:
+        return ""
+    after = options.sides.stack_in(options.sides.after, file, project)
+    found = after.starting(_stack_before(options, stack))
+    return f"{file} changes what may start programs ({named(found)})" if found else ""
 
 
 def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:

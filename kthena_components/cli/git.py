@@ -6,13 +6,14 @@ hook, text conversion or submodule setting of a branch has an effect (docs/decis
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kthena_components.cli.tree import Entry, Tree
+from kthena_components.cli.tree import Entry, Tree, odd_path, shown
 from kthena_components.core.values.visible import visible
 from kthena_components.rendering.programs import find_program, why_missing
 
@@ -27,6 +28,7 @@ _VARIABLES = {
 }  # fmt: skip
 _BARE = ("HEAD", "objects", "refs")
 _MISSING = b"missing"
+_UNIQUE = re.compile(r"[A-Z_]*HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
 _AT_ONCE = 256
 """Files whose contents are in memory together."""
 
@@ -44,12 +46,16 @@ class Repository:
     """The folder of its working tree, if it was found by that folder."""
 
     def commit(self, name: str) -> str:
-        """Return the commit of a name. A branch takes precedence over a tag of the same name.
+        """Return the commit of a name.
+
+        A branch takes precedence over a tag of the same name, and HEAD, FETCH_HEAD or the hash of a
+        commit over both: anybody who can push could name a branch like that.
 
         Raises:
             GitError: There is no such commit.
         """
-        for full in (f"refs/remotes/{name}", f"refs/heads/{name}", name):
+        own = _UNIQUE.fullmatch(name)
+        for full in (name,) if own else (f"refs/remotes/{name}", f"refs/heads/{name}", name):
             try:
                 told = self._git("rev-parse", "--verify", "--end-of-options", f"{full}^{{commit}}")
             except GitError:
@@ -75,10 +81,13 @@ class Repository:
         """Read the list of all files, links and submodules of a commit.
 
         Raises:
-            GitError: The commit is not complete.
+            GitError: The commit is not complete, or programs may differ in what it contains.
         """
-        raw = self._git("ls-tree", "-r", "-z", "--full-tree", commit)
-        return Tree(entries=dict(_entries(raw)), load=self.blobs)
+        listed = list(_entries(self._git("ls-tree", "-r", "-z", "--full-tree", commit)))
+        if odd := odd_path(path for path, _ in listed):
+            told = "which no working tree can contain beside its other entries"
+            raise GitError(f"commit {commit[:12]} contains {shown(odd)}, {told}")
+        return Tree(entries=dict(listed), load=self.blobs)
 
     def blobs(self, oids: Iterable[str]) -> Iterator[bytes]:
         """Read the contents of files, in order.

@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 
 from kthena_components.core.findings import suggest
+from kthena_components.judge.enforcement import PackConfig, read_pack
 from kthena_components.judge.levels import (
     ENVIRONMENTS,
     SettingError,
@@ -17,9 +17,8 @@ from kthena_components.judge.levels import (
     parse_settings,
     parse_version,
 )
-from kthena_components.judge.weakening import PolicyLevels
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.maps import parse_map, read_below
+from kthena_components.reading.maps import parse_map
 
 POLICY = "serving-rules"
 """The policy whose settings the command line uses from a config file of the policy pack."""
@@ -50,46 +49,33 @@ def _read(level: str) -> Settings:
         return Settings(levels=environment_levels(level))
     text = _text(level)
     try:
-        return _settings(json.loads(text))
+        stated = json.loads(text)
+        # Pulumi uses the last of two equal keys, and a reader may see the first.
+        twice = parse_map(text, "levels.json") if isinstance(stated, Mapping) else stated
+        if isinstance(twice, Unreadable):
+            raise SettingError(twice.because)  # noqa: TRY301 - the file is named below
+        return _settings(stated)
     except SettingError as error:
         raise SettingError(f"{level}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise SettingError(f"{level}: not valid JSON: {error}") from error
 
 
-def read_policies(path: Path, root: Path) -> dict[str, PolicyLevels]:
-    """Read the levels of each policy from a config of the policy pack below a folder.
+def read_policies(text: str, file: str) -> PackConfig:
+    """Read a config of the policy pack, as Pulumi and the policies do.
+
+    Args:
+        text: The content of the file. Pulumi reads it as JSON, whatever its name.
+        file: Its name in messages.
 
     Raises:
-        SettingError: The file is missing or not valid.
+        SettingError: It is not valid.
     """
-    text = read_below(path, root)
-    if isinstance(text, Unreadable):
-        raise SettingError(str(text))
-    return parse_policies(text, str(path))
-
-
-def parse_policies(text: str, file: str) -> dict[str, PolicyLevels]:
-    """Parse the levels of each policy in a config of the policy pack.
-
-    Raises:
-        SettingError: The text is not valid.
-    """
-    stated = parse_map(text, file)
+    stated = parse_map(text, f"{file.removesuffix('.json')}.json")
     if isinstance(stated, Unreadable):
-        raise SettingError(str(stated))
-    return {str(name): _policy(config) for name, config in stated.items()}
-
-
-def _policy(config: object) -> PolicyLevels:
-    enforced = config.get(_LEVEL) if isinstance(config, Mapping) else config
-    settings = parse_settings(_without_level(config), together=True)
-    return PolicyLevels(
-        enforced=enforced if isinstance(enforced, str) else None,
-        weights={rule: weight.value for rule, weight in settings.levels.weights.items()},
-        budget=settings.gpu_budget,
-        types=settings.gpu_types,
-    )
+        place = f"line {stated.line}: " if stated.line else ""
+        raise SettingError(f"{place}{stated.because}")
+    return read_pack(stated)
 
 
 def _settings(stated: object) -> Settings:

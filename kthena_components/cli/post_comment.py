@@ -42,7 +42,7 @@ SYNTAX = re.compile(r"\](?=[(:\[])|``(?=`)")
 """The middle of a link, and the beginning of a block of code, which a host may draw as a diagram or
 a formula with links."""
 BROKEN = re.compile(rf"(?<!\\)\\*{APART}")
-"""What is broken already. A backslash before it would write it out, with a reference in it: #8203."""
+"""What is broken already. A backslash before it would write it out, and #8203 is a reference."""
 REFERENCE = re.compile(r"&(?!(?:amp|lt|gt);)")
 TAG = re.compile(r"<(?!/?(?:details|summary)>)")
 TITLE = re.compile(r"[A-Z][a-z ]+:")

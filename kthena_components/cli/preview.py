@@ -63,6 +63,8 @@ class Step:
     """Outputs of the last update."""
     paths: tuple[str, ...]
     """Fields that change, if the provider reports them."""
+    parent: str = ""
+    """The URN of the component or stack that it belongs to."""
 
     @property
     def types(self) -> list[str]:
@@ -223,6 +225,7 @@ def _take_step(
         new=mapping(new.get("inputs")),
         outputs=mapping(old.get("outputs")),
         paths=_paths(op, mapping(data.get("detailedDiff"))),
+        parent=_text(new.get("parent")) or _text(old.get("parent")),
     )
     known = preview.steps.get(urn)
     if known is not None:  # a replacement has several steps, each with a part of the values
@@ -232,6 +235,7 @@ def _take_step(
             new=step.new or known.new,
             outputs=step.outputs or known.outputs,
             paths=step.paths or known.paths,
+            parent=step.parent or known.parent,
         )
     preview.steps[urn] = step
 

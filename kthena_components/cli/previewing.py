@@ -4,7 +4,6 @@ A preview runs the program of the checkout with the rights of its caller: see do
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kthena_components.core.values.visible import visible
+from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 
 ALONE = "this job cannot read its state, or the stack is new. All its resources show as new."
 _MARGIN = "| "
@@ -46,23 +46,23 @@ class Previewer:
         """
         log.touch()
         sys.stderr.write(f"--- stack {visible(stack)}\n")
+        kept = file.read_bytes()  # Pulumi may write a salt into the stack file
+        try:
+            return self._preview(stack, log)
+        finally:
+            file.write_bytes(kept)
+
+    def _preview(self, stack: str, log: Path) -> str:
         shown = self._pulumi({}, "stack", f"--stack={stack}", "--show-name", "--non-interactive")
         if shown == 0:
             self._events({}, stack, log)
             return ""
-        # `stack init` changes the stack file.
-        kept = file.read_bytes()
         state = self.work / "state"
         state.mkdir(exist_ok=True)
         own = {"PULUMI_BACKEND_URL": state.as_uri()}
         own["PULUMI_CONFIG_PASSPHRASE"] = os.environ.get("PULUMI_CONFIG_PASSPHRASE", "")
-        try:
-            self._pulumi(
-                own, "stack", "init", f"--stack={stack}", "--no-select", "--non-interactive"
-            )
-            self._events(own, stack, log)
-        finally:
-            file.write_bytes(kept)
+        self._pulumi(own, "stack", "init", f"--stack={stack}", "--no-select", "--non-interactive")
+        self._events(own, stack, log)
         return ALONE
 
     def _events(self, own: Mapping[str, str], stack: str, log: Path) -> None:
@@ -76,11 +76,11 @@ class Previewer:
 
     def _pulumi(self, own: Mapping[str, str], *arguments: str) -> int:
         """Run Pulumi, and write its output to standard error."""
-        program = shutil.which("pulumi")
+        untrusted = checkouts_around([str(self.tree)])
+        program = find_program(("pulumi",), untrusted)
         if program is None:
-            raise NoPulumiError(
-                'pulumi is not on PATH; run eval "$(make -s env)", or install Pulumi'
-            )
+            why = why_missing(("pulumi",), untrusted)
+            raise NoPulumiError(f'{why}; run eval "$(make -s env)", or install Pulumi')
         with subprocess.Popen(
             [program, *arguments],
             cwd=self.tree,

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kthena_components.cli.base_waivers import BaseWaivers
+from kthena_components.cli.base_waivers import read_base_waivers
 from kthena_components.cli.branch_changes import base_files, open_sides
 from kthena_components.cli.branch_review import BranchReview, ReviewOptions, review_branch
 from kthena_components.cli.comment import write_comment, write_judge
@@ -191,7 +191,7 @@ def _folder(stated: str) -> str:
 def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None) -> int:
     """Write the comment, and return the exit status."""
     stacks: list[Reviewed] = []
-    waivers = BaseWaivers(by.judge) if by is not None and not by.approved else None
+    waivers = None if by is None or by.approved else read_base_waivers(by.judge, by.today)
     for stack, path in found.previews:
         try:
             preview = read_preview(stack, path)
@@ -202,7 +202,8 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             continue
         said = judge_updates(preview, levels, datetime.now(UTC).date())
         if waivers is not None:
-            said, preview.said = waivers.apply(said), list(waivers.apply(preview.said))
+            preview.said = list(waivers.apply(preview.said, preview))
+            said = waivers.apply(said, preview)
         stacks.append(reviewed(preview, said))
     for reason in found.failed:
         sys.stderr.write(f"not checked: {visible(reason)}\n")

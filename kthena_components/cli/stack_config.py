@@ -11,6 +11,11 @@ from kthena_components.reading.project import Project, config_of, parse_mapping,
 _CONFIG = "config"
 _WHERE = ("kubeconfig", "context")
 """Settings of the stack program that select the cluster and the login."""
+_KUBECONFIG = "kubernetes:kubeconfig"
+_READ = ("kubernetes", "pulumi")
+"""Namespaces of settings that start no program, apart from the ones below."""
+_PLUGINS = ("kubernetes:helmReleaseSettings",)
+"""Source: pulumi-kubernetes provider/pkg/provider/provider.go, pluginsPath."""
 _SECRETS = ("secretsprovider", "encryptedkey", "environment")
 """Settings that select the secrets provider and the Pulumi ESC environments.
 
@@ -35,6 +40,22 @@ class StackValues:
             *_differing(self.beside, before.beside, _SECRETS),
             *_differing(self.own, before.own, _WHERE),
             *_differing(self.others, before.others, sorted({**self.others, **before.others})),
+        ]
+
+    def starting(self, before: "StackValues") -> list[str]:
+        """List the changed settings that may start programs, and that are not read here.
+
+        These are ESC environments, which set variables; the settings of other providers, which may
+        name login programs and files with them; plugins of Helm; and encrypted kubeconfigs.
+        """
+        others = sorted({**self.others, **before.others})
+        strange = [key for key in others if key.partition(":")[0] not in _READ or key in _PLUGINS]
+        sealed = [key for key in others if key == _KUBECONFIG and _is_sealed(self.others.get(key))]
+        own = [key for key in _WHERE[:1] if _is_sealed(self.own.get(key))]
+        return [
+            *_differing(self.beside, before.beside, _SECRETS[-1:]),
+            *_differing(self.own, before.own, own),
+            *_differing(self.others, before.others, [*sealed, *strange]),
         ]
 
     def kubeconfigs(self) -> Iterator[str]:
@@ -87,6 +108,10 @@ def _plain(value: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
+
+
+def _is_sealed(value: object) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
 def _differing(

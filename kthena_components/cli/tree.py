@@ -9,7 +9,10 @@ from pathlib import Path
 from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 
-_PLAIN, _EXECUTABLE, _LINK = "100644", "100755", "120000"
+_FILE, _LINK = "100", "120000"
+_EXECUTABLE = 0o100
+_NEVER = {"", ".", "..", ".git"}
+"""Names that a working tree cannot have. Source: git fsck, the messages `hasDot` to `hasDotgit`."""
 _MOST_LINKS = 40
 """Links that a path may go through, as on Linux."""
 
@@ -26,12 +29,12 @@ class Entry:
     @property
     def is_file(self) -> bool:
         """Whether it is a regular file."""
-        return self.mode in {_PLAIN, _EXECUTABLE}
+        return self.mode.startswith(_FILE)
 
     @property
     def is_executable(self) -> bool:
         """Whether it is a regular file that may be executed."""
-        return self.mode == _EXECUTABLE
+        return self.is_file and bool(int(self.mode, 8) & _EXECUTABLE)
 
     @property
     def is_link(self) -> bool:
@@ -146,6 +149,22 @@ class Tree:
                 path.write_bytes(content)
                 path.chmod(0o755 if entry.is_executable else 0o644)
         return left
+
+
+def odd_path(paths: Iterable[str]) -> str:
+    """Return a path that is stated twice, is both file and folder, or has a forbidden name.
+
+    git writes no such commit, and reads one that somebody has made. A checkout has only one of two
+    entries of the same name, and not always the one that is read here.
+    """
+    seen, folders = set[str](), set[str]()
+    for path in paths:
+        parts = path.split("/")
+        if path in seen or any(part.lower() in _NEVER for part in parts):
+            return path
+        seen.add(path)
+        folders.update("/".join(parts[:number]) for number in range(1, len(parts)))
+    return next(iter(sorted(seen & folders)), "")
 
 
 def is_below(path: str, folder: str) -> bool:

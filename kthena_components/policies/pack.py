@@ -30,6 +30,7 @@ from pulumi_policy import (
 from kthena_components.core.findings import Finding, Level, fault
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.serving import run_checks
+from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER
 from kthena_components.judge.levels import (
     LIMITS,
     SETTINGS,
@@ -58,11 +59,6 @@ REFUSED = frozenset({Level.MANDATORY})
 ADVISED = frozenset(Level) - REFUSED
 CONFIG = "policy-config"
 """The name in brackets after an error in a policy's config, in place of a rule."""
-
-TOGETHER = frozenset({"serving-groups", "serving-groups-advice"})
-"""Policies that check all objects of a stack."""
-LED_BY = {"serving-advice": "serving-rules", "serving-groups-advice": "serving-groups"}
-"""Advisory policies and their mandatory counterparts."""
 
 Body = dict[str, Any]
 keep_marks()  # here, so that it also works in another pack that imports POLICIES
@@ -245,17 +241,15 @@ def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
     return list(clusters.values())
 
 
-def _resource_policy(
-    name: str, description: str, level: EnforcementLevel, levels: frozenset[Level]
-) -> Policy:
+def _resource_policy(name: str, description: str, levels: frozenset[Level]) -> Policy:
+    level = EnforcementLevel(ENFORCED[name])
     validate = partial(validate_resource, name, levels)
     schema = PolicyConfigSchema(properties=dict(SETTINGS))
     return ResourceValidationPolicy(name, description, validate, level, schema)
 
 
-def _stack_policy(
-    name: str, description: str, level: EnforcementLevel, levels: frozenset[Level]
-) -> Policy:
+def _stack_policy(name: str, description: str, levels: frozenset[Level]) -> Policy:
+    level = EnforcementLevel(ENFORCED[name])
     validate = partial(validate_groups, name, levels)
     schema = PolicyConfigSchema(properties={**SETTINGS, **LIMITS})
     return StackValidationPolicy(name, description, validate, level, schema)
@@ -265,25 +259,21 @@ POLICIES: list[Policy] = [
     _resource_policy(
         "serving-rules",
         "Engines have as many ranks as GPUs, and the cluster accepts the object.",
-        EnforcementLevel.MANDATORY,
         REFUSED,
     ),
     _resource_policy(
         "serving-advice",
         "Advisory and waived findings, and what was not checked.",
-        EnforcementLevel.ADVISORY,
         ADVISED,
     ),
     _stack_policy(
         "serving-groups",
         "The objects of one engine fit together.",
-        EnforcementLevel.MANDATORY,
         REFUSED,
     ),
     _stack_policy(
         "serving-groups-advice",
         "Advisory and waived findings over several objects, and what was not checked.",
-        EnforcementLevel.ADVISORY,
         ADVISED,
     ),
 ]

@@ -2,34 +2,20 @@
 
 import json
 from datetime import date
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.base_waivers import BaseWaivers
-from kthena_components.cli.branch import Branch, Changed, Layout, named, sort_branch
-from kthena_components.cli.levels import read_policies
-from kthena_components.cli.preview import Said, Weight
+from kthena_components.cli.branch import Branch, Changed, Layout, sort_branch
+from kthena_components.cli.branch import named as listed
 from kthena_components.cli.stack_config import StackValues
-from kthena_components.judge.weakening import (
-    LevelsChange,
-    StackChange,
-    levels_weakened,
-    limits_weakened,
-    waiver_new,
-)
+from kthena_components.judge.weakening import StackChange, limits_weakened, waiver_new
 
 LAYOUT = Layout(prefix="stacks/Pulumi.", suffix=".yaml")
 KNOWN = ("dev", "prod")
 TODAY = date(2026, 1, 1)
 WAIVER = "2026-12-31 the new runtime gives 8 GiB"
-RULES = {"shm-present": "advisory", "world-size-equals-gpus": "mandatory"}
-PROD: dict[str, dict[str, object]] = {
-    "serving-rules": {"enforcementLevel": "mandatory", "environment": "prod"},
-    "serving-groups": {"enforcementLevel": "mandatory", "gpuBudget": 32, "gpuTypes": ["H100"]},
-}
 
 
 def sort(*paths: str | Changed) -> Branch:
@@ -151,68 +137,8 @@ def test_no_change_is_lost(paths: list[str]) -> None:
 
 
 def test_many_paths_are_counted() -> None:
-    assert named(["a", "b"]) == "a, b"
-    assert named([*"abcdefg"]) == "a, b, c, d, e and 2 others"
-
-
-def weaker(tmp_path: Path, after: object) -> list[str]:
-    texts = []
-    for name, content in (("before", PROD), ("after", after)):
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(content))
-        texts.append(read_policies(path, tmp_path))
-    change = LevelsChange(file="prod.json", before=texts[0], after=texts[1], rules=RULES)
-    return [str(finding) for finding in levels_weakened(change)]
-
-
-def test_levels_that_stay_or_rise_are_no_weakening(tmp_path: Path) -> None:
-    assert weaker(tmp_path, PROD) == []
-    groups = {"enforcementLevel": "mandatory", "gpuBudget": 16, "gpuTypes": ["H100"]}
-    assert weaker(tmp_path, {**PROD, "serving-groups": groups}) == []
-
-
-@pytest.mark.parametrize(
-    ("policy", "config", "told"),
-    [
-        ("serving-rules", "advisory", "enforcementLevel: would be advisory, and the base has mand"),
-        ("serving-rules", "disabled", "enforcementLevel: would be disabled, and the base has mand"),
-        (
-            "serving-rules",
-            {**PROD["serving-rules"], "levels": {"world-size-equals-gpus": "disabled"}},
-            "would lower the level of 1 rule: world-size-equals-gpus (mandatory → disabled)",
-        ),
-        (
-            "serving-rules",
-            {"levels": {"*": "disabled"}},
-            "would lower the level of 2 rules: shm-pres",
-        ),
-        ("serving-groups", {**PROD["serving-groups"], "gpuBudget": 64}, "would be 64, and the bas"),
-        (
-            "serving-groups",
-            {"gpuTypes": ["H100"]},
-            "gpuBudget: would be removed, and the base has 32",
-        ),
-        (
-            "serving-groups",
-            {"gpuBudget": 32, "gpuTypes": ["H100", "A10"]},
-            "gpuTypes: would allow A10 as well. Keep H100, or let a person",
-        ),
-        ("serving-groups", {"gpuBudget": 32}, "gpuTypes: would allow every GPU. Keep H100"),
-    ],
-)
-def test_a_weaker_level_is_told(tmp_path: Path, policy: str, config: object, told: str) -> None:
-    found = weaker(tmp_path, {**PROD, policy: config})
-    assert any(told in text and text.endswith("[levels-weakened]") for text in found), found
-
-
-def test_a_file_of_levels_that_goes_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "before.json"
-    path.write_text(json.dumps(PROD))
-    change = LevelsChange(
-        file="prod.json", before=read_policies(path, tmp_path), after=None, rules=RULES
-    )
-    (finding,) = levels_weakened(change)
-    assert finding.seen.startswith("is deleted or invalid")
+    assert listed(["a", "b"]) == "a, b"
+    assert listed([*"abcdefg"]) == "a, b, c, d, e and 2 others"
 
 
 def stack(before: dict[str, object], after: dict[str, object]) -> StackChange:
@@ -276,21 +202,108 @@ def test_settings_that_send_a_preview_elsewhere_are_named() -> None:
     assert before.moved(before) == []
 
 
-def test_a_waiver_counts_that_the_base_has_word_for_word(tmp_path: Path) -> None:
-    text = f'waivers: {{shm-present: "{WAIVER}"}}\n'
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "a.yaml").write_text(text.replace("shm-present", "gang-covers-engine"))
-    (tmp_path / "stack.yaml").write_text(text)
-    waivers = BaseWaivers(tmp_path)
+def named(namespace: str, waivers: dict[str, object] | None = None) -> dict[str, object]:
+    return {"name": "llama", "namespace": namespace, "waivers": waivers or {}}
 
-    def weight(rule: str, waiver: str) -> Weight:
-        told = f"spec: has no /dev/shm. Mount one. Waived until {waiver}. [{rule}]"
-        said = Said(weight=Weight.WAIVED, rule=rule, text=told)
-        return next(waivers.apply([said])).weight
 
-    assert weight("shm-present", WAIVER.replace(" ", ": ", 1)) is Weight.WAIVED
-    assert weight("shm-present", "2026-12-31: the new runtime") is Weight.MANDATORY
-    assert weight("shm-present", "2027-12-31: the new runtime gives 8 GiB") is Weight.MANDATORY
-    assert weight("gang-covers-engine", WAIVER.replace(" ", ": ", 1)) is Weight.MANDATORY
-    twice = "Waived until 2026-12-31: x. Waived until 2030-01-01: y"
-    assert weight("shm-present", twice) is Weight.MANDATORY
+WAIVED: dict[str, object] = {"shm-present": WAIVER}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_new"),
+    [
+        ({"servings": [named("a", WAIVED)]}, {"servings": [named("a", WAIVED)]}, False),
+        ({"servings": [named("a", WAIVED)]}, {"servings": [named("b", WAIVED)]}, True),
+        (
+            {"servings": [named("a", WAIVED)]},
+            {"servings": [named("a"), named("b", WAIVED)]},
+            True,
+        ),
+        (
+            {"servings": [named("b"), named("a", WAIVED)]},
+            {"servings": [named("a", WAIVED), named("b")]},
+            False,
+        ),
+        ({"servings": [named("default", WAIVED)]}, servings(shm_present=WAIVER), False),
+        ({"models": {"x": named("a", WAIVED)}}, {"models": {"x": named("b", WAIVED)}}, True),
+        ({"namespace": "a", "waivers": WAIVED}, {"namespace": "b", "waivers": WAIVED}, True),
+        ({}, {"objects": json.dumps([named("a", WAIVED)])}, True),
+        ({}, {"other:servings": [named("a", WAIVED)]}, True),
+        ({}, {"servings": [named("a", {"shm-present": {"secure": "v1:x"}})]}, True),
+        ({}, {"servings": [named("a", {"shm-present": WAIVER.encode()})]}, True),
+        ({}, {"servings": {"secure": "v1:x"}}, True),
+        ({}, {"servings": [{"name": "llama", "waivers": {"secure": "v1:x"}}]}, True),
+        ({"servings": {"secure": "v1:x"}}, {"servings": {"secure": "v1:x"}}, False),
+        ({"servings": {"secure": "v1:x"}}, {"servings": {"secure": "v1:y"}}, True),
+    ],
+)
+def test_a_waiver_is_for_one_object(
+    before: dict[str, object], after: dict[str, object], is_new: bool
+) -> None:
+    assert bool(list(waiver_new(stack(before, after)))) is is_new
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_a_waiver_of_a_manifest_is_for_its_kind(kind: str) -> None:
+    annotations = {"waive.kthena-components/shm-present": WAIVER}
+
+    def manifest(kind: str) -> dict[str, object]:
+        metadata = {"name": "llama", "annotations": annotations}
+        return {"objects": [{"kind": kind, "metadata": metadata}]}
+
+    found = list(waiver_new(stack(manifest("StatefulSet"), manifest(kind))))
+    assert bool(found) is (kind != "StatefulSet")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (8.0, 999, "gpu_budget: was not compared, because the base has 8.0, which is no count"),
+        ("08", 999, "was not compared, because the base has '08'"),
+        ("1e1", 999, "was not compared, because the base has '1e1'"),
+        (b"8", 999, "was not compared, because the base has b'8'"),
+        ({"secure": "v1:x"}, 999, "was not compared, because the base has an encrypted value"),
+        (True, 1, "was not compared, because the base has True"),
+        (None, 1, "was not compared, because the base has None"),
+        (8, 8.5, "would be 8.5, which is no count, and the base has 8. Write 8"),
+        (8, "0x10", "would be '0x10', which is no count"),
+        (8, {"secure": "v1:x"}, "would be an encrypted value, which is no count"),
+        (8, "\uff19", "which is no count"),
+        (8, None, "would be None, which is no count"),
+        (8.0, 8.0, None),
+        ({"secure": "v1:x"}, {"secure": "v1:x"}, None),
+        ("8", 8, None),
+    ],
+)
+def test_a_budget_that_cannot_be_read_is_never_passed_over(
+    before: object, after: object, told: str | None
+) -> None:
+    found = list(map(str, limits_weakened(stack({"gpu_budget": before}, {"gpu_budget": after}))))
+    assert len(found) == (told is not None), found
+    assert told is None or told in found[0]
+
+
+@pytest.mark.parametrize("after", ["hf-token", {"secure": "v1:x"}, [b"x"], {"a": 1}])
+def test_names_of_plain_secrets_that_cannot_be_read_are_told(after: object) -> None:
+    (found,) = limits_weakened(stack({}, {"allow_plain_secrets": after}))
+    assert "which is no list of names" in found.seen
+    same = stack({"allow_plain_secrets": after}, {"allow_plain_secrets": after})
+    assert list(limits_weakened(same)) == []
+
+
+def test_settings_that_may_start_programs_wait_for_a_person() -> None:
+    before = StackValues(others={"aws:region": "x", "kubernetes:context": "a"})
+    assert before.starting(before) == []
+    after = StackValues(
+        own={"kubeconfig": {"secure": "v1:x"}, "x": 1},
+        others={
+            "aws:region": "x", "aws:profile": "evil", "kubernetes:context": "b",
+            "kubernetes:helmReleaseSettings": {"pluginsPath": "docs"},
+            "kubernetes:kubeconfig": {"secure": "v1:y"},
+        },
+        beside={"environment": {"values": {"environmentVariables": {"PATH": "docs"}}}},
+    )  # fmt: skip
+    assert after.starting(before) == [
+        "environment", "kubeconfig", "kubernetes:kubeconfig", "aws:profile",
+        "kubernetes:helmReleaseSettings",
+    ]  # fmt: skip

@@ -265,3 +265,45 @@ def test_a_worktree_and_a_shallow_clone(tmp_path: Path, capsys: pytest.CaptureFi
     subprocess.run(clone, check=True)
     assert main([*asked, str(tree)]) == 2
     assert "fetch the whole history" in capsys.readouterr().out
+
+
+def test_a_branch_cannot_have_the_name_of_a_commit(tmp_path: Path) -> None:
+    commits = Commits.make(tmp_path, FILES, {"__main__.py": "import os\n"})
+    base = commits.git("rev-parse", "main").decode().strip()
+    for name in (base, "HEAD"):
+        commits.git("update-ref", f"refs/heads/{name}", "main" if name == "HEAD" else "change")
+    assert review(commits, "--base", base).status == 3
+
+
+def tree_of(commits: Commits, *entries: tuple[str, str, str]) -> str:
+    """Write a tree with entries that git itself would not write."""
+    raw = b"".join(
+        b"%s %s\0%s" % (mode.encode(), name.encode(), bytes.fromhex(oid))
+        for mode, name, oid in entries
+    )
+    written = commits.git("hash-object", "-t", "tree", "--literally", "-w", "--stdin", stdin=raw)
+    return written.decode().strip()
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "a"), ("a", "a/"), ("..",), (".",), (".GIT",), ("x/..",), ("x/.git",)]
+)
+def test_a_commit_that_programs_read_differently_is_refused(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    commits = Commits.make(tmp_path, FILES, {"README.md": "a\n"})
+    blob = commits.git("rev-parse", "main:README.md").decode().strip()
+    entries = []
+    for name in names:
+        folder, _, file = name.partition("/")
+        if "/" in name:
+            inner = tree_of(commits, ("100644", file or "y", blob))
+            entries.append(("40000", folder, inner))
+        else:
+            entries.append(("100644", name, blob))
+    made = tree_of(commits, *entries)
+    commit = commits.git("-c", "user.name=a", "-c", "user.email=a", "commit-tree", "-p", "main",
+                         "-m", "x", made).decode().strip()  # fmt: skip
+    ran = review(commits, "--head", commit)
+    assert ran.status == 2, ran.text
+    assert "which no working tree can contain" in ran.text

@@ -212,7 +212,7 @@ def test_a_project_in_a_subfolder_is_reviewed(monorepo: Repository) -> None:
 def test_what_others_change_in_a_monorepo_concerns_no_stack(monorepo: Repository) -> None:
     monorepo.git("switch", "--quiet", "--force-create", "change", "main")
     monorepo.write("../billing/main.py", "# of another team\n")
-    (monorepo.root.parent / "billing" / "new.py").write_text("# not committed\n")
+    monorepo.write("../billing/new.py", "# new\n")
     ran = monorepo.review("--no-preview", "--reads")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     everything = monorepo.review("--no-preview")
