@@ -1,23 +1,23 @@
-"""The last job of a workflow edits our own note alone, and seals whatever text it is given."""
+"""The last job of a workflow seals whatever text it is given, and shortens it to what fits."""
 
-import importlib.util
-import json
 import os
+import re
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import time
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from kthena_components.cli.comment import MARK
+from kthena_components.cli import post_comment as script
+from kthena_components.cli.fitting import fitting
+from kthena_components.cli.post_comment import MARK
 from tests.cli.test_shown import Page, nasty
 
 SCRIPT = Path(__file__).parent.parent / "kthena_components" / "cli" / "post_comment.py"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OURS = f"""\
 ## Servings in this change
 
@@ -31,11 +31,16 @@ OURS = f"""\
 
 {MARK}
 """
-spec = importlib.util.spec_from_file_location("ci_comment", SCRIPT)
-assert spec
-assert spec.loader
-script: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(script)
+ITEMS = "\n".join(f"- a finding about llama-{number} [a-rule]" for number in range(20_000))
+nasty_lines = st.lists(
+    st.one_of(
+        nasty,
+        st.sampled_from(["<details><summary>a</summary>", "</details>", "- a", "", "- 5 more: x"]),
+        st.integers(0, 700).map(lambda number: "@a b " * number),
+        st.integers(0, 5000).map(lambda number: "&" * number),
+    ),
+    max_size=40,
+).map("\n".join)
 
 
 @given(nasty)
@@ -87,97 +92,98 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "folder.md").mkdir()
     for name in ("link.md", "pipe.md", "folder.md", "nothing.md"):
-        assert script.read(str(tmp_path / name)) == ""
+        assert script.read(str(tmp_path / name)) is None
 
 
-class Host(BaseHTTPRequestHandler):
-    """The parts of GitHub's and GitLab's interfaces that the script asks."""
-
-    notes: ClassVar[list[dict[str, Any]]] = []
-    asked: ClassVar[list[tuple[str, str, Any]]] = []
-
-    def answer(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        self.asked.append((self.command, self.path.partition("?")[0], body))
-        found: Any = {}
-        if self.command == "GET":
-            found = {"id": 7} if self.path.endswith("/user") else self.notes
-            if isinstance(found, list):
-                page = int(self.path.rpartition("&page=")[2])
-                found = found[100 * (page - 1) : 100 * page]
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps(found).encode())
-
-    do_GET = do_POST = do_PUT = do_PATCH = answer  # noqa: N815 - names that the server looks for
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+def test_the_findings_of_the_judge_are_cut_last() -> None:
+    judge = "\n".join(f"- the judge's {number}" for number in range(1000))
+    body = script.sealed(script.written(judge, ITEMS)[0])
+    assert f"{judge}\n" in body
+    both = script.sealed(script.written(ITEMS, judge)[0])
+    assert "the judge's" not in both
+    assert len(both) <= 65_536
 
 
-@pytest.fixture
-def host() -> Iterator[str]:
-    Host.notes, Host.asked = [], []
-    server = HTTPServer(("127.0.0.1", 0), Host)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+@given(nasty_lines, st.integers(1000, 3000))
+def test_a_text_is_cut_between_lines(text: str, most: int) -> None:
+    whole, cut = script.sealed(text), script.sealed(text, most)
+    assert len(cut) <= most
+    if len(whole) <= most:
+        assert cut == whole
+        return
+    shown, sentence, mark = cut.rstrip().rsplit("\n\n", 2)
+    assert mark == MARK
+    assert sentence.startswith("The comment is too long, so ")
+    kept = shown.removesuffix("\n\n</details>" * (shown.count("\n\n</details>"))).splitlines()
+    assert cut.count("</details>") >= cut.count("<details>"), "the sentence is not folded"
+    told = whole.splitlines()
+    for line, original in zip(kept, told, strict=False):
+        if line != original.rstrip() and line != original:
+            assert line == "" or (line.endswith(" …") and original.startswith(line[:-2])), line
+            assert not re.search(r"&[#\w]{0,6}$|\\$", line[:-2])
 
 
-def note(number: int, author: str, body: str) -> dict[str, Any]:
-    who = {"login": author, "id": 7 if author == "github-actions[bot]" else 8}
-    return {"id": number, "user": who, "author": who, "body": body}
-
-
-def post(kind: str, host: str, folder: Path) -> None:
-    (folder / "judge.md").write_text("")
-    (folder / "comment.md").write_text(OURS)
-    own = {
-        "GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": host,
-        "GITLAB_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3",
-    }  # fmt: skip
-    files = [str(folder / "judge.md"), str(folder / "comment.md")]
-    subprocess.run(
-        [sys.executable, "-I", SCRIPT, kind, "5", *files],
-        env={**os.environ, **own, "no_proxy": "127.0.0.1"}, check=True,
-    )  # fmt: skip
-
-
-NOTES = "/projects/3/merge_requests/5/notes"
-
-
-@pytest.mark.parametrize(
-    ("kind", "first", "second"),
-    [
-        (
-            "github",
-            ("POST", "/repos/a/b/issues/5/comments"),
-            ("PATCH", "/repos/a/b/issues/comments/2"),
-        ),
-        ("gitlab", ("POST", NOTES), ("PUT", f"{NOTES}/2")),
-    ],
-)
-def test_only_our_own_note_is_edited(
-    host: str, tmp_path: Path, kind: str, first: tuple[str, str], second: tuple[str, str]
-) -> None:
-    stranger = note(1, "mallory", f"{MARK} edit me")
-    other = note(4, "github-actions[bot]", "another workflow's")
-    Host.notes = [stranger, other]
-    post(kind, host, tmp_path)
-    assert Host.asked[-1][:2] == first
-    Host.notes = [stranger, *[other] * 120, note(2, "github-actions[bot]", f"before\n\n{MARK}\n")]
-    post(kind, host, tmp_path)
-    assert Host.asked[-1][:2] == second
-    assert "1 stack touched." in Host.asked[-1][2]["body"]
-
-
-def test_it_says_how_it_is_called() -> None:
-    ran = subprocess.run(
-        [sys.executable, SCRIPT, "github"], capture_output=True, text=True, check=False
+def test_what_is_left_out_is_counted() -> None:
+    lines = ["x" * 900, "", "- a [b]", "", "- 17 more: see the log of this job", "| a | b |", "- c"]
+    sentence = "The comment is too long, so {}: see the log."
+    cut = fitting("\n".join([*lines, "y " * 200]), 1000, "the log")
+    assert cut.endswith(
+        sentence.format("6 further lines are not shown, with 19 findings and changes")
     )
-    assert ran.returncode == 2
-    assert ran.stderr.startswith("usage: post_comment github|gitlab NUMBER JUDGE COMMENT")
+    cut = fitting("\n".join([*["x" * 90] * 9, "- a", "y" * 400]), 1140, "the log")
+    assert cut.endswith(sentence.format("1 further line is not shown"))
+    cut = fitting("\n".join([*["x" * 90] * 9, f"- {'y ' * 400}"]), 1140, "the log")
+    assert cut.endswith(sentence.format("1 further line is not shown, with 1 finding or change"))
+
+
+@pytest.mark.parametrize("line", ["<details>", "<details><summary>a</summary>", "- a", ""])
+def test_every_length_fits(line: str) -> None:
+    """Whatever is closed and said below the text counts."""
+    text = "\n".join([line] * 30_000 + ["end"])
+    for most in (1000, 1001, 5000):
+        assert len(fitting(text, most, "the log")) <= most
+        assert len(script.sealed(text, most, "last " * 100)) <= most
+
+
+def test_a_title_stays_above_its_own_list_only() -> None:
+    judge = f"### Weaker checks: **fails**\n\nMandatory:\n\n- a [x]\n\n{MARK}\n"
+    comment = f"## Servings\n\n{judge[: -len(MARK) - 3]}\n\n### Stack a\n\nMandatory:\n\n- b [y]\n"
+    assert script.put_together(judge, comment) == (
+        "### Weaker checks: **fails**\n\nMandatory:\n\n- a [x]\n\n"
+        "## Servings\n\n### Stack a\n\nMandatory:\n\n- b [y]"
+    )
+
+
+def test_only_the_standard_library_is_beside_the_token() -> None:
+    """The process that has it loads nothing that pip has installed but this package."""
+    program = (
+        "import sys; before = set(sys.modules); import kthena_components.cli.post_comment;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = ran.stdout.split()
+    own = {name for name in loaded if name.startswith("kthena_components")}
+    assert own == {
+        "kthena_components", "kthena_components.cli",
+        "kthena_components.cli.fitting", "kthena_components.cli.hosts",
+        "kthena_components.cli.post_comment", "kthena_components.cli.references",
+    }  # fmt: skip
+    others = {name.partition(".")[0] for name in loaded} - {"kthena_components"}
+    assert others <= set(sys.stdlib_module_names)
+
+
+PIECES = (
+    "\\", "/", "[", "[a", "]", "A", "A_", "@", "<details>", "&", "a/", "/a.", ":", "- ", "`", "\n",
+    "\n/", " ", "0", "&#8203;", "\\&#8203;", "Mandatory:\n\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_text_takes_long(piece: str) -> None:
+    """A text that took minutes would keep the comment away. These take a few seconds."""
+    text = piece * (2**20 // len(piece))
+    start = time.process_time()
+    script.sealed(script.written(piece, text)[0])
+    assert time.process_time() - start < 20

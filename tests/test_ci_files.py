@@ -9,22 +9,30 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.support.ci_jobs import ACTION, FILES, ROOT, jobs, scripts_of
 from toolchain.programs import CLI, known_programs
 
-ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "ci" / "review"
-FILES = {name: ROOT / "docs" / "ci" / f"{name}.yml" for name in ("github-actions", "gitlab-ci")}
-OF_THE_RUNNER = {"apt-get", "openssl", "pulumi"}
+OF_THE_RUNNER = {"apt-get", "pulumi"}
 """Programs that the runner's image has, and a contributor's machine may not."""
 OF_THE_WHEEL = {"kthena-components", "python"}
 """Programs of the environment into which a job installs the wheel."""
-OF_THE_SHELL = {"unset", "exit", "echo", "if", "then", "else", "fi", "case", "esac", "*", "{", "}"}
+OF_THE_SHELL = {"unset", "exit", "echo", "if", "then", "else", "fi", "case", "esac", "*", "{", "}",
+                "cd", "export"}  # fmt: skip
+CONSOLE = "$PWD/judge/.venv/bin/kthena-components"
+SIDES = ["review", "--repository", "commits", "--base", "refs/heads/base", "--head",
+         "refs/heads/head", "--project", "$PROJECT"]  # fmt: skip
+ALL = {
+    **{f"github {name}": scripts_of(job) for name, job in jobs("github-actions").items()},
+    **{f"gitlab {name}": scripts_of(job) for name, job in jobs("gitlab-ci").items()},
+    "action": scripts_of({"steps": ACTION["runs"]["steps"]}),
+}
+"""What the shell of each job runs."""
 
 each_file = pytest.mark.parametrize("name", FILES)
 
@@ -37,25 +45,6 @@ def content(name: str) -> dict[Any, Any]:
 def scripts(name: str) -> list[str]:
     """Give what the shell of a workflow runs."""
     return [script for job in jobs(name).values() for script in scripts_of(job)]
-
-
-def jobs(name: str) -> dict[str, dict[str, Any]]:
-    """Give the jobs of a workflow by name, in their order."""
-    body = content(name)
-    if name == "gitlab-ci":
-        return {name: body[name] for name in body["stages"]}
-    found: dict[str, dict[str, Any]] = body["jobs"]
-    return found
-
-
-def scripts_of(job: dict[str, Any]) -> list[str]:
-    """Give what the shell of a job runs."""
-    if "steps" in job:
-        return [step["run"] for step in job["steps"] if "run" in step]
-    listed = [*job.get("before_script", []), *job["script"]]
-    # GitLab takes a list in a list for its items.
-    nested = [each if isinstance(each, list) else [each] for each in listed]
-    return [script for scripts in nested for script in scripts]
 
 
 def commands(script: str) -> Iterator[list[str]]:
@@ -77,9 +66,10 @@ def commands(script: str) -> Iterator[list[str]]:
 @each_file
 def test_a_workflow_calls_the_script(name: str) -> None:
     called = [words for script in scripts(name) for words in commands(script)]
-    reviews = [words for words in called if words[0].endswith("judge/.venv/bin/kthena-components")]
-    assert [("--no-preview" in words) for words in reviews] == [True, False]
-    assert all(words[1:3] == ["review", "--base"] for words in reviews)
+    reviews = [words for words in called if words[0] == CONSOLE]
+    assert [("--no-preview" in words) for words in reviews] == [True, False, True]
+    assert [("--tree" in words) for words in reviews] == [False, True, False]
+    assert all(words[1 : len(SIDES) + 1] == SIDES for words in reviews)
     assert os.access(SCRIPT, os.X_OK)
 
 
@@ -87,9 +77,9 @@ def test_a_workflow_calls_the_script(name: str) -> None:
 def test_every_command_of_a_workflow_exists(name: str) -> None:
     for words in (words for script in scripts(name) for words in commands(script)):
         first = words[1] if words[0] in {"if", "then", "else"} and words[1:] else words[0]
-        if first in OF_THE_RUNNER | OF_THE_SHELL | {"["} or re.match(r"[A-Za-z_]+=", first):
+        if first in OF_THE_RUNNER | OF_THE_SHELL | {"["} or re.match(r"\w+=", first):
             continue
-        first = re.sub(r"^(\$judge|judge)/", "", first)
+        first = re.sub(r"^\$(PWD|OLDPWD)/judge/", "", first)
         if first.startswith(".venv/bin/"):
             assert first.rpartition("/")[2] in OF_THE_WHEEL, words
             continue
@@ -127,28 +117,92 @@ def test_a_fork_gets_no_secret_and_the_token_may_do_little() -> None:
         "comment": {"contents": "read", "pull-requests": "write"},
     }
     steps = [step for job in body["jobs"].values() for step in job["steps"]]
-    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
-    assert len(checkouts) == 5
-    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    used = {step["uses"].partition("@")[0] for step in steps if "uses" in step}
+    assert used == {
+        "actions/setup-python", "actions/upload-artifact", "actions/download-artifact",
+        "pulumi/actions",
+    }, "no checkout: it would write files of the branch, or keep a token"  # fmt: skip
+    assert "cache" not in str([step.get("with") for step in steps])
+    with_token = [step["name"] for step in steps if "github.token" in str(step)]
+    assert with_token == ["Fetch the commits"] * 3 + ["Comment"]
     holders = [step.get("name") for step in steps if "secrets." in str(step)]
     assert holders == ["Review"], "one step sees the secrets"
 
 
-def test_the_jobs_with_a_token_or_a_required_verdict_run_nothing_of_the_branch() -> None:
-    """The branch is checked out in one of them, as data, and never in the other."""
-    body = content("github-actions")["jobs"]
-    checked_out = [step["with"] for step in body["comment"]["steps"] if "checkout" in str(step)]
-    assert [with_.get("ref") for with_ in checked_out] == [
-        "${{ github.event.pull_request.base.sha }}"
-    ]
-    for name in ("judge", "comment"):
-        for script in scripts_of(body[name]):
-            for words in commands(script):
-                assert not words[0].startswith(("branch/", "./")), words
-                assert words[:3] != ["make", "-C", "branch"], words
-    assert "make venv" not in scripts_of(content("gitlab-ci")["judge"])
-    comment = content("gitlab-ci")["comment"]
-    assert comment["variables"] == {"GIT_STRATEGY": "clone", "GIT_CHECKOUT": "false"}
+TRUSTED = ("github judge", "github comment", "gitlab judge", "gitlab comment")
+
+
+@pytest.mark.parametrize("job", TRUSTED)
+def test_the_jobs_with_a_token_or_a_required_verdict_run_nothing_of_the_branch(job: str) -> None:
+    """The branch is never a file there. tests/engine/test_ci_hostile.py runs these jobs."""
+    for script in ALL[job]:
+        assert "worktree add" not in script or "refs/heads/head" not in script
+        for words in commands(script):
+            program = next((word for word in words if not re.match(r"\w+=", word)), "")
+            own = re.match(r"\$(PWD|OLDPWD)/judge/", program)
+            assert own or "/" not in program, words
+            assert words[:3] != ["make", "-C", "branch"], words
+            outside = [word for word in words if "CI_PROJECT_DIR" in word or "WORKSPACE" in word]
+            assert not outside or "kthena_components.cli.post_comment" in words
+        written = set(re.findall(r">+ *([^\s;)]+)", script))
+        assert written <= {"judge.md", '"$GITHUB_STEP_SUMMARY"', '"$GITHUB_OUTPUT"'}
+
+
+def test_a_job_of_gitlab_starts_in_an_empty_folder() -> None:
+    body = content("gitlab-ci")
+    stated = {"GIT_STRATEGY": "clone", "GIT_CHECKOUT": "false", "GIT_DEPTH": "1", "PROJECT": "."}
+    assert body["variables"] == stated
+    assert not [name for name, job in jobs("gitlab-ci").items() if "variables" in job]
+    assert not [name for name, job in jobs("gitlab-ci").items() if "cache" in job]
+    assert jobs("gitlab-ci")["comment"]["needs"] == ["review"]
+
+
+def lines_of(job: str, first: str, last: str) -> list[str]:
+    """Give the lines of a job between two of them that begin with a text."""
+    lines = "\n".join(ALL[job]).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(first))
+    end = next(number for number, line in enumerate(lines) if line.startswith(last))
+    return lines[start : end + 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("folder=$(mktemp", "git --git-dir=commits fetch"), ("GIT_LFS_SKIP_SMUDGE=1", "fi")],
+    ids=["fetch", "install"],
+)
+def test_every_job_fetches_and_installs_in_the_same_words(first: str, last: str) -> None:
+    found = {tuple(lines_of(job, first, last)) for job in ALL}
+    (words,) = found
+    assert len(words) > 3
+
+
+def test_every_preview_installs_the_program_of_the_branch_in_the_same_words() -> None:
+    found = {
+        script
+        for job in ("github review", "gitlab review", "action")
+        for script in ALL[job]
+        if "worktree add" in script and "refs/heads/head" in script
+    }
+    assert len({script.strip() for script in found}) == 1
+
+
+def test_python_never_imports_from_the_folder_in_which_it_starts() -> None:
+    for job, scripts_ in ALL.items():
+        for words in (words for script in scripts_ for words in commands(script)):
+            if re.search(r"(^|/)python3?$", words[0]):
+                assert words[1] == "-I", (job, words)
+
+
+def test_a_retargeted_pull_request_is_reviewed_again() -> None:
+    body = content("github-actions")
+    assert "edited" in body[True]["pull_request"]["types"]
+    conditions = {name: job.get("if") for name, job in body["jobs"].items()}
+    assert conditions["judge"] is None, "GitHub takes a job that is skipped as one that passed"
+    assert conditions["review"] is None
+    targets = {"github": "$GITHUB_BASE_REF", "gitlab": "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"}
+    for job, run in ALL.items():
+        if job != "action":
+            assert f"base=refs/heads/{targets[job.partition(' ')[0]]}" in "\n".join(run)
 
 
 def test_no_expression_stands_inside_a_script() -> None:
@@ -185,12 +239,24 @@ def test_a_verdict_is_given_after_the_comment_is_kept() -> None:
             )
             assert texts[-1].startswith("exit "), name
             assert "&& status=0 || status=$?" in texts[at]
-        assert "always" in str(jobs(name)["comment"])
     steps = content("github-actions")["jobs"]
     assert "upload-artifact" in steps["review"]["steps"][-2]["uses"]
-    assert steps["judge"]["outputs"] == {"text": "${{ steps.judge.outputs.text }}"}
-    for job in ("judge", "review"):
-        assert jobs("gitlab-ci")[job]["artifacts"]["when"] == "always"
+    assert "!cancelled()" in steps["comment"]["if"]
+    assert jobs("gitlab-ci")["comment"]["rules"][0]["when"] == "always"
+    assert jobs("gitlab-ci")["review"]["artifacts"]["when"] == "always"
+
+
+def test_what_the_judge_says_does_not_travel_between_jobs() -> None:
+    """A job that runs code of the branch could replace an artifact of the same run."""
+    body = content("github-actions")["jobs"]
+    assert [name for name, job in body.items() if "outputs" in job] == []
+    assert [name for name, job in jobs("gitlab-ci").items() if "artifacts" in job] == ["review"]
+    for name in FILES:
+        judge, comment = (
+            [script for script in scripts_of(jobs(name)[job]) if "--no-preview" in script]
+            for job in ("judge", "comment")
+        )
+        assert judge[0].splitlines()[0] == comment[0].splitlines()[0]
 
 
 def test_trust_is_stated_beside_what_it_explains() -> None:

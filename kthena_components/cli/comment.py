@@ -3,10 +3,12 @@
 Of a resource it shows only the name, the counts, the names of changed fields and the findings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tabulate import tabulate
 
+from kthena_components.cli.fitting import fitting
 from kthena_components.cli.gpu_table import Gpus, Pair, Row, between, deployed, gpus_of
 from kthena_components.cli.planned_changes import (
     Effect,
@@ -15,13 +17,13 @@ from kthena_components.cli.planned_changes import (
     planned_changes,
     shown_paths,
 )
+from kthena_components.cli.post_comment import MARK
 from kthena_components.cli.preview import Said, Weight, title_of
 from kthena_components.cli.reviewed import Reviewed
 from kthena_components.cli.shown import cell_text
 from kthena_components.core.findings import count_of
 
-MARK = "<!-- kthena-components review -->"
-"""The last line of the comment. A workflow uses it to find its earlier comment."""
+__all__ = ["MARK", "MOST_CHARACTERS", "write_comment", "write_judge"]
 MOST_CHARACTERS = 60_000
 """GitHub accepts 65,536 characters in a comment, GitLab more."""
 _MOST_LINES = 20
@@ -36,6 +38,8 @@ _TITLES = {
     Weight.WAIVED: "Waived",
     Weight.UNKNOWN: "Not checked",
 }
+Log = Callable[[str], object]
+_RULE = re.compile(r"[a-z][a-z0-9-]*")
 _LOG = "see the log of this job"
 
 
@@ -45,6 +49,7 @@ def write_comment(
     *,
     first: Sequence[tuple[str, str]] = (),
     said: Sequence[Said] = (),
+    log: Log = lambda _: None,
 ) -> str:
     """Write the whole comment, and shorten it if it is too long for the host.
 
@@ -53,31 +58,33 @@ def write_comment(
         notes: Extra lines below the summary.
         first: Lines above the heading: a text in bold, and the text after it.
         said: Findings that do not belong to one stack.
+        log: Gets the findings that are not shown, and the whole text if it is shortened.
     """
     head = [f"**{words}** {cell_text(why)}" for words, why in first] + [
         "## Servings in this change",
         _summary(stacks, first, said),
         *map(cell_text, notes),
     ]
-    head += _of_the_branch(said)
-    text = "\n\n".join([*head, *(_section(stack) for stack in stacks)])
+    head += _of_the_branch(said, log)
+    text = "\n\n".join([*head, *(_section(stack, log) for stack in stacks)])
     if len(text) > MOST_CHARACTERS:
-        cut = text[:MOST_CHARACTERS].rpartition("\n")[0]
-        text = f"{cut}\n\nThe comment is too long, so the rest is omitted: {_LOG}."
-    return f"{text}\n\n{MARK}\n"
+        log(f"{text}\n")
+    return f"{fitting(text, MOST_CHARACTERS, 'the log of this job')}\n\n{MARK}\n"
 
 
-def write_judge(first: Sequence[tuple[str, str]], said: Sequence[Said]) -> str:
-    """Write the result for a branch that was not previewed."""
-    told = [f"**{words}** {cell_text(why)}" for words, why in first] + _of_the_branch(said)
+def write_judge(
+    first: Sequence[tuple[str, str]], said: Sequence[Said], log: Log = lambda _: None
+) -> str:
+    """Write the result for a branch that was not previewed. The log gets what is shortened."""
+    told = [f"**{words}** {cell_text(why)}" for words, why in first] + _of_the_branch(said, log)
     nothing = "The branch does not change its own checks or any code."
     return "\n\n".join([*(told or [nothing]), MARK]) + "\n"
 
 
-def _of_the_branch(said: Sequence[Said]) -> list[str]:
+def _of_the_branch(said: Sequence[Said], log: Log) -> list[str]:
     refused = sum(item.weight is Weight.MANDATORY for item in said)
     told = f"**fails**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
-    return [f"### Weaker checks: {told}", *_by_weight(said, {})] if said else []
+    return [f"### Weaker checks: {told}", *_by_weight(said, {}, log)] if said else []
 
 
 def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence[Said]) -> str:
@@ -98,13 +105,13 @@ def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence
     return f"{count_of(len(stacks), 'stack')} affected: {told}.{known}"
 
 
-def _section(stack: Reviewed) -> str:
+def _section(stack: Reviewed, log: Log) -> str:
     parts = [f"### Stack {cell_text(stack.preview.stack)}: {stack.verdict}"]
     parts += list(_trouble(stack))
     parts += list(_shapes(stack))
     if not stack.is_stopped or stack.pairs:
         parts += list(_effects(planned_changes(stack.preview.steps.values())))
-    parts += list(_findings(stack))
+    parts += list(_findings(stack, log))
     return "\n\n".join(parts)
 
 
@@ -212,17 +219,19 @@ def _line(effect: Effect, kind: str, alike: Sequence[PlannedChange]) -> str:
     return f"- **{effect}** {what} {listed}{words}{f' ({fields})' if fields else ''}"
 
 
-def _findings(stack: Reviewed) -> Iterator[str]:
-    yield from _by_weight(stack.said, {Weight.UNKNOWN: list(_unseen(stack))})
+def _findings(stack: Reviewed, log: Log) -> Iterator[str]:
+    yield from _by_weight(stack.said, {Weight.UNKNOWN: list(_unseen(stack))}, log)
 
 
-def _by_weight(said: Sequence[Said], extra: Mapping[Weight, list[str]]) -> Iterator[str]:
+def _by_weight(said: Sequence[Said], extra: Mapping[Weight, list[str]], log: Log) -> Iterator[str]:
     for weight, title in _TITLES.items():
         items = [item for item in said if item.weight is weight]
         lines = [_finding(item) for item in items] + extra.get(weight, [])
         if lines:
             yield f"{title}:"
             yield _listed(lines)
+            for line in lines[_MOST_LINES:]:
+                log(f"{line}\n")
 
 
 def _unseen(stack: Reviewed) -> Iterator[str]:
@@ -237,8 +246,10 @@ def _unseen(stack: Reviewed) -> Iterator[str]:
 def _finding(item: Said) -> str:
     of = f"{cell_text(title_of(item.urn))}: " if item.urn else ""
     text, _, rule = item.text.rpartition(" ")
-    named = rule == f"[{item.rule}]"
-    told = f"{cell_text(text)} {rule}" if named else f"{cell_text(item.text)} [{item.rule}]"
+    # A preview that is forged names any rule.
+    plain = _RULE.fullmatch(item.rule) and cell_text(item.rule) == item.rule
+    shown = f"[{item.rule}]" if plain else cell_text(f"[{item.rule}]")
+    told = f"{cell_text(text if rule == f'[{item.rule}]' else item.text)} {shown}"
     more = f" (and {item.more} more)" if item.more else ""
     return f"- {of}{told}{more}"
 

@@ -1,155 +1,144 @@
 """Post the comment on a pull request: edit our earlier comment, or create the first one.
 
-  GITHUB_TOKEN=… python -I -m kthena_components.cli.post_comment github NUMBER judge.md comment.md
-  GITLAB_TOKEN=… python -I -m kthena_components.cli.post_comment gitlab NUMBER judge.md comment.md
+  GITHUB_TOKEN=… python -I -m kthena_components.cli.post_comment github NUMBER COMMIT JUDGE COMMENT
+  GITLAB_TOKEN=… python -I -m kthena_components.cli.post_comment gitlab NUMBER COMMIT JUDGE COMMENT
 
-This program has the token, so the text of comment.md is all that it uses from the pull request. A
-program of the pull request may have written that text. Therefore judge.md comes first, because no
-such program ran where it was written. It also removes everything that could ping somebody, act as a
+JUDGE and COMMENT are the files that `review` has written for COMMIT, with and without --no-preview.
+
+This program has the token, so the text of COMMENT is all that it uses from the pull request. A
+program of the pull request may have written that text. Therefore JUDGE comes first, because no such
+program ran where it was written. It also removes everything that could ping somebody, act as a
 link, or hide text. It imports only the standard library.
+
+The exit status is 0 if the comment has both results, and 1 if not: then one sentence says why, also
+in the comment if the host takes one.
 """
 
-import json
 import os
 import re
 import stat
 import sys
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from contextlib import suppress
+
+from kthena_components.cli.fitting import fitting
+from kthena_components.cli.hosts import HostError, github, gitlab
+from kthena_components.cli.references import APART, broken
+from kthena_components.cli.references import MARK as BREAK
 
 MARK = "<!-- kthena-components review -->"
-MOST_CHARACTERS = 65_000
-"""GitHub accepts 65,536 characters in a comment, GitLab more."""
-PAGE, MOST_PAGES = 100, 50
-SECONDS = 60
-APART = "&#8203;"
-"""A zero-width space. A backslash or a character reference would not prevent a mention."""
-LINKS = re.compile(
-    r"@(?=\S)(?!&#8203;)|:(?=//)|www(?=\.)|\](?=[(:\[])|(?<!&)[#!$%~^](?=[\w\"])|GH-(?=\d)"
-    r"|\[(?=\w+:)|(?<!\w)(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{4}(?=[0-9a-f]{3,36}(?!\w))",
-    re.IGNORECASE,
-)
-"""The beginning of a link, a mention or a reference, followed by the rest of it."""
+"""The last line of the comment. It tells our comment from others by the same author."""
+MOST_CHARACTERS = {"github": 65_536, "gitlab": 1_000_000}
+"""How many characters a comment may have.
+
+Source: the message of GitHub's API, "body is too long (maximum is 65536 characters)"; it takes
+262,144 bytes at present, which 65,536 characters never exceed. docs.gitlab.com, Application limits,
+size of comments and descriptions.
+"""
+_MOST_READ = 4 * 2**20
+_LOG = "the log of the job"
 ACTION = re.compile(r"^(?=[ \t]*/)", re.MULTILINE)
 """The beginning of a line that GitLab would read as a quick action, such as `/label`."""
-REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|#8203);)")
+SYNTAX = re.compile(r"\](?=[(:\[])|``(?=`)")
+"""The middle of a link, and the beginning of a block of code, which a host may draw as a diagram or
+a formula with links."""
+BROKEN = re.compile(rf"(?<!\\)\\*{APART}")
+"""What is broken already. A backslash before it would write it out, and #8203 is a reference."""
+REFERENCE = re.compile(r"&(?!(?:amp|lt|gt);)")
 TAG = re.compile(r"<(?!/?(?:details|summary)>)")
-Note = Mapping[str, Any]
+TITLE = re.compile(r"[A-Z][a-z ]+:")
+OUTDATED = f"**This review is out of date.** The host did not take a newer one: see {_LOG}."
+USAGE = "usage: post_comment github|gitlab NUMBER COMMIT JUDGE COMMENT"
 
 
-def sealed(text: str) -> str:
-    """Remove links, mentions, images, and all tags except <details>, from a text."""
-    text = text.replace(MARK, "")[:MOST_CHARACTERS]
-    shown = "".join(char for char in text if char.isprintable() or char == "\n")
+def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> str:
+    """Remove links, mentions, images, and all tags except <details>, from a text.
+
+    Args:
+        text: Markdown of any length.
+        most: How many characters the result may have.
+        last: A line below the text, which is never cut off.
+    """
+    end = "\n\n".join(["", *filter(None, [_unlinked(last)]), f"{MARK}\n"])
+    return f"{fitting(_unlinked(text), most - len(end), _LOG)}{end}"
+
+
+def _unlinked(text: str) -> str:
+    text = BROKEN.sub(BREAK, text.replace(MARK, ""))
+    shown = "".join(char for char in text if char.isprintable() or char in f"\n{BREAK}")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
-    shown = LINKS.sub(rf"\g<0>{APART}", ACTION.sub(APART, re.sub(r"\\(?=[@/])", "", shown)))
-    return f"{shown.rstrip()}\n\n{MARK}\n"
+    shown = ACTION.sub(BREAK, SYNTAX.sub(rf"\g<0>{BREAK}", shown))
+    return broken(shown).replace(BREAK, APART).rstrip()
 
 
 def put_together(judge: str, comment: str) -> str:
-    """Join the result of the job `judge` and the lines of the comment that it does not have."""
+    """Join the result of the job `judge` and the lines of the comment that it does not have.
+
+    A title, such as `Mandatory:`, stays in the comment if a line below it does.
+    """
     said = judge.replace(MARK, "").strip()
-    known = set(said.splitlines()) - {""}
-    more = "\n".join(line for line in comment.splitlines() if line not in known)
-    return f"{said}\n\n{more.strip()}" if said else comment
+    if not said:
+        return comment
+    lines = set(filter(None, said.splitlines()))
+    titles = {line for line in lines if TITLE.fullmatch(line)}
+    known = lines - titles
+    more: list[str] = []
+    for block in comment.split("\n\n"):
+        left = [line for line in block.splitlines() if line not in known]
+        if left or not block:
+            more.append("\n".join(left))
+        elif more and more[-1] in titles:
+            more.pop()
+    below = "\n\n".join(more).strip()
+    return f"{said}\n\n{below}"
 
 
-@dataclass(frozen=True)
-class Host:
-    """The comments API of a host of pull requests."""
-
-    header: tuple[str, str]
-    notes: str
-    """URL of all comments of the pull request."""
-    note: str
-    """URL of one comment, without its number."""
-    method: str
-    """HTTP method that edits a comment."""
-    author: tuple[str, str, object]
-    """Two keys that lead to the author of a comment, and our own value."""
-
-    def put(self, text: str) -> None:
-        """Edit the comment of an earlier run, or create one. Other authors' comments stay."""
-        own = next((note["id"] for note in self._all() if self._is_own(note)), None)
-        if own is None:
-            ask(self.header, "POST", self.notes, {"body": text})
-        else:
-            ask(self.header, self.method, f"{self.note}/{own}", {"body": text})
-
-    def _all(self) -> Iterator[Note]:
-        for page in range(1, MOST_PAGES + 1):
-            found = ask(self.header, "GET", f"{self.notes}?per_page={PAGE}&page={page}")
-            yield from found
-            if len(found) < PAGE:
-                return
-
-    def _is_own(self, note: Note) -> bool:
-        who, key, we = self.author
-        return MARK in (note.get("body") or "") and note[who][key] == we
-
-
-def github(number: int) -> Host:
-    """Return the API of GitHub. With a workflow's token, the author is github-actions[bot]."""
-    api = os.environ.get("GITHUB_API_URL", "https://api.github.com")
-    issues = f"{api}/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
-    return Host(
-        header=("Authorization", f"Bearer {os.environ['GITHUB_TOKEN']}"),
-        notes=f"{issues}/{number}/comments",
-        note=f"{issues}/comments",
-        method="PATCH",
-        author=("user", "login", os.environ.get("COMMENT_AUTHOR", "github-actions[bot]")),
-    )
-
-
-def gitlab(number: int) -> Host:
-    """Return the API of GitLab. With a project access token, the author is the token's user."""
-    api, header = os.environ["CI_API_V4_URL"], ("PRIVATE-TOKEN", os.environ["GITLAB_TOKEN"])
-    project = urllib.parse.quote(os.environ["CI_PROJECT_ID"], safe="")
-    notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
-    we = ask(header, "GET", f"{api}/user")["id"]
-    return Host(header=header, notes=notes, note=notes, method="PUT", author=("author", "id", we))
-
-
-def ask(header: tuple[str, str], method: str, url: str, body: object = None) -> Any:
-    """Send one request, and return the JSON of the response."""
-    data = None if body is None else json.dumps(body).encode()
-    headers = {header[0]: header[1], "Content-Type": "application/json"}
-    # The URL comes from the pipeline's host.
-    request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310
-    with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
-        return json.load(answer)
-
-
-def read(path: str) -> str:
-    """Read a regular file. Return an empty text for anything else.
+def read(path: str) -> str | None:
+    """Read a regular file. Return None for anything else, and for a file without a text.
 
     A link could point to this process's token, and reading a pipe could block forever.
     """
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return ""
+    except (OSError, ValueError):
+        return None
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        return ""
+        return None
     with os.fdopen(opened, encoding="utf-8", errors="replace") as file:
-        return file.read(4 * MOST_CHARACTERS)
+        text, more = file.read(_MOST_READ), file.read(1)
+    rest = "\n\nThe rest of the file is not shown, because it is too large." if more else ""
+    return f"{text}{rest}" if text.strip() else None
+
+
+def written(judge: str | None, comment: str | None) -> tuple[str, list[str]]:
+    """Return the text of the comment, and what is missing in it."""
+    results = {"checks of the branch": judge, "previews": comment}
+    missing = [f"the {name} have no result" for name, text in results.items() if text is None]
+    first = [f"**Not checked:** {reason}: see {_LOG}." for reason in missing]
+    return "\n\n".join([*first, put_together(judge or "", comment or "")]), missing
 
 
 def main(arguments: list[str]) -> int:
     """Post one comment."""
     try:
-        kind, number, judge, comment = arguments
+        kind, number, commit, judge, comment = arguments
         host = {"github": github, "gitlab": gitlab}[kind](int(number))
     except (KeyError, ValueError) as error:
-        usage = "usage: post_comment github|gitlab NUMBER JUDGE COMMENT"
-        sys.stderr.write(f"{usage}, with the variables of the host's pipeline: {error!r}\n")
+        needs = "with the variables of the host's pipeline"
+        sys.stderr.write(f"{USAGE}, {needs}: {error!r}\n")
         return 2
-    host.put(sealed(put_together(read(judge), read(comment))))
-    return 0
+    text, missing = written(read(judge), read(comment))
+    about = f"This is the review of commit {commit[:12]}."
+    try:
+        host.put(sealed(text, MOST_CHARACTERS[kind], about), MARK)
+    except HostError as error:
+        sys.stderr.write(f"the comment is not written: {error}\n")
+        with suppress(HostError):
+            host.put(sealed(f"{OUTDATED}", last=f"It was to be of commit {commit[:12]}."), MARK)
+        return 1
+    for reason in missing:
+        sys.stderr.write(f"{reason}\n")
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

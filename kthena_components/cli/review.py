@@ -210,9 +210,11 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
     approved = by is not None and by.approved
     first = _first(found, approved=approved)
     if by is not None and not by.previews:
-        text = write_judge(first, found.said)
+        text = write_judge(first, found.said, sys.stderr.write)
     else:
-        text = write_comment(stacks, found.notes, first=first, said=found.said)
+        text = write_comment(
+            stacks, found.notes, first=first, said=found.said, log=sys.stderr.write
+        )
     sys.stdout.write(text)
     sys.stdout.flush()
     return _status(stacks, found, approved=approved)

@@ -221,6 +221,7 @@ def test_a_comment_is_never_longer_than_is_taken(review: Review) -> None:
     ran = review(prod=events(serving(None, many)))
     assert len(ran.out) < MOST_CHARACTERS + 200
     assert ran.lines[-3].startswith("The comment is too long")
+    assert sum(ran.err.count(f"llama-{number}llama-") > 0 for number in range(2000)) == 2000
     assert ran.lines[-1] == MARK
 
 

@@ -1,202 +1,171 @@
-"""The steps of the workflow and of the action, run with bash in checkouts of a user's repository.
+"""The steps of the workflows and of the action, run with bash for a user's repository.
 
 Left out are the steps with `uses`, and `pulumi install`, which needs a package registry: the test
 makes what they would leave behind. pip installs the built wheel from a file, without its libraries.
 """
 
 import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.engine.test_wheel_review import FILES, STACK
-from tests.support.engine import ROOT, STATE_VARIABLES, environment
+from tests.support.ci_jobs import (
+    ACTION,
+    OF_THE_BRANCH,
+    Machine,
+    Repository,
+    action_values,
+    jobs,
+    offline,
+    scripts_of,
+)
+from tests.support.comments import Host, host
+from tests.support.engine import STATE_VARIABLES, environment
 from tests.support.wheel import build, libraries
 from tests.support.workflow import Runner
-from tests.test_ci_comment import Host, host
-from tests.test_ci_files import jobs, scripts_of
 
 __all__ = ["host"]
 pytestmark = pytest.mark.engine
-JOBS = yaml.safe_load((ROOT / "docs" / "ci" / "github-actions.yml").read_text())["jobs"]
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
-OF_THE_BRANCH = "Install what the program of the branch imports"
-LABEL = "contains(github.event.pull_request.labels.*.name, 'judge-approved') && '--approved' || ''"
+WORKFLOW = jobs("github-actions")
+GITLAB = jobs("gitlab-ci")
 REFUSED = "starts tensor 1 × pipeline 3 = 3 ranks, but its 2 pods × 1 GPU hold 2"
 UNAPPROVED = "**A person must approve this branch.**"
-
-
-class Checkouts:
-    """What the checkout steps of a job leave behind, for a repository and its branch."""
-
-    def __init__(self, folder: Path) -> None:
-        """Write the repository with a branch, whose stack has one stage too many."""
-        self.folder = folder
-        self.origin = folder / "origin"
-        self.origin.mkdir()
-        (folder / "state").mkdir()
-        wheel = build(folder / "dist")
-        listed = {"requirements.txt": f"kthena-components[policy] @ {wheel.as_uri()}\n"}
-        for name, text in {**FILES, **listed}.items():
-            (self.origin / name).write_text(text)
-        self._git("init", "--quiet", "--initial-branch", "main")
-        self.base = self.commit("the base")
-        self._git("switch", "--quiet", "--create", "change")
-        text = (self.origin / STACK).read_text()
-        (self.origin / STACK).write_text(text.replace('"2"', '"3"'))
-        self.commit("a longer pipeline")
-
-    def commit(self, message: str) -> str:
-        """Commit everything, and give the commit."""
-        self._git("add", "--all")
-        self._git("commit", "--quiet", "--message", message)
-        return self._git("rev-parse", "HEAD").strip()
-
-    def runner(self, name: str, more: Mapping[str, str] | None = None) -> Runner:
-        """Make a machine with the folders `judge` and `branch`."""
-        folder = self.folder / name
-        for checkout, commit in (("judge", self.base), ("branch", "change")):
-            self._git("clone", "--quiet", str(self.origin), str(folder / checkout))
-            self._git("-C", str(folder / checkout), "checkout", "--quiet", "--detach", commit)
-        # Instead of `pulumi install`. The link is there before the environment.
-        (folder / "branch" / ".venv").symlink_to(folder / "judge" / ".venv")
-        return Runner(folder, {**self._variables(), **(more or {})}, self._values())
-
-    def _variables(self) -> dict[str, str]:
-        path = f"{Path(sys.executable).parent}:{environment()['PATH']}"
-        shared = str(libraries(self.folder / "libraries"))
-        offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PYTHONPATH": shared}
-        return {**environment(), **STATE_VARIABLES, **offline, "PATH": path}
-
-    def _values(self) -> dict[str, str]:
-        return {
-            "github.event.pull_request.base.sha": self.base,
-            LABEL: "",
-            "vars.PULUMI_BACKEND_URL": (self.folder / "state").as_uri(),
-            "secrets.PULUMI_ACCESS_TOKEN": "",
-            "secrets.PULUMI_CONFIG_PASSPHRASE": "only for tests",
-            "github.token": "t",
-            "github.event.pull_request.number": "5",
-        }
-
-    def _git(self, *arguments: str) -> str:
-        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-        command = ["git", *who, *arguments]
-        ran = subprocess.run(command, cwd=self.origin, check=True, capture_output=True, text=True)
-        return ran.stdout
+INSTALL = "pulumi -C "
+LINKED = """\
+GIT_LFS_SKIP_SMUDGE=1 git --git-dir=commits worktree add --quiet --detach branch refs/heads/head
+ln -s "$PWD/judge/.venv" branch/.venv
+"""
+"""Instead of the step that calls `pulumi install`."""
 
 
 @pytest.fixture(scope="module")
-def checkouts(tmp_path_factory: pytest.TempPathFactory) -> Checkouts:
-    return Checkouts(tmp_path_factory.mktemp("ci"))
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """Make a repository with a branch, whose stack has one stage too many."""
+    folder = tmp_path_factory.mktemp("ci")
+    (folder / "state").mkdir()
+    wheel = build(folder / "dist")
+    listed = {"requirements.txt": f"kthena-components[policy] @ {wheel.as_uri()}\n"}
+    repository = Repository.made(folder / "origin", {**FILES, **listed})
+    repository.write({STACK: FILES[STACK].replace('"2"', '"3"')})
+    repository.commit()
+    variables = offline(libraries(folder / "libraries"), folder / "tmp")
+    path = f"{variables['PATH'].partition(':')[0]}:{environment()['PATH']}"
+    state = {"PULUMI_BACKEND_URL": (folder / "state").as_uri()}
+    values = {
+        "vars.PULUMI_BACKEND_URL": state["PULUMI_BACKEND_URL"],
+        "secrets.PULUMI_ACCESS_TOKEN": "",
+        "secrets.PULUMI_CONFIG_PASSPHRASE": "only for tests",
+    }
+    engine = {**environment(), **STATE_VARIABLES, **state}
+    return Machine(repository, {**engine, **variables, "PATH": path}, values)
 
 
-def steps_of(job: str) -> list[dict[str, Any]]:
-    return [step for step in JOBS[job]["steps"] if step.get("name") != OF_THE_BRANCH]
+def linked(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give the steps without the one that needs a registry."""
+    return [
+        {**step, "run": LINKED} if step.get("name") == OF_THE_BRANCH else step for step in steps
+    ]
 
 
-def test_the_workflow_judges_previews_and_comments(checkouts: Checkouts, host: str) -> None:
-    judge = checkouts.runner("judging")
-    ran = judge.run(steps_of("judge"))
+def made_folder(runner: Runner) -> Path:
+    return Path(runner.values["steps.fetch.outputs.folder"])
+
+
+def folder(parent: Path, name: str) -> Path:
+    (parent / name).mkdir()
+    return parent / name
+
+
+def test_the_workflow_judges_previews_and_comments(
+    machine: Machine, tmp_path: Path, host: str
+) -> None:
+    judge, ran = machine.github(folder(tmp_path, "judge"), WORKFLOW["judge"]["steps"], PROJECT=".")
     assert [(name, step.returncode) for name, step in ran.items()] == [
+        ("Fetch the commits", 0),
         ("Install the package of the base", 0),
         ("Check the branch", 0),
         ("Verdict", 0),
     ], ran
-    told = judge.values["steps.judge.outputs.text"]
-
-    review = checkouts.runner("reviewing")
-    ran = review.run(steps_of("review"))
+    told = judge.summary
+    workspace = folder(tmp_path, "review")
+    review, ran = machine.github(workspace, linked(WORKFLOW["review"]["steps"]), PROJECT=".")
     codes = [step.returncode for step in ran.values()]
-    assert codes == [0, 0, 1], ran["Review"].stderr
-    comment = (review.folder / "comment.md").read_text()
+    assert codes == [0, 0, 0, 0, 1], ran["Review"].stderr
+    comment = (made_folder(review) / "comment.md").read_text()
     assert REFUSED in comment
-    assert (review.folder / "GITHUB_STEP_SUMMARY").read_text() == comment
+    assert review.summary == comment
+    assert list(workspace.iterdir()) == [], "no job needs the workspace"
 
-    own = {"GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": host, "no_proxy": "127.0.0.1"}
-    last = checkouts.runner("commenting", own)
-    last.values["needs.judge.outputs.text"] = told
-    (last.folder / "previewed").mkdir()
-    (last.folder / "previewed" / "comment.md").write_text(comment)
-    ran = last.run(steps_of("comment"))
-    assert [step.returncode for step in ran.values()] == [0, 0], ran["Comment"].stderr
+    last = folder(tmp_path, "comment")
+    (folder(last, "previewed") / "comment.md").write_text(comment)
+    own = {"GITHUB_API_URL": host, "no_proxy": "127.0.0.1", "PROJECT": "."}
+    _, ran = machine.github(last, WORKFLOW["comment"]["steps"], **own)
+    assert [step.returncode for step in ran.values()] == [0] * 4, ran["Comment"].stderr
     method, path, body = Host.asked[-1]
-    assert (method, path) == ("POST", "/repos/a/b/issues/5/comments")
+    assert (method, path) == ("POST", "/repos/origin/issues/5/comments")
     assert REFUSED in body["body"]
+    assert told.splitlines()[0] in body["body"]
 
 
-def gitlab(checkouts: Checkouts, job: str, name: str, more: Mapping[str, str]) -> Path:
-    """Run the script of a job of GitLab in a clone of the branch, and give its folder."""
-    runner = checkouts.runner(name)
-    own = {
-        "CI_BUILDS_DIR": str(runner.folder),
-        "CI_JOB_ID": "1",
-        "CI_MERGE_REQUEST_IID": "5",
-        "CI_MERGE_REQUEST_LABELS": "",
-        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
-        "CI_PROJECT_DIR": str(runner.folder / "branch"),
-        **more,
-    }
-    ran = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", "\n".join(scripts_of(jobs("gitlab-ci")[job]))],
-        cwd=runner.folder / "branch", env={**runner.variables, **own},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return runner.folder / "branch"
-
-
-def test_the_jobs_of_gitlab_judge_and_comment(checkouts: Checkouts, host: str) -> None:
-    """The job between them runs `pulumi install`, and else what the one of GitHub does."""
-    folder = gitlab(checkouts, "judge", "gitlab-judging", {})
-    (told,) = (folder / "judge.md").read_text().splitlines()[:1]
+def test_the_jobs_of_gitlab_judge_preview_and_comment(
+    machine: Machine, tmp_path: Path, host: str
+) -> None:
+    ran = machine.gitlab(tmp_path, scripts_of(GITLAB["judge"]))
+    assert ran.returncode == 0, ran.stderr
+    (told,) = ran.stdout.splitlines()[:1]
     assert told
+    assert list(tmp_path.iterdir()) == []
+
+    review = [
+        LINKED if INSTALL in script else script
+        for script in scripts_of(GITLAB["review"])
+        if not script.startswith("apt-get ")
+    ]
+    assert review.count(LINKED) == 1
+    ran = machine.gitlab(tmp_path, review)
+    assert ran.returncode == 1, ran.stderr
+    assert REFUSED in (tmp_path / "comment.md").read_text()
+
     token = {"REVIEW_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3"}
-    own = {**token, "no_proxy": "127.0.0.1"}
-    gitlab(checkouts, "comment", "gitlab-commenting", own)
-    method, path, _ = Host.asked[-1]
+    ran = machine.gitlab(tmp_path, scripts_of(GITLAB["comment"]), **token, no_proxy="127.0.0.1")
+    assert ran.returncode == 0, ran.stderr
+    method, path, body = Host.asked[-1]
     assert (method, path) == ("POST", "/projects/3/merge_requests/5/notes")
+    assert REFUSED in body["body"]
+    assert told in body["body"]
 
 
-def action(checkouts: Checkouts, name: str, preview: str) -> tuple[Runner, list[int]]:
+def action(
+    machine: Machine, workspace: Path, **inputs: str
+) -> tuple[Runner, dict[str, subprocess.CompletedProcess[str]]]:
     """Run the steps of the action with its inputs."""
-    runner = checkouts.runner(name)
-    runner.variables = {
-        **runner.variables,
-        "PULUMI_BACKEND_URL": (checkouts.folder / "state").as_uri(),
-    }
-    inputs = {name: str(stated.get("default", "")) for name, stated in ACTION["inputs"].items()}
+    own = Machine(machine.repository, machine.variables, action_values(**inputs))
+    steps = linked(ACTION["runs"]["steps"])
+    if inputs["preview"] == "false":
+        steps = [step for step in steps if step["name"] != OF_THE_BRANCH]
+    return own.github(workspace, steps)
+
+
+def test_the_action_previews_with_the_checks_of_the_base(machine: Machine, tmp_path: Path) -> None:
     # The project is at the root, so nothing lies outside it.
-    inputs |= {"base": checkouts.base, "preview": preview, "reads": "-"}
-    runner.values |= {f"inputs.{name}": value for name, value in inputs.items()}
-    runner.values |= {
-        "inputs.preview == 'true' && '' || '--no-preview'": (
-            "" if preview == "true" else "--no-preview"
-        ),
-        "inputs.approved == 'true' && '--approved' || ''": "",
-    }
-    ran = runner.run(ACTION["runs"]["steps"])
-    return runner, [step.returncode for step in ran.values()]
-
-
-def test_the_action_previews_with_the_checks_of_the_base(checkouts: Checkouts) -> None:
-    runner, codes = action(checkouts, "action", "true")
-    comment = (runner.folder / "comment.md").read_text()
-    assert (codes, runner.values["steps.review.outputs.status"]) == ([0, 0, 1], "1"), comment
+    runner, ran = action(machine, tmp_path, preview="true", reads="-")
+    comment = (made_folder(runner) / "comment.md").read_text()
+    codes = [step.returncode for step in ran.values()]
+    assert (codes, runner.values["steps.review.outputs.status"]) == ([0, 0, 0, 0, 1], "1"), comment
     assert REFUSED in comment
 
 
-def test_the_action_judges_without_running_the_branch(checkouts: Checkouts) -> None:
-    (checkouts.origin / "__main__.py").write_text("raise SystemExit('ran')\n")
-    checkouts.commit("another program")
-    runner, codes = action(checkouts, "judge-only", "false")
-    comment = (runner.folder / "comment.md").read_text()
-    assert codes == [0, 0, 3], comment
+def test_the_action_judges_without_running_the_branch(machine: Machine, tmp_path: Path) -> None:
+    machine.repository.write({"__main__.py": "raise SystemExit('ran')\n"})
+    machine.repository.commit()
+    runner, ran = action(machine, tmp_path, preview="false", base="refs/heads/main", reads="-")
+    assert [step.returncode for step in ran.values()] == [0, 0, 0, 3], ran["Review"].stderr
+    comment = (made_folder(runner) / "comment.md").read_text()
     assert comment.startswith(UNAPPROVED)
+    assert list(tmp_path.iterdir()) == [], "nothing is written into the workspace"
 
 
 def test_the_action_states_its_inputs_and_outputs() -> None:
