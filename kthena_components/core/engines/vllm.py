@@ -187,6 +187,8 @@ def _data_mode(reading: Reading) -> MaybeText:
     if stated.get("hybrid") or stated.get("many_ports"):
         return "hybrid"
     nnodes, headless = reading.get("nnodes", 1), reading.get("headless", False)
+    if isinstance(nnodes, Unknown) and "data_start_rank" in stated:
+        return nnodes
     over_nodes = isinstance(nnodes, int) and nnodes > 1
     local = "data_local" in stated or over_nodes
     if "data_start_rank" in stated and local and headless is not True:
