@@ -87,7 +87,8 @@ def _container(
     if own is None or command is None or not (command.engine or command.ray_role):
         return None
     # The first pod of an engine with other workers has rank 0, however its command counts.
-    is_first = engine.worker is not None and engine.worker.own != own
+    other = engine.worker.own if engine.worker is not None else None
+    is_first = other is not None and other.path != own.path
     serves = pod is engine.entry and _serves(command, is_first=is_first)
     return EngineContainer(
         path=own.path,

@@ -7,7 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")
 """Options of engines that start with a part of their GPUs, and take others when told to.
@@ -57,6 +57,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     if unknown is not None:
         if unknown.because not in {problem.text for problem in hard}:
             yield _unjudged(engine, unknown.because)
+    elif held == 0 and (cpus := engine.entry.on_cpus):
+        yield _unjudged(engine, _on_cpus(ranks) if cpus is True else cpus.because)
     elif (ranks, held) == (1, 0):
         yield _unjudged(engine, "it requests no GPU, like an engine on CPUs")
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
@@ -73,6 +75,10 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
+
+
+def _on_cpus(ranks: MaybeInt) -> str:
+    return f"it runs on CPUs, and its {count_of(ranks, 'rank')} use NUMA nodes of the node"
 
 
 def _claimed(engine: EngineFacts) -> Unknown | None:

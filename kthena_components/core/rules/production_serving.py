@@ -131,12 +131,14 @@ def _is_spread(found: Object, container: EngineContainer) -> bool:
     spec, pods = container.pod, container.pods
     constraints, affinity = spec.get("topologySpreadConstraints"), spec.get("affinity")
     notes = (*mapping(found.metadata.get("annotations")), *pods.annotations)
-    ports = map(mapping, sequence(container.fields.get("ports")))
+    ports = container.fields.get("ports")
+    listed = sequence(ports)
     return bool(
         constraints
         or mapping(affinity).get("podAntiAffinity")
         or spec.get("hostNetwork")
-        or any(port.get("hostPort") for port in ports)
+        or any(map(is_unresolved, (ports, *listed)))
+        or any(mapping(port).get("hostPort") for port in listed)
         or any(str(note).endswith(_EXCLUSIVE) for note in notes)
     )
 
