@@ -129,7 +129,7 @@ class _Marking:
         own = _variables(value) | self._variables if any(key in value for key in _LINES) else None
         made: dict[Any, Any] = {}
         for key, item in value.items():
-            if key in _TEXTS:
+            if key in _TEXTS and isinstance(item, Mapping):
                 made[key] = _files(item)
             elif own is not None and key in _LINES:
                 made[key] = _words(item, own)
@@ -145,10 +145,8 @@ def _bracketed(items: list[Any]) -> str:
     return f"[{items[0]}]"
 
 
-def _files(texts: Any) -> Any:
+def _files(texts: Mapping[Any, Any]) -> Any:
     """Mark the scripts in a ConfigMap that a template engine still has to expand."""
-    if not isinstance(texts, Mapping):
-        return texts
     made = {name: Blank(text) if _is_draft(name, text) else text for name, text in texts.items()}
     return made if any(isinstance(text, Blank) for text in made.values()) else texts
 

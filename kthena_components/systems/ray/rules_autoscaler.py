@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence, text, whole
+from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
 from kthena_components.systems.ray.view import Group, RayView
 
 _RULE = "ray-autoscaler"
@@ -35,9 +35,11 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     version = text(mapping(options).get("version"))
     variables = env_of(view.head.container)
     switch = variables.get(_SWITCH)
-    if gap := first_unknown(
-        options, scaled, version, view.head.container.get("env"), *variables, switch
-    ):
+    head = view.head
+    template = head.fields.get("template")
+    containers = inside(inside(template, "spec"), "containers")
+    shown = (head.fields, template, containers, *sequence(containers), head.container.get("env"))
+    if gap := first_unknown(options, scaled, version, *shown, *variables, switch):
         yield not_checked(f"{view.path}.enableInTreeAutoscaling", gap, _RULE)
         return
     at = f"{view.head.path}.template.spec.containers[0].env"
