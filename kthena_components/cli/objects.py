@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.core.engines.placeholders import LATE_VARIABLES
+from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.objects.signs import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.judge.manifest import has_rules, is_compared

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kthena_components.core.engines.placeholders import LATE_VARIABLES
+from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from tests.toughness.corpus import Place, at, places, put

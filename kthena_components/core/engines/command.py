@@ -11,8 +11,8 @@ from typing import Any
 from kthena_components.core.engines.bash.session import Started
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files
+from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.engines.placeholders import (
-    LATE_VARIABLES,
     Hidden,
     Scope,
     expand_kubernetes,

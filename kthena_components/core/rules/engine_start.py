@@ -62,8 +62,8 @@ def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --distributed-executor-backend ray with a Ray cluster; --nnodes 2 in two pods.
     Fail: tensor 8 × pipeline 2 on pods of 8 GPUs with neither; --nnodes 2 with executor ray.
-    Level: mandatory from vLLM 0.11.1 on NVIDIA; advisory before, on other accelerators, and when the
-    image states no version. An executor that --nnodes does not support is mandatory.
+    Level: mandatory from vLLM 0.11.1 on NVIDIA; advisory before, on other accelerators, and when
+    the image states no version. An executor that --nnodes does not support is mandatory.
     Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0; tpu-inference
     tpu_inference/platforms/tpu_platform.py.
     """

@@ -7,7 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import Unknown
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")
 """Options of engines that start with a part of their GPUs, and take others when told to.
@@ -57,10 +57,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     if unknown is not None:
         if unknown.because not in {problem.text for problem in hard}:
             yield _unjudged(engine, unknown.because)
-    elif held == 0 and (cpus := engine.entry.on_cpus):
-        yield _unjudged(engine, _on_cpus(ranks) if cpus is True else cpus.because)
-    elif (ranks, held) == (1, 0):
-        yield _unjudged(engine, "it requests no GPU, like an engine on CPUs")
+    elif isinstance(ranks, int) and held == 0 and (why := _on_cpus(engine, ranks)):
+        yield _unjudged(engine, why)
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         if ranks > held and (more := _claimed(engine)):
             yield _unjudged(engine, more.because)
@@ -77,8 +75,14 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         )
 
 
-def _on_cpus(ranks: MaybeInt) -> str:
-    return f"it runs on CPUs, and its {count_of(ranks, 'rank')} use NUMA nodes of the node"
+def _on_cpus(engine: EngineFacts, ranks: int) -> str:
+    """Say why an engine may rightly have no GPU; empty if it may not."""
+    cpus = engine.entry.on_cpus
+    if isinstance(cpus, Unknown):
+        return cpus.because
+    if ranks == 1:
+        return "it requests no GPU, like an engine on CPUs"
+    return f"it runs on CPUs, and its {ranks} ranks use NUMA nodes of the node" if cpus else ""
 
 
 def _claimed(engine: EngineFacts) -> Unknown | None:
