@@ -105,7 +105,8 @@ class Levels:
             if weight is LevelOverride.DISABLED:
                 continue
             if weight is not None and finding.level not in _UNWEIGHED:
-                finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, with its level
+                level = finding.most if finding.most is Level.ADVISORY else Level(weight)
+                finding = replace(finding, level=level)  # noqa: PLW2901 - the same, with its level
             weighed.append(finding)
         return weighed
 
