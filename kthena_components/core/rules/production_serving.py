@@ -14,7 +14,7 @@ _READINESS = Lack("readinessProbe", "readinessProbe")
 _PRE_STOP = Lack("preStop hook", "lifecycle.preStop with a sleep")
 _GRACE = Lack("terminationGracePeriodSeconds (30 s)", "terminationGracePeriodSeconds")
 _PRIORITY = Lack("PriorityClass", "priorityClassName")
-_BUDGET = Lack("PodDisruptionBudget", "a PodDisruptionBudget that selects its pods")
+_BUDGET = Lack("PodDisruptionBudget", "a PodDisruptionBudget that selects its pods", restarts=False)
 _APART = "topologySpreadConstraints or podAntiAffinity"
 _OVER_NODES = Lack("spread of its replicas over nodes or zones", _APART)
 _OVER_RACKS = Lack("spread of its replicas over racks or zones", _APART)
