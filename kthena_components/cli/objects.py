@@ -39,9 +39,9 @@ class KubeObject:
         return _follow(self.node, path, start, self._keys)[1] + self.shift + 1
 
     def is_empty(self, path: str) -> bool:
-        """Return whether the object has a field at a path, without a value."""
+        """Return whether the object has a field at a path, without a value or with an empty one."""
         node, _ = _follow(self.node, path, 0, self._keys)
-        return node is not None and node.tag == _NULL
+        return node is not None and (node.tag == _NULL or not node.value)
 
 
 class _Keys:

@@ -68,6 +68,7 @@ _TEXTS = frozenset({"binaryData", "data", "stringData"})
 template contains `{{ messages }}`. No shell has a use for that."""
 _TEMPLATED = re.compile(r"\{\{ [^\n]{0,200}? \}\}", re.VERBOSE)
 _LINES = ("command", "args")
+_OPEN = re.compile(r"--?[A-Za-z][\w.-]*=")
 
 
 def may_have_blanks(text: str) -> bool:
@@ -101,6 +102,30 @@ def mark_blanks(body: Any, variables: Collection[str] = ()) -> Any:
         variables: Variables that controllers add to containers.
     """
     return _Marking(frozenset(variables)).part(body)
+
+
+def mark_empty(body: Any) -> Any:
+    """Return an object whose empty words in command lines are placeholders.
+
+    For a chart that is rendered with nothing but its own values: `""`, and `--port=`.
+    """
+    if isinstance(body, list):
+        return [mark_empty(item) for item in body]
+    if not isinstance(body, Mapping):
+        return body
+    return {
+        key: [_filled(word) for word in item]
+        if key in _LINES and isinstance(item, list)
+        else mark_empty(item)
+        for key, item in body.items()
+    }
+
+
+def _filled(word: Any) -> Any:
+    if word is None:
+        return BLANK_WORD
+    is_open = isinstance(word, str) and (word == "" or _OPEN.fullmatch(word) is not None)
+    return f"{word}{BLANK_WORD}" if is_open else word
 
 
 class _Marking:
