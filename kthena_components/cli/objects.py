@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from kthena_components.core.engines.late import LATE_VARIABLES
+from kthena_components.core.engines.numbers import takes_number
 from kthena_components.core.objects.signs import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.judge.manifest import has_rules, is_compared
@@ -90,7 +91,7 @@ def _has_reader(version: str, kind: str) -> bool:
 def objects_of(document: Document) -> Iterator[KubeObject]:
     """Yield the objects of a document, and the items of a list one by one."""
     body = document.body
-    body = mark_blanks(body, LATE_VARIABLES) if document.may_have_blanks else body
+    body = mark_blanks(body, LATE_VARIABLES, takes_number) if document.may_have_blanks else body
     yield from _objects(body, document.node, document.line, document.shift)
 
 
