@@ -267,7 +267,8 @@ class Reading:
         else:
             self.values[option.field] = value
             self.where[option.field] = self.scope.show(written)
-        self._given.setdefault(option.field, {})[repr(value)] = shown or head
+        if not isinstance(value, Unknown):
+            self._given.setdefault(option.field, {})[repr(value)] = shown or head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
         """Record a mistake. Returns the value of the mistaken flag: Unknown."""

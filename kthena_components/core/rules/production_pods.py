@@ -11,7 +11,7 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.reviewed import EngineContainer, Reviewed
 from kthena_components.core.rules.lacks import Lack, listing, named, told_once
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import inside, mapping, sequence
+from kthena_components.core.values.read import inside, mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import is_unresolved
 
 _REQUESTS = {
@@ -177,7 +177,8 @@ def _may_keep(container: EngineContainer) -> bool:
     ]
     listed = [*sequence(mounts), *sequence(volumes)]
     fields = (value for item in listed for value in (item, *mapping(item).values()))
-    if any(map(is_unresolved, (mounts, volumes, *fields))):
+    held = container.pod.get("initContainers")
+    if any(map(is_unresolved, (mounts, volumes, *fields))) or unknown_within(held):
         return True
     sources = {str(v.get("name")): v for v in map(mapping, sequence(volumes))}
     return any(

@@ -131,6 +131,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     for pods in stack.pods:
         carried.setdefault(pods.owner.namespace, _Carried()).add(pods)
     matched: dict[object, bool | Unknown] = {}
+    hidden = stack.hidden_pods
     for entry in stack.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         rule = "service-selects-pods"
@@ -143,7 +144,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
         key = (entry.namespace, *sorted(wanted.items()))
         if key not in matched:
             matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
-        found = matched[key]
+        found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found, rule)
         elif not found:

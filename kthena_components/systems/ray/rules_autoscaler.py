@@ -7,12 +7,14 @@ from typing import Any
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import Group, RayView
 
 _RULE = "ray-autoscaler"
 _SWITCH = "RAY_enable_autoscaler_v2"
 _OWN = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 _ON = ("1", "true")
+_ELSEWHERE = Unknown("another object has the value of a variable")
 _NUMBERS = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
 _PRIORITY = (2, 56)
 """The first release of Ray with priorities of groups."""
@@ -113,5 +115,6 @@ def env_of(container: Mapping[str, Any]) -> dict[Any, Any]:
     """Return the variables of a container by name. For duplicates, the first counts."""
     found: dict[Any, Any] = {}
     for item in map(mapping, sequence(container.get("env"))):
-        found.setdefault(text(item.get("name")), text(item.get("value"), ""))
+        late = None if item.get("valueFrom") is None else _ELSEWHERE
+        found.setdefault(text(item.get("name")), late or text(item.get("value"), ""))
     return found

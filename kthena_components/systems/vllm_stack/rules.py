@@ -90,7 +90,8 @@ def _misplaced(model: Model) -> Iterator[Finding]:
     stages, ray = _size_of(given), model.ray
     if given is None or stages == 1 or ray is True:
         return
-    if gap := first_unknown(stages, ray, model.fields.get("vllmConfig")):
+    enabled = model.fields.get("enabled")
+    if gap := first_unknown(stages, ray, enabled, model.fields.get("vllmConfig")):
         yield not_checked(at, gap, _IGNORED)
         return
     seen = f"is {display(given)}, but without {model.switch} the model is a Deployment, and the "
