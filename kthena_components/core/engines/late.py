@@ -29,7 +29,7 @@ _SET_BY: Mapping[str, tuple[str, ...]] = {
         *("ROLE_NAME", "ROLE_REPLICA_INDEX"),
     ),
     "KAITO": ("POD_INDEX",),
-    "a Volcano Job": ("VC_TASK_INDEX", "VK_TASK_INDEX"),
+    "a plugin of a Volcano Job": ("VC_TASK_INDEX", "VK_TASK_INDEX"),
     "a training Job": _OF_TORCH,
     "a Job": ("JOB_COMPLETION_INDEX",),
 }
@@ -42,8 +42,8 @@ _PREFIXES: Mapping[str, str] = {
     "PODSET_NAME": "AIBrix",
     "RBG_": "RoleBasedGroup",
     "ROLESET_": "AIBrix",
-    "VC_": "a Volcano Job",
-    "VK_": "a Volcano Job",
+    "VC_": "a plugin of a Volcano Job",
+    "VK_": "a plugin of a Volcano Job",
 }
 """Beginnings of names, some of which contain those of tasks."""
 _NUMBER = re.compile(r"INDEX|RANK|TPU_WORKER_ID")
