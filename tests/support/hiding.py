@@ -21,6 +21,8 @@ _SAME = frozenset({"apiVersion", "kind"})
 """Fields that say which object it is."""
 _FILES = frozenset({"ConfigMap", "Secret"})
 """Kinds whose data has no placeholders: docs/limits.md."""
+_NAMESPACE = (("metadata",), ("metadata", "namespace"))
+"""Where such an object states its namespace: without it, it is taken for one beside the pods."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 """The start of an assignment, which no variable can stand for."""
 _TOKEN = re.compile(r"[^\s;|&<>(){}\"'$`\\#]+")
@@ -53,6 +55,8 @@ def hidings(body: Body) -> Iterator[Hiding]:
     for place in places(body):
         value = at(body, place)
         if place[-1] in _SAME and len(place) == 1:
+            continue
+        if body.get("kind") in _FILES and place in _NAMESPACE:
             continue
         if any(step in _WORDS for step in place):
             yield from _in_words(place, value)
