@@ -89,6 +89,8 @@ def _nodes(stack: Stack) -> dict[str, Amounts]:
 def _amounts(entry: Object) -> dict[str, Decimal]:
     status = mapping(entry.body.get("status"))
     stated = status.get("allocatable") or status.get("capacity")
+    if unknown_within(stated):
+        return {}
     read = ((key, parse_quantity(value)) for key, value in pairs(stated))
     return {str(key): amount for key, amount in read if amount is not None}
 
