@@ -107,8 +107,8 @@ def test_a_field_that_a_chart_leaves_empty_is_not_judged(run: Command, write: Wr
 def test_containers_that_a_chart_leaves_empty_are_not_judged(
     run: Command, write: Write, value: str
 ) -> None:
-    write("m/chat/values.yaml", f"containers: {value}\n")
-    pods = "      containers: {{ .Values.containers | toJson }}\n"
+    write("m/chat/values.yaml", f"{VALUES.format(8, 8)}containers: {value}\n")
+    pods = "      containers: {{ .Values.containers | toJson }}\n{{- end }}\n"
     start, _, _ = TEMPLATE.partition("      containers:")
     write("m/chat/templates/chat.yaml", start + pods)
     told = run("m")

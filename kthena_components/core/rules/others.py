@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.values.unknown import Unknown, Varying
+from kthena_components.core.values.unknown import Unknown
 
 _TWO = 2
 
@@ -28,8 +28,7 @@ def others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
 
 
 def _is_other(command: CommandFacts) -> bool:
-    rank = command.node_rank
-    # A rank that varies is that of another pod in all pods but one.
-    return command.headless is True or (
-        isinstance(rank, Varying) if isinstance(rank, Unknown) else rank not in {None, 0}
-    )
+    if command.hidden is not None:
+        return command.headless is True
+    # Of several pods with one command line, all but one have another rank, whatever it is.
+    return command.headless is True or command.node_rank not in {None, 0}

@@ -189,7 +189,7 @@ class _Marking:
         return words if made == words else made
 
     def _is_open(self, option: str, word: str) -> bool:
-        is_capital = _CAPITALS.fullmatch(word) is not None
+        is_capital = len(word) > 1 and _CAPITALS.fullmatch(word) is not None
         return is_capital and option.startswith("-") and self._takes_number(option)
 
     def _in_word(self, word: str) -> str:
