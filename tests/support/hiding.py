@@ -101,10 +101,11 @@ def in_script(script: str) -> Iterator[str]:
 
 def _around(container: Body) -> Iterator[Body]:
     """Hide the variables of a container."""
-    env = container.get("env")
+    listed = container.get("env")
+    env: list[Any] = listed if isinstance(listed, list) else []
     source = {"configMapRef": {"name": "not-here"}}
     yield {**container, "envFrom": [*container.get("envFrom", ()), source]}
-    for index, item in enumerate(env if isinstance(env, list) else ()):
+    for index, item in enumerate(env):
         if isinstance(item, dict) and "value" in item:
             is_token = item.get("name") in TOKEN_VARIABLES
             for kind in ("secretKeyRef",) if is_token else ("configMapKeyRef", "secretKeyRef"):
