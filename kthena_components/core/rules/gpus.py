@@ -26,12 +26,14 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     no other pod can have them. If that is intended, for example to use their memory or links, waive
     the rule with an annotation on the object: waive.kthena-components/world-size-equals-gpus:
     "2026-12-31 why". They are not checked where a configuration of NVIDIA's device plugin in the
-    same files offers time slices of a GPU, or shares of MPS, under the requested name.
+    same files offers time slices of a GPU, or shares of MPS, under the requested name. Nor are
+    engines on CPUs, whose ranks use NUMA nodes: an image, a variable or an option says so.
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
     Level: mandatory.
-    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
+    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils; vllm
+    docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py.
     """
     for engine in facts.engines:
         yield from _world(engine)
