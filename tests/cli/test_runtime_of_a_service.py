@@ -1,6 +1,11 @@
 """A runtime of KServe is read with the InferenceService that names it, and listed only without."""
 
-from tests.cli.conftest import Command, Write
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Command
+
+Write = Callable[[str, str | bytes], Path]
 
 RUNTIME = """\
 apiVersion: serving.kserve.io/v1alpha1
