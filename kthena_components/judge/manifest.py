@@ -29,7 +29,7 @@ from kthena_components.core.objects.reduction import kept_name, reduced
 from kthena_components.core.objects.reviewed import review
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.serving import CHECKS, run_checks
-from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import production_rule_names, stack_rule_names
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
@@ -212,6 +212,8 @@ def _waived(
         stated = () if today is None else annotated(body, path)
         if today is not None and stated:
             elsewhere = judged_elsewhere(body) | production_rule_names().difference(asked)
+            if unknown_within(body):  # a rule may report something once all is known
+                elsewhere |= {entry.rule for entry in stated}
             findings = waive(findings, stated, today, elsewhere=elsewhere)
     except Exception as error:  # noqa: BLE001 - the findings remain without them
         findings.append(fault(f"the rule {WAIVER}", error))

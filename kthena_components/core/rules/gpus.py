@@ -26,12 +26,14 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     no other pod can have them. If that is intended, for example to use their memory or links, waive
     the rule with an annotation on the object: waive.kthena-components/world-size-equals-gpus:
     "2026-12-31 why". They are not checked where a configuration of NVIDIA's device plugin in the
-    same files offers time slices of a GPU, or shares of MPS, under the requested name.
+    same files offers time slices of a GPU, or shares of MPS, under the requested name. Nor are
+    engines on CPUs, whose ranks use NUMA nodes: an image, a variable or an option says so.
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
     Level: mandatory.
-    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
+    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils; vllm
+    docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py.
     """
     for engine in facts.engines:
         yield from _world(engine)
@@ -57,8 +59,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     if unknown is not None:
         if unknown.because not in {problem.text for problem in hard}:
             yield _unjudged(engine, unknown.because)
-    elif (ranks, held) == (1, 0):
-        yield _unjudged(engine, "it requests no GPU, like an engine on CPUs")
+    elif isinstance(ranks, int) and held == 0 and (why := _on_cpus(engine, ranks)):
+        yield _unjudged(engine, why)
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         if ranks > held and (more := _claimed(engine)):
             yield _unjudged(engine, more.because)
@@ -73,6 +75,16 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
+
+
+def _on_cpus(engine: EngineFacts, ranks: int) -> str:
+    """Say why an engine may rightly have no GPU; empty if it may not."""
+    cpus = engine.entry.on_cpus
+    if isinstance(cpus, Unknown):
+        return cpus.because
+    if ranks == 1:
+        return "it requests no GPU, like an engine on CPUs"
+    return f"it runs on CPUs, and its {ranks} ranks use NUMA nodes of the node" if cpus else ""
 
 
 def _claimed(engine: EngineFacts) -> Unknown | None:
