@@ -84,6 +84,7 @@ def apply(
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
                 depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],
+                protect=False if manifest.renewed else None,
                 delete_before_replace=manifest.delete_first or None,
                 replace_on_changes=list(manifest.replace_on),
                 ignore_changes=list(manifest.ignore),
