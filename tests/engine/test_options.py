@@ -1,9 +1,8 @@
 """What Pulumi's options on a component do to its objects: the engine, and rendered manifests."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -15,13 +14,16 @@ OLD, NEW = "vllm/vllm-openai:v0.33.0", "vllm/vllm-openai:v0.32.0"
 LAST = "pulumi.export"
 PAGE = "docs/own-program.md"
 CALL = 'chat = ModelServing("chat", {"roles": [{**pods, "engine": engine}], "expose": {"port": 80}}'
-Make = Callable[[str], Stack]
+
+
+class Make(Protocol):
+    """Gives a stack of ten-lines with options, which renders."""
+
+    def __call__(self, options: str, before: str = "", backend: str = "native") -> Stack: ...
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Give a stack of ten-lines with options, which renders."""
-
     def made(options: str, before: str = "", backend: str = "native") -> Stack:
         stack = Stack.make(ROOT / "examples" / "ten-lines", "dev", tmp_path)
         stack.change(lambda config: config.update({"kubernetes:renderYamlToDirectory": "rendered"}))

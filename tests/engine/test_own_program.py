@@ -112,7 +112,9 @@ def test_a_program_can_avoid_the_line_after_a_refusal(tmp_path: Path) -> None:
 
 
 REFUSALS: dict[str, Callable[[], object]] = {
-    "ModelServing 'chat' is refused": lambda: ModelServing("chat", {"roles": [MISSPELT]}),
+    "ModelServing 'chat' is refused: 1 problem\n  roles": lambda: ModelServing(
+        "chat", {"roles": [MISSPELT]}
+    ),
     "ModelServing 'chat' is refused: 1 problem\n  opts": lambda: ModelServing(
         "chat", {"roles": [PODS]}, pulumi.ResourceOptions(ignore_changes=["roles"])
     ),
