@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
-from kthena_components.compiler.changes import Changes
+from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.conversion import Conversion, Converted
 from kthena_components.compiler.convert import convert
 from kthena_components.compiler.kept import short_title
@@ -86,7 +86,7 @@ def from_cluster(cluster: "Cluster", namespace: str | None, changes: Changes) ->
     from kthena_components.cluster.live import exists, fetch_live  # noqa: PLC0415
 
     bodies = fetch_live(cluster, kinds_to_read(), namespace)
-    found = convert(bodies, changes)
+    found = convert(bodies, replace(changes, adopts=changes.target == SAME))
     # A cluster has many objects that are not part of a serving.
     parts = [p for p in found.parts if isinstance(p, Converted) or p.losses or p.notes]
     return Source(

@@ -1,6 +1,6 @@
 """Compares an object with the one that its description gives, field by field. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,35 @@ def find_additions(source: object, result: object, path: str = "") -> Iterator[s
                 yield from _added(known.get(key), value, f"{path}[{index}]")
     elif not _is_empty(result) and _is_empty(source):
         yield path
+
+
+def changed_by_adoption(source: object, result: object, added: Iterable[str]) -> Iterator[Loss]:
+    """Yield what changes an object that a program takes over, though it loses nothing.
+
+    Each change of a spec is a new generation, for which controllers replace pods. Labels and
+    annotations of the object itself are none.
+    """
+    for path in added:
+        if not path.startswith("metadata."):
+            yield Loss(
+                name=path, seen="is added, which changes the object and may restart its pods"
+            )
+    for path in find_moved(source, result):
+        yield Loss(name=path, seen="is in another order, which may restart its pods")
+
+
+def find_moved(source: object, result: object, path: str = "") -> Iterator[str]:
+    """Yield the lists with the same members in another order."""
+    if isinstance(source, Mapping) and isinstance(result, Mapping):
+        for key in source.keys() & result.keys():
+            yield from find_moved(source[key], result[key], _below(path, key))
+    elif _are_lists(source, result):
+        ours, theirs = _members(source), _by_name(result)
+        both = [key for key, _, _ in ours if key in theirs]
+        if both != [key for key in theirs if key in both]:
+            yield path
+        for key, index, value in ours:
+            yield from find_moved(value, theirs.get(key), f"{path}[{index}]")
 
 
 def _added(source: object, result: object, path: str) -> Iterator[str]:

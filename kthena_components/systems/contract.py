@@ -224,6 +224,7 @@ METRICS = "engines with metrics"
 FOR_ALL = {
     "labels": Written("labels of all objects, but not of the pods"),
     "pod_disruption_budget": Written("a PodDisruptionBudget: one evicted pod at a time"),
+    "fill_requests": Written("requests equal to the limits, where a template has limits only"),
     "waivers": Written("annotations on the objects with findings of the rule"),
 }
 """What the compiler does with arguments, whatever the backend is."""
