@@ -132,9 +132,8 @@ def _convert(
     options = [] if same else _lost_options(args, describer, changes.target)
     losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
     losses += [] if same else lost_pods(compiled)
-    additions = list(find_additions(source, result))
-    losses += changed_by_adoption(source, result, additions) if changes.adopts and same else []
-    added = [f"adds {path}" for path in additions]
+    losses += changed_by_adoption(source, result) if changes.adopts and same else []
+    added = [f"adds {path}" for path in find_additions(source, result)]
     converted = Converted(
         source=body,
         backend=backend,

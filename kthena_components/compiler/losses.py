@@ -1,6 +1,6 @@
 """Compares an object with the one that its description gives, field by field. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,32 +53,36 @@ def find_losses(source: object, result: object, path: str = "") -> Iterator[Loss
         yield Loss(name=path, seen=f"{display(source)} becomes {display(result)}")
 
 
-def find_additions(source: object, result: object, path: str = "") -> Iterator[str]:
+def find_additions(
+    source: object, result: object, path: str = "", *, with_ours: bool = False
+) -> Iterator[str]:
     """Yield the path of every field that only the result has.
 
-    Labels, annotations and variables that the package adds to each object are left out.
+    Labels, annotations and variables that the package adds to each object are left out, unless
+    they are asked for.
     """
     if isinstance(result, Mapping):
         theirs = source if isinstance(source, Mapping) else {}
         for key, value in result.items():
-            if key in theirs or not _is_ours(path, key):
-                yield from _added(theirs.get(key), value, _below(path, key))
+            if with_ours or key in theirs or not _is_ours(path, key):
+                yield from _added(theirs.get(key), value, _below(path, key), with_ours=with_ours)
     elif isinstance(result, list | tuple) and _holds_maps(result):
         known = _by_name(source)
         for key, index, value in _members(result):
-            if key in known or key not in naming.INJECTED_ENV:
-                yield from _added(known.get(key), value, f"{path}[{index}]")
+            if with_ours or key in known or key not in naming.INJECTED_ENV:
+                own = f"{path}[{index}]"
+                yield from _added(known.get(key), value, own, with_ours=with_ours)
     elif not _is_empty(result) and _is_empty(source):
         yield path
 
 
-def changed_by_adoption(source: object, result: object, added: Iterable[str]) -> Iterator[Loss]:
+def changed_by_adoption(source: object, result: object) -> Iterator[Loss]:
     """Yield what changes an object that a program takes over, though it loses nothing.
 
     Each change of a spec is a new generation, for which controllers replace pods. Labels and
     annotations of the object itself are none.
     """
-    for path in added:
+    for path in find_additions(source, result, with_ours=True):
         if not path.startswith("metadata."):
             yield Loss(
                 name=path, seen="is added, which changes the object and may restart its pods"
@@ -101,9 +105,9 @@ def find_moved(source: object, result: object, path: str = "") -> Iterator[str]:
             yield from find_moved(value, theirs.get(key), f"{path}[{index}]")
 
 
-def _added(source: object, result: object, path: str) -> Iterator[str]:
+def _added(source: object, result: object, path: str, *, with_ours: bool) -> Iterator[str]:
     """Yield the fields of a part; the part itself if all of it is new."""
-    found = find_additions(source, result, path)
+    found = find_additions(source, result, path, with_ours=with_ours)
     if _is_empty(source):
         yield from [path for _ in found][:1]
     else:
