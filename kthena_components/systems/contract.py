@@ -1,7 +1,6 @@
 """What each system declares: its kinds of objects, their readers and rules, and its emitter.
 
-Every list by kind that the judge, the compiler, the command line and the cluster commands use is
-derived from this. `systems/__init__.py` is the index; tests/systems/test_laws.py checks each.
+Every list by kind is derived from this, and `systems/__init__.py` is the index.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -227,7 +226,7 @@ FOR_ALL = {
     "fill_requests": Written("requests equal to the limits, where a template has limits only"),
     "waivers": Written("annotations on the objects with findings of the rule"),
 }
-"""What the compiler does with arguments, whatever the backend is."""
+"""What the compiler does, whatever the backend is."""
 
 
 def _of_the_serving(plan: ServingPlan) -> Mapping[str, str]:
