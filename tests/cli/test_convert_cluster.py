@@ -104,8 +104,8 @@ def test_only_what_exists_is_imported(live: Any, command: Command, tmp_path: Pat
     body = leader_worker_set()
     live(placed({**body, "metadata": {"name": "llama-serve"}}))
     out = str(tmp_path / "out")
-    options = ("--set", "expose={port: 80}", "--from-cluster", "--to", "python", "-o", out)
-    options += ACCEPTED
+    setting = ("--set", "expose={port: 80}")
+    options = (*setting, "--from-cluster", "--to", "python", "-o", out, *ACCEPTED)
     assert command("convert", *options).status == 0
     found = json.loads((tmp_path / "out" / "import.json").read_text())["resources"]
     assert [each["type"].rpartition(":")[2] for each in found] == [
