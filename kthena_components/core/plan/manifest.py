@@ -30,6 +30,8 @@ class Manifest:
     looked_up: tuple[str, ...] = ()
     """Keys of the manifests in `after` that a webhook looks up when it judges this one. A preview
     cannot ask it before they exist."""
+    renewed: bool = False
+    """Whether fewer engines delete it, so that it is never protected."""
     delete_first: bool = False
     """Delete the old object before creating its replacement: both have the same name."""
     timeout_seconds: int | None = None
