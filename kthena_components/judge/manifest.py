@@ -4,7 +4,7 @@ Each system declares the rules of its kinds: systems/contract.py.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -225,6 +225,29 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
     """Return the rules that also check the object together with others (judge/stack.py)."""
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
     return stack_rule_names().union(shared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """One object of a known kind, with everything that is read of it."""
+
+    kind: Kind[Any]
+    found: Object
+    view: Any
+    facts: ServingFacts | None
+    demand: GpuDemand | None
+    """Accelerators of pods without templates in it."""
+
+
+def read_whole(body: Body) -> Whole | None:
+    """Read an object once; None for an unknown kind."""
+    kind = find_kind(group_kind(body))
+    if kind is None:
+        return None
+    view = kind.view(found := read_object(body))
+    facts = _facts(kind, found, view)
+    demand = _demand(kind, view, facts)
+    return Whole(kind=kind, found=found, view=view, facts=facts, demand=demand)
 
 
 def read_demand(body: Body, context: Context = NO_CONTEXT) -> GpuDemand | None:

@@ -19,6 +19,8 @@ from tests.cli.previews import (
     urn,
     violation,
 )
+from tests.rules.cases import documents
+from tests.support.specs import changed
 
 WRONG = (
     "spec.template.roles[0].entryTemplate.spec.containers[0].command: engine 'decode' starts "
@@ -65,6 +67,14 @@ def test_a_stack_whose_shapes_stay_says_so(review: Review) -> None:
     ran = review(prod=events(step("same", SERVING, {"shape": [row()]}, {"shape": [row()]})))
     assert "No sizes change: 1 role, 16 GPUs." in ran.lines
     assert "No resources change." in ran.lines
+
+
+def test_the_pods_of_a_manifest_all_count(review: Review) -> None:
+    bodies = [{**changed(documents("stateful-set")[0], {"spec.replicas": n})} for n in (2, 4)]
+    ran = review(prod=events(step("update", urn("kubernetes:apps/v1:StatefulSet", "l"), *bodies)))
+    assert "1 stack affected: **no mandatory findings**. GPUs: 16 → 32 (+16)." in ran.lines
+    assert cells(ran.out, "serving/llama")[2:5] == ["1", "2 → 4", "2 → 4"]
+    assert cells(ran.out, "serving/llama")[-2] == "16 → 32"
 
 
 def test_several_stacks_are_summed(review: Review) -> None:
