@@ -17,7 +17,7 @@ from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.levels import read_policies
 from kthena_components.cli.policy_pack import FOLDER
 from kthena_components.cli.preview import Said, Weight
-from kthena_components.cli.previewing import NoPulumiError, Previewer
+from kthena_components.cli.previewing import NoPulumiError, Previewer, state_of
 from kthena_components.cli.stack_config import StackValues, read_stack_values
 from kthena_components.cli.terminal import Progress
 from kthena_components.cluster.kubeconfig import programs_of
@@ -48,6 +48,8 @@ class BranchReview:
     """Why the branch, or one of its stacks, could not be checked."""
     previews: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of a stack and the file with the events of its preview."""
+    states: dict[str, str] = field(default_factory=dict)
+    """By stack, the file with what it has deployed, where a preview failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +217,8 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
             return
         made.notes += [f"Stack {stack}: {note}"] if note else []
         made.previews.append((stack, str(log)))
+        if (state := state_of(log)).exists():
+            made.states[stack] = str(state)
 
 
 def _problem(options: ReviewOptions, stack: str, file: str, project: Project) -> str:

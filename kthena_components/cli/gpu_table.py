@@ -34,6 +34,8 @@ class Pair:
 
     before: Row | None
     after: Row | None
+    is_registered: bool = True
+    """Whether the program registered it; if not, both are as deployed."""
 
     @property
     def is_changed(self) -> bool:
@@ -94,12 +96,19 @@ def pairs_of(preview: Preview) -> list[Pair]:
     return [Pair(before=before.get(key), after=after.get(key)) for key in keys]
 
 
+def unregistered(preview: Preview) -> list[Pair]:
+    """Return what the state has and a stopped program did not register, as it is deployed."""
+    steps = [step for urn, step in preview.deployed.items() if urn not in preview.steps]
+    rows = _numbered(row for step in steps for row in _rows(step, step.old))
+    found = sorted(rows.items(), key=lambda item: item[0][:2])
+    return [Pair(before=row, after=row, is_registered=False) for _, row in found]
+
+
 def deployed(preview: Preview) -> list[Row]:
-    """Return the rows that the last update exported, if the program exports them."""
+    """Return the rows that the last update exported, or those of its state."""
     roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
-    return [
-        _whole(mapping(row)) for step in roots for row in sequence(step.outputs.get("servings"))
-    ]
+    rows = [_whole(mapping(row)) for s in roots for row in sequence(s.outputs.get("servings"))]
+    return rows or [pair.before for pair in unregistered(preview) if pair.before is not None]
 
 
 def gpus_of(pairs: Iterable[Pair]) -> Gpus:
