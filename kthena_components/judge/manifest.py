@@ -33,6 +33,7 @@ from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import production_rule_names, stack_rule_names
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
+from kthena_components.judge.members import with_pods
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
@@ -64,7 +65,10 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     """Read the facts of an object, with the shape of its model if the context states it."""
     facts = kind.facts(view) if kind.facts is not None else None
     shape, context = stated_shape(found.body.get("metadata")), found.context
-    if facts is None or (shape is None and not context.shapes):
+    if facts is None:
+        return None
+    facts = with_pods(kind, found, view, facts)
+    if shape is None and not context.shapes:
         return facts
     return replace(facts, engines=tuple(_shaped(e, shape, context) for e in facts.engines))
 

@@ -4,11 +4,10 @@ The pods and GPUs are those of `Kind.pods` and `Kind.demand`, so the table's tot
 rule gpu-budget counts. The facts only add which pods form one engine.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.report import Counts, counts_of, shape_of
@@ -16,6 +15,7 @@ from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import count_or_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.judge.manifest import Whole, read_whole
+from kthena_components.judge.owned import owners, templates
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
 
@@ -61,7 +61,7 @@ def _groups(whole: Whole) -> MaybeInt:
 
 def _serves(facts: ServingFacts) -> bool:
     """Return whether a manifest has accelerators or engines. Most objects of a stack do not."""
-    pods = [pod for engine in facts.engines for pod in _templates(engine)]
+    pods = [pod for engine in facts.engines for pod in templates(engine)]
     started = (pod.command is not None and pod.command.engine is not None for pod in pods)
     return any(started) or any(pod.asks_for_gpus for pod in pods)
 
@@ -117,8 +117,8 @@ class _Made:
 
     def of_others(self) -> Iterator[tuple[str, Counts]]:
         """Count the accelerators of no engine, with the name of their part of the object."""
-        for pods, gpus, owners in zip(self.sets, self.gpus, self.owners, strict=True):
-            if not owners and gpus != 0:
+        for pods, gpus, by in zip(self.sets, self.gpus, self.owners, strict=True):
+            if not by and gpus != 0:
                 yield pods.name, Counts(engines=_NO_ENGINE, pods=pods.count, gpus=gpus)
         if self.demand is not None and len(self.alone) != 1:
             counted = total(counts_of(self.engines[k], self.copies).gpus for k in self.alone)
@@ -128,28 +128,9 @@ class _Made:
 
 
 def _owners(pods: PodSet, engines: Sequence[EngineFacts], gpus: MaybeInt) -> list[int]:
-    """Return the engines that run in the pods of a template, by number.
-
-    Kinds write the paths of an engine differently, so the first way that finds one decides.
-    """
-    containers = pods.at("spec.containers"), pods.at("spec.initContainers")
-    part = pods.owner.at(pods.path)
-    ways: tuple[Callable[[EngineFacts], bool], ...] = (
-        lambda engine: engine.name == pods.name != "",
-        lambda engine: any(one.startswith(containers) for one in _places(engine)),
-        lambda engine: any(one == part or one.startswith(f"{part}.") for one in _places(engine)),
-        lambda _: len(engines) == 1 and gpus != 0,
-    )
-    found = ([k for k, engine in enumerate(engines) if way(engine)] for way in ways)
-    return next((numbers for numbers in found if numbers), [])
-
-
-def _places(engine: EngineFacts) -> list[str]:
-    return [engine.path, *(pod.gpus_path for pod in _templates(engine))]
-
-
-def _templates(engine: EngineFacts) -> list[PodFacts]:
-    return [engine.entry] if engine.worker is None else [engine.entry, engine.worker]
+    """Return the engines that run in some pods: with accelerators, the only engine of an object."""
+    only = [0] if len(engines) == 1 and gpus != 0 else []
+    return owners(pods, engines) or only
 
 
 def _minus(one: MaybeInt, other: MaybeInt) -> MaybeInt:

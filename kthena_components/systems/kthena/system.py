@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.plan.told import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
@@ -69,6 +70,7 @@ SYSTEM = System(
             view=read_serving,
             facts=facts,
             pods=pods,
+            tells=lambda _: TOLD_BY_KTHENA,
             rules=RULES,
             change_rules=(gang_topology_only_change, kthena_gang_fixed),
             kept=kept_pods,
