@@ -68,11 +68,12 @@ $(NEWEST)/.ready: requirements.in pyproject.toml
 	@touch $@
 
 .PHONY: lint
-lint: venv ## Check the format, style, types and direction of imports
+lint: venv ## Check the format, style, types, direction of imports and unused code
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy $(TYPED)
 	@$(VENV)/bin/lint-imports
+	@$(RUN) -m toolchain.unused
 
 .PHONY: conformance
 conformance: venv toolchain ## Test against the real Kubernetes, Volcano and Kthena in local clusters; ARGS selects parts

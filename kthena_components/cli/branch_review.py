@@ -19,7 +19,7 @@ from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
-from kthena_components.cli.previewing import NoPulumiError, Previewer
+from kthena_components.cli.previewing import NoPulumiError, Previewer, state_of
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.tree import Tree
@@ -47,6 +47,8 @@ class BranchReview:
     """Why the branch, or one of its stacks, could not be checked."""
     previews: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of a stack and the file with the events of its preview."""
+    states: dict[str, str] = field(default_factory=dict)
+    """By stack, the file with what it has deployed, where a preview failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,8 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
             return
         made.notes += [f"Stack {stack}: {note}"] if note else []
         made.previews.append((stack, str(log)))
+        if (state := state_of(log)).exists():
+            made.states[stack] = str(state)
 
 
 def _problem(options: ReviewOptions, stack: str, file: str, project: Project) -> str:

@@ -19,6 +19,7 @@ from kthena_components.resources._metadata import completed, own_stack
 from kthena_components.resources._outputs import Outputs
 from kthena_components.resources._provider import provider_version, warn_of_untested
 from kthena_components.resources._rivals import warn_of_rival
+from kthena_components.resources._updates import hooks_of
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
@@ -91,6 +92,7 @@ def apply(
                 replace_with=[resources[key] for key in manifest.replace_with],
                 custom_timeouts=_timeouts(scope.timeouts, manifest.timeout_seconds),
                 version=provider_version(),
+                hooks=hooks_of(manifest, scope.name_of(manifest.name)),
             ),
         )
         if len(resources) == 1:

@@ -126,7 +126,7 @@ class Kind(Generic[V]):
     makes: Callable[[V], Made | None] | None = None
     """A workload that its controller creates for it, and whose number of pods it keeps."""
     tells: Callable[[V], Told] | None = None
-    """What its controller tells pods beside their templates, for `convert`. None: nothing."""
+    """What its controller tells pods, for `convert` and the ranks of pods. None: nothing."""
     not_whole: str = ""
     """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""
     states: Callable[[V], Mapping[str, Any]] | None = None

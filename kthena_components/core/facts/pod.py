@@ -59,6 +59,8 @@ class PodFacts:
     """Path of the options that a user adds to a command line which the package writes."""
     container: str | None = None
     """Name of the container with the command. None: there is no command."""
+    joined: CommandFacts | None = field(default=None, compare=False)
+    """The command line of a pod that joins an engine of another object: `command` has no sizes."""
     gap: Unknown | None = None
     """Why a command may exist that could not be read."""
     own: ContainerFacts | None = None

@@ -88,7 +88,7 @@ def _engine(
         name=name,
         pods=pods,
         replicas=1 if pods != 1 else count_or_unknown(spec.get("replicas"), "replicas", 1),
-        entry=replace(pod, command=_joining(pod.command)) if joins else pod,
+        entry=replace(pod, command=_joining(pod.command), joined=pod.command) if joins else pod,
         worker=None,
     )
 

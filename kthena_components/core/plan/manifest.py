@@ -27,6 +27,8 @@ class Manifest:
     """Property paths whose change is ignored for an existing object."""
     replace_with: tuple[str, ...] = ()
     """Keys of the manifests whose replacement also replaces this one."""
+    update_rules: tuple[str, ...] = ()
+    """Rules over the object before and after an update, whose findings stop the update."""
     looked_up: tuple[str, ...] = ()
     """Keys of the manifests in `after` that a webhook looks up when it judges this one. A preview
     cannot ask it before they exist."""

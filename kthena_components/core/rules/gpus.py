@@ -7,6 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.rules.joined_share import joined_share
 from kthena_components.core.values.unknown import Unknown
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")
@@ -28,6 +29,9 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     "2026-12-31 why". They are not checked where a configuration of NVIDIA's device plugin in the
     same files offers time slices of a GPU, or shares of MPS, under the requested name. Nor are
     engines on CPUs, whose ranks use NUMA nodes: an image, a variable or an option says so.
+
+    A pod of vLLM that joins an engine of another object (--headless, without --nnodes) is counted
+    alone: by the copies that it starts.
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
@@ -113,6 +117,8 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
     """Explain why a pod with GPUs was not checked; a Ray worker's head is checked instead."""
     gpus, gap = engine.entry.gpus, engine.entry.gap
     joins = command is not None and command.ray_role == "worker"
+    if engine.entry.joined is not None and not _on_purpose(engine, engine.entry.joined):
+        yield from joined_share(engine, engine.entry.joined)
     if gap is not None and gpus != 0:
         yield _unjudged(engine, gap.because)
     elif isinstance(gpus, Unknown):
