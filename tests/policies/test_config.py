@@ -3,7 +3,8 @@
 import pytest
 from pulumi_policy import PolicyResource
 
-from kthena_components.policies.pack import POLICIES, TOGETHER
+from kthena_components.judge.enforcement import TOGETHER
+from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     DEPLOYMENT,
