@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from kthena_components.cli.branch import Changed
 from kthena_components.cli.git import GitError, Repository
@@ -129,8 +130,11 @@ def changes_of(
     Raises:
         GitError: There is no common ancestor, as in a shallow clone.
     """
-    reached = _reached(sides, projects, reads)
-    around = {"", *(part for folder in (sides.project, *reached) for part in parts_of(folder))}
+    reached = set(map(folded, _reached(sides, projects, reads)))
+    around = {
+        "",
+        *(part for folder in (folded(sides.project), *reached) for part in parts_of(folder)),
+    }
     found: dict[str, Changed] = {}
     for fork in sides.repository.forks(sides.base, sides.head):
         before = sides.before if fork == sides.base else sides.repository.tree(fork)
@@ -138,7 +142,7 @@ def changes_of(
             old, new = before.entries.get(path), sides.after.entries.get(path)
             found[path] = replace(
                 _changed(path, old, new, sides.project, reached),
-                is_around=posixpath.dirname(path) in around,
+                is_around=folded(posixpath.dirname(path)) in around,
             )
     return [found[path] for path in sorted(found)]
 
@@ -154,14 +158,22 @@ def _changed(
 ) -> Changed:
     there = [entry for entry in (old, new) if entry is not None]
     is_outside = not is_below(path, project)
+    same = folded(path)
     return Changed(
         path=path if is_outside or not project else path[len(project) + 1 :],
         deleted=new is None,
         is_file=all(entry.is_file for entry in there),
         is_executable=any(entry.is_executable for entry in there),
         is_outside=is_outside,
-        is_reached="" in reached or any(part in reached for part in parts_of(path)),
+        is_reached="" in reached
+        or any(part in reached for part in parts_of(same))
+        or (is_outside and is_below(same, folded(project))),
     )
+
+
+def folded(path: str) -> str:
+    """Return what paths have in common that are the same on macOS or Windows."""
+    return path.lower() if path.isascii() else normalize("NFC", normalize("NFD", path).casefold())
 
 
 def _reached(sides: Sides, projects: Iterable[Project], reads: Sequence[str] | None) -> set[str]:

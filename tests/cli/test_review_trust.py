@@ -190,6 +190,23 @@ def test_what_decides_about_a_checkout_is_code_around_the_project(
     assert reviewed(tmp_path / "b", {f"other/{name}": "x\n"}, base, *more).status == 0
 
 
+@pytest.mark.parametrize("reads", [(), ("--reads",)])
+@pytest.mark.parametrize("path", ["Platform/Serving/__main__.py", "platform/SERVING/é.py"])
+def test_a_folder_of_another_case_is_the_project_on_some_machines(
+    tmp_path: Path, path: str, reads: tuple[str, ...]
+) -> None:
+    base = {f"platform/serving/{path}": text for path, text in FILES.items()}
+    ran = reviewed(tmp_path, {path: "x\n"}, base, "--project", "platform/serving", *reads)
+    assert ran.status == 3, ran.text
+
+
+@pytest.mark.parametrize("folder", ["Docs/Prompts", "docs/PROMPTS", "docs/prompt\u017f"])
+def test_a_text_of_another_case_is_read_on_some_machines(tmp_path: Path, folder: str) -> None:
+    base = {**FILES, "prompts": (LINK, "docs/prompts"), "docs/prompts/a.md": "a\n"}
+    assert reviewed(tmp_path, {f"{folder}/a.md": "b\n"}, base).status == 3
+    assert reviewed(tmp_path / "b", {"docs/prompt/a.md": "b\n"}, base).status == 0
+
+
 def test_stack_files_behind_a_link_of_the_base_are_not_passed_over(tmp_path: Path) -> None:
     base = {**FILES, "stacks": (LINK, "docs/stacks"), "docs/stacks/Pulumi.prod.yaml": STACK}
     del base["stacks/Pulumi.prod.yaml"]
