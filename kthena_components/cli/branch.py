@@ -36,7 +36,12 @@ _CALLERS = re.compile(
 Source: docs.github.com, About code owners; docs.gitlab.com, Code Owners: the file may be in the
 root, in docs/, and in .github/ or .gitlab/.
 """
-_SHOWN = 5
+_CHECKOUT = re.compile(r"(.*/)?\.(gitattributes|gitmodules|lfsconfig)", re.IGNORECASE | re.DOTALL)
+"""Files that decide what a checkout contains. Those in a folder apply to everything below it.
+
+Source: gitattributes(5), `working-tree-encoding` and `filter`; gitmodules(5).
+"""
+_SHOWN, _LONGEST = 5, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,8 @@ class Changed:
     is_executable: bool = False
     is_outside: bool = False
     """Whether it is outside the folder of the project. Its path starts at the repository's root."""
+    is_around: bool = False
+    """Whether its folder contains the project, or a folder that is reached."""
     is_reached: bool = False
     """Whether the folder of the program (`main`), a folder of --reads or a link leads to it."""
 
@@ -143,16 +150,18 @@ class _Sorted:
 
     def take_stack(self, stack: str, change: Changed) -> None:
         """Sort a stack file."""
-        if change.deleted:
+        is_valid = _STACK.fullmatch(stack) is not None
+        if change.deleted and is_valid:
             self.deleted.append(stack)
-        elif change.is_file and _STACK.fullmatch(stack):
+        elif change.is_file and is_valid:
             self.own.append(stack)
             self.files.append(change.path)
-            if change.is_reached:  # it is data of a stack, and a link makes more of it
-                self.code.append(change.path)
-                self.everything = True
-        else:
+        elif not change.deleted:
             self.odd.append(change.path)
+        # Such a file is data of a stack. A link makes more of it, and so does another name.
+        if change.is_reached or (change.deleted and not is_valid):
+            self.code.append(change.path)
+            self.everything = True
 
     def take_outside(self, change: Changed, reads: Sequence[str] | None) -> None:
         """Sort a path outside the project."""
@@ -160,7 +169,10 @@ class _Sorted:
         if _CALLERS.fullmatch(path):
             self.judge.append(f"/{path}")
         elif not change.is_harmless and (
-            reads is None or change.is_reached or _is_below(path, reads)
+            reads is None
+            or change.is_reached
+            or _is_below(path, reads)
+            or (change.is_around and _CHECKOUT.fullmatch(path))
         ):
             self.code.append(f"/{path}")
             self.everything = True
@@ -180,7 +192,15 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def named(paths: Sequence[str]) -> str:
-    """List the first paths and count the rest."""
-    shown = ", ".join(paths[:_SHOWN])
+    """List the first paths and count the rest. A long path is cut in the middle.
+
+    So a path cannot push what follows it out of a comment.
+    """
+    shown = ", ".join(map(_short, paths[:_SHOWN]))
     more = len(paths) - _SHOWN
     return f"{shown} and {count_of(more, 'other')}" if more > 0 else shown
+
+
+def _short(path: str) -> str:
+    half = _LONGEST // 2
+    return path if len(path) <= _LONGEST else f"{path[:half]}…{path[-half:]}"

@@ -1,17 +1,18 @@
 """Lists what differs between a branch and its base, as paths that a project sees."""
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from kthena_components.cli.branch import Changed
 from kthena_components.cli.git import GitError, Repository
 from kthena_components.cli.policy_pack import FOLDER
 from kthena_components.cli.stack_config import StackValues, stack_values
-from kthena_components.cli.tree import Entry, Tree, is_below, shown
+from kthena_components.cli.tree import Entry, Tree, TreeError, is_below, parts_of, shown
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.project import (
     PROJECT_FILES,
@@ -21,6 +22,9 @@ from kthena_components.reading.project import (
     parse_mapping,
     parse_project,
 )
+
+MOST_FILES, MOST_SETTINGS = 1_000, 4 * 2**20
+"""How many stack files and files of levels of a branch are read, and their bytes in sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +94,23 @@ class Sides:
             raise ProjectError(f"{shown(path)} {text.because}")
         return text
 
+    def require_readable(self, files: Sequence[str]) -> None:
+        """Require settings files of the branch that can be read and compared in a minute or so.
+
+        Args:
+            files: From the project's folder. Those that are no regular files are passed over.
+
+        Raises:
+            ProjectError: They are too many or too large.
+        """
+        paths = dict.fromkeys(map(self.at, files))
+        found = [entry for entry in map(self.after.entries.get, paths) if entry]
+        sizes = self.after.sizes([entry.oid for entry in found if entry.is_file])
+        if len(sizes) > MOST_FILES or sum(sizes) > MOST_SETTINGS:
+            seen = f"{len(sizes):,} settings files with {sum(sizes):,} bytes need a comparison"
+            limit = f"at most {MOST_FILES:,} with {MOST_SETTINGS:,} bytes are read in one review"
+            raise ProjectError(f"{seen}, and {limit}: split the branch, or make them smaller")
+
     def _map(self, tree: Tree, file: str) -> Mapping[str, Any]:
         return parse_mapping(self.text(tree, file), file)
 
@@ -126,9 +147,16 @@ def changes_of(
         projects: The project in the base and in the branch, as far as they can be read.
         reads: Folders outside the project that its program reads. None: all.
     """
-    reached = _reached(sides, projects, reads)
+    reached = set(map(folded, _reached(sides, projects, reads)))
+    around = {
+        "",
+        *(part for folder in (folded(sides.project), *reached) for part in parts_of(folder)),
+    }
     return [
-        _changed(path, old, new, sides.project, reached)
+        replace(
+            _changed(path, old, new, sides.project, reached),
+            is_around=folded(posixpath.dirname(path)) in around,
+        )
         for path, (old, new) in sorted(sides.changed.items())
     ]
 
@@ -140,18 +168,26 @@ def _differing(before: Tree, after: Tree) -> Iterator[str]:
 
 
 def _changed(
-    path: str, old: Entry | None, new: Entry | None, project: str, reached: Iterable[str]
+    path: str, old: Entry | None, new: Entry | None, project: str, reached: Container[str]
 ) -> Changed:
     there = [entry for entry in (old, new) if entry is not None]
     is_outside = not is_below(path, project)
+    same = folded(path)
     return Changed(
         path=path if is_outside or not project else path[len(project) + 1 :],
         deleted=new is None,
         is_file=all(entry.is_file for entry in there),
         is_executable=any(entry.is_executable for entry in there),
         is_outside=is_outside,
-        is_reached=any(is_below(path, folder) for folder in reached),
+        is_reached="" in reached
+        or any(part in reached for part in parts_of(same))
+        or (is_outside and is_below(same, folded(project))),
     )
+
+
+def folded(path: str) -> str:
+    """Return what paths have in common that are the same on macOS or Windows."""
+    return path.lower() if path.isascii() else normalize("NFC", normalize("NFD", path).casefold())
 
 
 def _reached(sides: Sides, projects: Iterable[Project], reads: Sequence[str] | None) -> set[str]:
@@ -164,8 +200,11 @@ def _reached(sides: Sides, projects: Iterable[Project], reads: Sequence[str] | N
             if folder != sides.project:  # else its form decides whether a file is harmless
                 reached.add(folder)
     starts = ["", *reached] if reads is None else [sides.project, *reached]
-    for tree in (sides.before, sides.after):
-        reached |= tree.linked(starts)
+    for commit, tree in ((sides.base, sides.before), (sides.head, sides.after)):
+        try:
+            reached |= tree.linked(starts)
+        except TreeError as error:
+            raise GitError(f"commit {commit[:12]} cannot be reviewed: {error}") from None
     return reached
 
 

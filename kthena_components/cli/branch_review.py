@@ -29,7 +29,7 @@ from kthena_components.core.plan.stack import is_kubeconfig_text
 from kthena_components.judge.weakening import STACK_RULES, StackChange
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
-from kthena_components.reading.project import Project, ProjectError
+from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,15 +73,20 @@ class ReviewOptions:
 
 def review_branch(options: ReviewOptions) -> BranchReview:
     """Sort the changes of a branch, compare its checks with the base, and preview its stacks."""
-    sides = options.sides
-    made = BranchReview(base=sides.base)
+    made = BranchReview(base=options.sides.base)
     try:
-        project = sides.project_in(sides.after)
-        projects = [*_base_project(sides), project]
-        changes = changes_of(sides, projects, options.reads)
+        _review(made, options)
     except (GitError, ProjectError) as error:
         made.failed.append(str(error))
-        return made
+    return made
+
+
+def _review(made: BranchReview, options: ReviewOptions) -> None:
+    sides = options.sides
+    sides.require_readable([*PROJECT_FILES, *_levels(sides, sides.after)])
+    project = sides.project_in(sides.after)
+    projects = [*_base_project(sides), project]
+    changes = changes_of(sides, projects, options.reads)
     layout = _layout(project)
     unread = [path for path in options.reads or () if not sides.after.is_folder(path)]
     known = sorted(_stacks(sides, project, layout))
@@ -92,7 +97,8 @@ def review_branch(options: ReviewOptions) -> BranchReview:
         f"--reads {path}: the repository has no such folder. Name it from its root"
         for path in unread
     ]
-    made.failed += [f"{path} is not a regular file with a valid stack name" for path in branch.odd]
+    if branch.odd:
+        made.failed.append(f"{named(branch.odd)}: no regular file with a valid stack name")
     made.notes += [
         f"Stack {stack}: the branch deletes its file. Its resources stay until you run "
         f"'pulumi destroy --stack {stack}'."
@@ -101,7 +107,6 @@ def review_branch(options: ReviewOptions) -> BranchReview:
     _tell(made, options, branch, project)
     if options.previews:
         _preview(made, options, branch, project)
-    return made
 
 
 def _layout(project: Project) -> Layout:
@@ -125,17 +130,22 @@ def _stacks(sides: Sides, project: Project, layout: Layout) -> Iterator[str]:
 def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
     """Record which changes need an approval, and which checks the branch would weaken."""
     layout, sides = _layout(project), options.sides
+    _tell_code(made, branch)
+    sides.require_readable([*branch.files, *map(layout.file_of, branch.stacks)])
     where = list(_tell_stacks(made, options, branch, project))
     before, after = (_pack(sides, tree) for tree in (sides.before, sides.merged))
     _weigh(made, options, level_findings(before, after))
-    if branch.judge:
-        made.reasons.append(f"its own checks ({named(branch.judge)})")
-    if branch.code:
-        made.reasons.append(f"code that previews run ({named(branch.code)})")
     if new := sorted(_without_levels(options, branch, layout)):
         made.reasons.append(f"the list of stacks, and the base has no levels for {named(new)}")
     if where:
         made.reasons.append(f"what previews connect to ({named(where)})")
+
+
+def _tell_code(made: BranchReview, branch: Branch) -> None:
+    if branch.judge:
+        made.reasons.append(f"its own checks ({named(branch.judge)})")
+    if branch.code:
+        made.reasons.append(f"code that previews run ({named(branch.code)})")
 
 
 def _tell_stacks(
@@ -185,12 +195,18 @@ def _stack_findings(
 
 def _pack(sides: Sides, tree: Tree) -> Pack:
     """Read the files of one side that decide how its stacks are checked."""
-    start = f"{sides.at(FOLDER)}/{LEVELS}/"
-    found = [path for path in tree.entries if path.startswith(start)]
+    start = f"{FOLDER}/{LEVELS}/"
     return Pack(
-        levels={path[len(start) :]: tree.text(path) for path in sorted(found)},
+        levels={path[len(start) :]: tree.text(sides.at(path)) for path in _levels(sides, tree)},
         is_own=tree.has(f"{sides.at(FOLDER)}/{SETTINGS}"),
     )
+
+
+def _levels(sides: Sides, tree: Tree) -> list[str]:
+    """List the files of levels, from the project's folder."""
+    start = f"{sides.at(FOLDER)}/{LEVELS}/"
+    outside = len(start) - len(f"{FOLDER}/{LEVELS}/")
+    return sorted(path[outside:] for path in tree.entries if path.startswith(start))
 
 
 def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:

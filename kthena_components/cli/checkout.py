@@ -23,8 +23,10 @@ def other_settings(sides: Sides, folder: Path, file: str) -> str:
     """
     for name in (*PROJECT_FILES, file):
         entry = sides.after.entries.get(sides.at(name))
-        committed = None if entry is None else sides.after.data(entry)
-        if read_regular(folder / name) != committed:
+        found = read_regular(folder / name)
+        if entry is None and found is None:
+            continue
+        if found is None or entry is None or found != sides.after.data(entry):
             return f"{name} in the checkout is not the file of commit {sides.head[:12]}: commit it"
     return ""
 
@@ -46,8 +48,8 @@ def uncommitted(sides: Sides, folder: Path) -> Iterator[str]:
         yield f"{told}, and that nothing compared with the base: {named(other)}."
 
 
-def _is_same(found: bytes | None, content: bytes) -> bool:
-    if found is None:
+def _is_same(found: bytes | None, content: bytes | None) -> bool:
+    if found is None or content is None:
         return False
     return content.startswith(_LFS) or _lines(found) == _lines(content)
 

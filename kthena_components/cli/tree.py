@@ -2,19 +2,40 @@
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Protocol
 
 from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 
 _FILE, _LINK = "100", "120000"
 _EXECUTABLE = 0o100
-_NEVER = {"", ".", "..", ".git"}
+_NEVER = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
 """Names that a working tree cannot have. Source: git fsck, the messages `hasDot` to `hasDotgit`."""
 _MOST_LINKS = 40
 """Links that a path may go through, as on Linux."""
+_LONGEST_PATH, _LONGEST_NAME = 1_024, 255
+"""Bytes of a path and of a name, as on macOS; Linux takes paths of 4,096 bytes."""
+_LONGEST_TARGET = 4_096
+"""Bytes of the target of a link, as on Linux."""
+_MOST_STEPS = 1_000_000
+"""Names that are looked up, in sum, to follow all links of a commit."""
+
+
+class TreeError(Exception):
+    """A commit is too large to be reviewed. The text is for the user."""
+
+
+class Load(Protocol):
+    """Reads the contents of blobs, in order. One with more than `most` bytes is None."""
+
+    def __call__(self, oids: Iterable[str], most: int = ..., /) -> Iterator[bytes | None]:
+        """Read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +73,9 @@ class Tree:
     """All entries of a commit, by path."""
 
     entries: Mapping[str, Entry]
-    load: Callable[[Iterable[str]], Iterator[bytes]]
-    """Reads the contents of blobs."""
+    load: Load
+    sizes: Callable[[Iterable[str]], Sequence[int]]
+    """Reads the sizes of blobs in bytes."""
 
     def is_folder(self, path: str) -> bool:
         """Return whether a path is a folder; empty: the root."""
@@ -80,7 +102,7 @@ class Tree:
             because = f"is {kind}, and only regular files are read here: put the file itself there"
             return Unreadable(file=path, because=because)
         data = self.data(entry)
-        if len(data) > MOST_BYTES:
+        if data is None:
             because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
             return Unreadable(file=path, because=because)
         try:
@@ -90,8 +112,8 @@ class Tree:
             line = data.count(b"\n", 0, error.start) + 1
             return Unreadable(file=path, because=because, line=line)
 
-    def data(self, entry: Entry) -> bytes:
-        """Read the content of a file, or the target of a link."""
+    def data(self, entry: Entry) -> bytes | None:
+        """Read the content of a file, or the target of a link. None if it is above the limit."""
         return next(iter(self.load([entry.oid])))
 
     def odd_part(self, path: str) -> str:
@@ -107,28 +129,41 @@ class Tree:
             folders: From the root of the repository; an empty one is the root.
         """
         links = [entry for entry in self.entries.values() if entry.is_link]
-        contents = self.load([link.oid for link in links]) if links else ()
+        contents = self.load([link.oid for link in links], _LONGEST_TARGET)
         targets = {
             link.path: content.decode(errors="surrogateescape")
             for link, content in zip(links, contents, strict=True)
+            if content is not None
         }
-        waiting, reached, seen = list(folders), set[str](), set[str]()
+        # A link is followed once. Those below a folder are together in this order.
+        left = sorted(targets, key=_as_folder)
+        keys = [_as_folder(path) for path in left]
+        waiting, reached, steps = list(folders), set[str](), _Steps(targets)
+        done = set[str]()
         while waiting:
             folder = waiting.pop()
-            for path in targets:
-                if path in seen or not (is_below(path, folder) or is_below(folder, path)):
-                    continue
-                seen.add(path)
-                for target in _followed(path, targets):
+            if folder in done:
+                continue
+            done.add(folder)
+            start = f"{folder}/" if folder else ""
+            first = bisect_left(keys, start)
+            last = bisect_left(keys, f"{folder}0") if folder else len(keys)  # "0" follows "/"
+            around = [part for part in parts_of(folder) if part in targets and part not in done]
+            done.update(around)
+            for path in [*left[first:last], *around]:
+                target = steps.follow(path)
+                if target is not None:
                     reached.add(target)
                     waiting.append(target)
+            del left[first:last], keys[first:last]
         return reached
 
     def export(self, folder: Path, project: str) -> list[str]:
         """Write the project's files into a new folder, and its links that stay inside of it.
 
         Returns:
-            The paths that were left out: submodules, and links that lead out of the project.
+            The paths that were left out: submodules, files above the limit, and links that lead
+            out of the project.
         """
         start = f"{project}/" if project else ""
         inside = [entry for path, entry in self.entries.items() if path.startswith(start)]
@@ -138,6 +173,9 @@ class Tree:
         for entry, content in zip(written, self.load([each.oid for each in written]), strict=True):
             name = entry.path[len(start) :]
             path = folder / name
+            if content is None:
+                left.append(name)
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             if entry.is_link:
                 target = os.fsdecode(content)
@@ -152,19 +190,30 @@ class Tree:
 
 
 def odd_path(paths: Iterable[str]) -> str:
-    """Return a path that is stated twice, is both file and folder, or has a forbidden name.
+    """Return a path that is stated twice, is both file and folder, is too long, or is forbidden.
 
     git writes no such commit, and reads one that somebody has made. A checkout has only one of two
     entries of the same name, and not always the one that is read here.
     """
-    seen, folders = set[str](), set[str]()
+    ordered = []
     for path in paths:
-        parts = path.split("/")
-        if path in seen or any(part.lower() in _NEVER for part in parts):
+        if _NEVER.search(path) or _is_long(path):
             return path
-        seen.add(path)
-        folders.update("/".join(parts[:number]) for number in range(1, len(parts)))
-    return next(iter(sorted(seen & folders)), "")
+        ordered.append(_as_folder(path))
+    ordered.sort()
+    # What is below a file, or has its name, follows it at once.
+    return next((one[:-1] for one, other in pairwise(ordered) if other.startswith(one)), "")
+
+
+def _is_long(path: str) -> bool:
+    if len(path) < _LONGEST_NAME // 4:
+        return False
+    raw = os.fsencode(path)
+    return len(raw) > _LONGEST_PATH or max(map(len, raw.split(b"/"))) > _LONGEST_NAME
+
+
+def _as_folder(path: str) -> str:
+    return f"{path}/"
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -177,25 +226,51 @@ def _stays(link: str, target: str) -> bool:
     return not to.startswith("/") and to.split("/")[0] != ".."
 
 
-def _followed(link: str, targets: Mapping[str, str]) -> Iterator[str]:
-    """Yield each path that a link leads to in the repository, one link after the other."""
-    path = link
-    for _ in range(_MOST_LINKS):
-        through = next((part for part in _parts(path) if part in targets), None)
-        if through is None:
-            return
-        rest = path[len(through) :].lstrip("/")
-        to = posixpath.join(posixpath.dirname(through), targets[through], rest)
-        path = posixpath.normpath(to)
-        if path.startswith("/") or path.split("/")[0] == "..":
-            return
-        path = "" if path == "." else path
-        yield path
+@dataclass(slots=True)
+class _Steps:
+    """Follows links as the kernel does, name by name: `..` after a link leaves its target."""
+
+    targets: Mapping[str, str]
+    done: int = 0
+
+    def follow(self, link: str) -> str | None:
+        """Return where a link leads, even if nothing is there. None: out of the repository.
+
+        Raises:
+            TreeError: All links together take too many steps.
+        """
+        here, waiting, links = list[str](), link.split("/")[::-1], 0
+        while waiting:
+            self.done += 1
+            if self.done > _MOST_STEPS:
+                raise TreeError(f"its links take more than {_MOST_STEPS:,} steps, the limit")
+            name = waiting.pop()
+            if name in {"", "."}:
+                continue
+            if name == "..":
+                if not here:
+                    return None
+                here.pop()
+                continue
+            here.append(name)
+            target = self.targets.get("/".join(here))
+            if target is None:
+                continue
+            links += 1
+            if links > _MOST_LINKS or target.startswith("/"):
+                return None
+            here.pop()
+            waiting += target.split("/")[::-1]
+        return "/".join(here)
 
 
-def _parts(path: str) -> Iterator[str]:
-    parts = path.split("/")
-    yield from ("/".join(parts[: number + 1]) for number in range(len(parts)))
+def parts_of(path: str) -> Iterator[str]:
+    """Yield the folders around a path, from the root on, and the path itself."""
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+    yield path
 
 
 def shown(path: str) -> str:

@@ -22,7 +22,8 @@ PARTS = (
     "a.md", "b.MD", "x.py", "x.png", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitmodules",
     ".gitignore", "Pulumi.dev.yaml", "-n", "a b", 'q"', "l\nf", "é", "\udcff", "config",
 )  # fmt: skip
-TARGETS = (".", "..", "a", "b", "lib", "docs", "../docs", "../lib/a", "/etc", "x.py", "a/b")
+TARGETS = (".", "..", "a", "b", "lib", "docs", "../docs", "../lib/a", "/etc", "x.py", "a/b",
+           "a/../docs", "../a/..", "b/../../a", "lib/..")  # fmt: skip
 TEXTS = ("1\n", "2\n", "* filter=x -diff export-ignore\n", '[submodule "a"]\n\tignore = all\n')
 paths = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("/".join)
 prose = st.sampled_from(("docs/a.md", "lib/a.md", "serving/docs/x.png", "a/b/a.md", "a/b.MD"))

@@ -141,6 +141,12 @@ MAIN = PROJECT + "main: examples\n"
         ({"prompts": (LINK, "docs/prompts")}, "docs/prompts/a.md", ()),
         ({"a": (LINK, "b/c"), "b": (LINK, "docs")}, "docs/c/a.md", ()),
         ({"a.md": (LINK, "docs/a.md")}, "docs/a.md", ()),
+        ({"a": (LINK, "b/c"), "b/c/x": "1\n", "p": (LINK, "a/../docs")}, "b/docs/a.md", ()),
+        (
+            {"a/p": (LINK, "../b/../../docs"), "b": (LINK, "c/d/e"), "c/d/e/x": ""},
+            "c/docs/a.md",
+            (),
+        ),
         ({}, "tests/conftest.py", ()),
         ({}, "docs/conf.py", ()),
     ],
@@ -151,6 +157,54 @@ def test_a_file_that_the_program_may_read_needs_a_person(
     ran = reviewed(tmp_path, {path: "x\n"}, {**FILES, **base}, *more)
     assert ran.status == 3, ran.text
     assert f"It changes code that previews run ({path})" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ({"settings.yaml": (LINK, "stacks/Pulumi.dev.yaml")}, "stacks/Pulumi.dev.yaml"),
+        ({}, "stacks/Pulumi.lib/sizes.yaml"),
+        ({}, "stacks/Pulumi.a b.yaml"),
+    ],
+)
+def test_a_deleted_file_that_the_program_may_read_needs_a_person(
+    tmp_path: Path, base: dict[str, Content], path: str
+) -> None:
+    ran = reviewed(tmp_path, {path: None}, {**FILES, path: STACK, **base})
+    assert ran.status == 3, ran.text
+    assert f"It changes code that previews run ({path})" in ran.text
+
+
+@pytest.mark.parametrize("name", [".gitattributes", ".gitmodules", ".lfsconfig", ".GitAttributes"])
+@pytest.mark.parametrize("folder", ["", "platform/", "lib/"])
+def test_what_decides_about_a_checkout_is_code_around_the_project(
+    tmp_path: Path, name: str, folder: str
+) -> None:
+    """`working-tree-encoding=UTF-7` makes `a +- 2` of `a + 2` in the checkout of a preview."""
+    base = {**{f"platform/serving/{path}": text for path, text in FILES.items()}, "lib/a.py": "1\n"}
+    more = ("--project", "platform/serving", "--reads", "lib")
+    head: dict[str, Content | None] = {f"{folder}{name}": "*.py working-tree-encoding=UTF-7\n"}
+    ran = reviewed(tmp_path, head, base, *more)
+    assert ran.status == 3, ran.text
+    assert f"code that previews run (/{folder}{name})" in ran.text
+    assert reviewed(tmp_path / "b", {f"other/{name}": "x\n"}, base, *more).status == 0
+
+
+@pytest.mark.parametrize("reads", [(), ("--reads",)])
+@pytest.mark.parametrize("path", ["Platform/Serving/__main__.py", "platform/SERVING/é.py"])
+def test_a_folder_of_another_case_is_the_project_on_some_machines(
+    tmp_path: Path, path: str, reads: tuple[str, ...]
+) -> None:
+    base = {f"platform/serving/{path}": text for path, text in FILES.items()}
+    ran = reviewed(tmp_path, {path: "x\n"}, base, "--project", "platform/serving", *reads)
+    assert ran.status == 3, ran.text
+
+
+@pytest.mark.parametrize("folder", ["Docs/Prompts", "docs/PROMPTS", "docs/prompt\u017f"])
+def test_a_text_of_another_case_is_read_on_some_machines(tmp_path: Path, folder: str) -> None:
+    base = {**FILES, "prompts": (LINK, "docs/prompts"), "docs/prompts/a.md": "a\n"}
+    assert reviewed(tmp_path, {f"{folder}/a.md": "b\n"}, base).status == 3
+    assert reviewed(tmp_path / "b", {"docs/prompt/a.md": "b\n"}, base).status == 0
 
 
 def test_stack_files_behind_a_link_of_the_base_are_not_passed_over(tmp_path: Path) -> None:

@@ -168,6 +168,25 @@ def test_the_action_judges_without_running_the_branch(machine: Machine, tmp_path
     assert list(tmp_path.iterdir()) == [], "nothing is written into the workspace"
 
 
+@pytest.mark.parametrize("inputs", [{}, {"base": "refs/heads/main"}, {"head": "refs/heads/main"}])
+def test_the_action_does_not_compare_the_base_with_itself(
+    machine: Machine, tmp_path: Path, inputs: dict[str, str]
+) -> None:
+    """For pull_request_target, GITHUB_SHA is a commit of the base."""
+    own = {"GITHUB_EVENT_NAME": "pull_request_target"}
+    sha = machine.repository.git("rev-parse", "main").strip()
+    variables = {**machine.variables, **own, "GITHUB_SHA": sha}
+    values = action_values(preview="false", **inputs)
+    step = ACTION["runs"]["steps"][:1]
+    _, ran = Machine(machine.repository, variables, values).github(tmp_path, step, **own)
+    assert ran["Fetch the commits"].returncode == 2
+    assert "name both commits: base and head" in ran["Fetch the commits"].stderr
+    both = {"base": "refs/heads/main", "head": "refs/heads/change"}
+    named = action_values(preview="false", **both)
+    _, ran = Machine(machine.repository, variables, named).github(tmp_path, step, **own)
+    assert ran["Fetch the commits"].returncode == 0, ran["Fetch the commits"].stderr
+
+
 def test_the_action_states_its_inputs_and_outputs() -> None:
     """GitHub wants a description of each, and a shell for each step of a composite action."""
     assert ACTION["runs"]["using"] == "composite"

@@ -95,6 +95,7 @@ class Machine:
             "GITHUB_SERVER_URL": self.repository.folder.parent.as_uri(),
             "GITHUB_REPOSITORY": self.repository.folder.name,
             "GITHUB_BASE_REF": "main",
+            "GITHUB_EVENT_NAME": "pull_request",
             "GITHUB_SHA": commit,
         }
         values = {
