@@ -22,10 +22,25 @@ _BUDGET = "gpu_budget"
 _MOST = 999_999_999
 """The largest budget that a review compares."""
 _KUBECONFIG = "kubernetes:kubeconfig"
-_READ = ("kubernetes", "pulumi")
-"""Namespaces of settings that start no program, apart from the ones below."""
-_PLUGINS = ("kubernetes:helmReleaseSettings",)
-"""Source: pulumi-kubernetes provider/pkg/provider/provider.go, pluginsPath."""
+_ENGINE = "pulumi:"
+"""Settings of the engine, which start no program."""
+_STARTS_NOTHING = frozenset(
+    f"kubernetes:{name}"
+    for name in (
+        "cluster", "clusterIdentifier", "context", "deleteUnreachable", "enableConfigMapMutable",
+        "enableSecretMutable", "enableServerSideApply", "kubeClientSettings", "kubeconfig",
+        "namespace", "rejectUnknownResources", "renderYamlToDirectory", "skipUpdateUnreachable",
+        "strictMode", "suppressDeprecationWarnings", "suppressHelmHookWarnings",
+    )
+)  # fmt: skip
+"""Settings of the Kubernetes provider that start no program. kubeconfig is looked through.
+
+Not helmReleaseSettings, which names plugins of Helm, and not pluginDownloadURL and version, which
+are settings of every provider and choose the program of the provider itself.
+Source: pulumi-kubernetes v4.25 provider/cmd/pulumi-resource-kubernetes/schema.json and
+provider/pkg/provider/provider.go; Pulumi v3.259.0 pkg/resource/deploy/providers/registry.go,
+GetProviderDownloadURL and GetProviderVersion.
+"""
 _SECRETS = ("secretsprovider", "encryptedkey", "environment")
 """Settings that select the secrets provider and the Pulumi ESC environments.
 
@@ -59,7 +74,9 @@ class StackValues:
         name login programs and files with them; plugins of Helm; and encrypted kubeconfigs.
         """
         others = sorted({**self.others, **before.others})
-        strange = [key for key in others if key.partition(":")[0] not in _READ or key in _PLUGINS]
+        strange = [
+            key for key in others if key not in _STARTS_NOTHING and not key.startswith(_ENGINE)
+        ]
         sealed = [
             key for key in others if key == _KUBECONFIG and is_encrypted(self.others.get(key))
         ]

@@ -299,11 +299,14 @@ def test_settings_that_may_start_programs_wait_for_a_person() -> None:
         others={
             "aws:region": "x", "aws:profile": "evil", "kubernetes:context": "b",
             "kubernetes:helmReleaseSettings": {"pluginsPath": "docs"},
-            "kubernetes:kubeconfig": {"secure": "v1:y"},
+            "kubernetes:kubeconfig": {"secure": "v1:y"}, "kubernetes:namespace": "a",
+            "kubernetes:pluginDownloadURL": "https://example.org", "kubernetes:version": "9.0.0",
+            "kubernetes:unknown": "a", "pulumi:autonaming": {"mode": "verbatim"},
         },
         beside={"environment": {"values": {"environmentVariables": {"PATH": "docs"}}}},
     )  # fmt: skip
     assert after.starting(before) == [
         "environment", "kubeconfig", "kubernetes:kubeconfig", "aws:profile",
-        "kubernetes:helmReleaseSettings",
+        "kubernetes:helmReleaseSettings", "kubernetes:pluginDownloadURL", "kubernetes:unknown",
+        "kubernetes:version",
     ]  # fmt: skip
