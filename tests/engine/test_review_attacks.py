@@ -24,6 +24,11 @@ users:
   - name: u
     user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [PWNED]}}
 """
+CONFIG_MAP = """\
+from pulumi_kubernetes.core.v1 import ConfigMap
+
+ConfigMap("a", metadata={"name": "a", "namespace": "default"}, data={"a": "b"})
+"""
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +154,30 @@ def test_no_program_of_a_branch_logs_in(repository: Repository, stated: str) -> 
     )
     assert "runs 'touch PWNED' (exec)" in ran.lines[0]
     assert not list(repository.root.rglob("PWNED"))
+
+
+@pytest.mark.parametrize(
+    ("stated", "path", "main"),
+    [("'{} #.md'", "{} #.md", ""), ("../docs/k.md", "docs/k.md", "program")],
+)
+def test_no_text_logs_in_that_the_provider_takes_for_a_kubeconfig(
+    repository: Repository, stated: str, path: str, main: str
+) -> None:
+    """With --allow-exec the provider shows that it reads this file."""
+    write(repository, str(Path(main, "__main__.py")), CONFIG_MAP)
+    if main:
+        repository.edit("Pulumi.yaml", "stackConfigDir:", f"main: {main}\nstackConfigDir:")
+    write(repository, path, LOGIN.replace("command:", "interactiveMode: Never, command:"))
+    repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+    ran = repository.review()
+    assert ran.status == 2, ran.log
+    assert "runs 'touch PWNED' (exec)" in ran.lines[0]
+    assert not list(repository.root.rglob("PWNED"))
+    ran = repository.review("--allow-exec")
+    made = list(repository.root.rglob("PWNED"))
+    for file in made:
+        file.unlink()
+    assert made, ran.log
 
 
 def test_what_a_program_prints_is_no_command_of_the_pipeline(repository: Repository) -> None:
