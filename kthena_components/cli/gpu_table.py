@@ -13,9 +13,10 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.plan.report import shape_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count_or_unknown, group_kind, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE
+from kthena_components.judge.stack import asked_gpus
 from kthena_components.systems import find_kind
 
 UNKNOWN = "?"
@@ -137,7 +138,23 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
     rows = shape_of(
         facts, namespace=str(namespace) if named else "", backend=step.kind, groups=groups
     )
-    return [_whole(row) for row in rows]
+    return [_whole(row) for row in _counted(rows, body)]
+
+
+def _counted(rows: list[dict[str, Any]], body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Correct the GPUs of rows that are not those of all pods.
+
+    The rows show engines: one of a Job, without its parallelism, and without GPUs of containers
+    that run before or beside the engine.
+    """
+    pods, gpus = asked_gpus(body)
+    sums = [row["gpus"] for row in rows]
+    if UNKNOWN in sums or sum(sums) == gpus:
+        return rows
+    told = {"gpus": UNKNOWN if isinstance(gpus, Unknown) or len(rows) > 1 else gpus}
+    if len(rows) == 1:
+        told["pods"] = UNKNOWN if isinstance(pods, Unknown) else pods or rows[0]["pods"]
+    return [{**row, **told} for row in rows]
 
 
 def identity(resource_type: str) -> dict[str, str]:

@@ -11,15 +11,19 @@ from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.unknown import MaybeInt
 from kthena_components.judge.manifest import (
     has_rules,
     judge_manifest,
     judged_elsewhere,
     read_demand,
 )
+from kthena_components.judge.objects import read_objects
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.systems import COMPLETING
+from kthena_components.systems.kubernetes.stack_gpus import gpus_asked
 from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
@@ -63,6 +67,14 @@ def judge_stack(
         findings = [f for f in findings if (f.rule, f.seen) not in said]
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
+
+
+def asked_gpus(body: Mapping[str, Any]) -> tuple[MaybeInt, MaybeInt]:
+    """Count the pods of an object and their accelerators, as the rule gpu-budget does."""
+    demand = read_demand(body)
+    stack = read_objects([body], [], {} if demand is None else {0: demand})
+    gpus, gap = gpus_asked(stack)
+    return total(pods.count for pods in stack.pods), gpus if gap is None else gap
 
 
 def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
