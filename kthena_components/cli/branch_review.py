@@ -240,12 +240,16 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
 
 
 def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
-    """Return which changed settings of a stack may start programs, unless a person allows it."""
+    """Return which changed settings of a stack a person must approve before a preview."""
     if options.approved or options.allow_exec:
         return ""
     after = options.sides.stack_in(options.sides.after, file, project)
     found = after.starting(_stack_before(options, stack))
-    return f"{file} changes what may start programs ({named(found)})" if found else ""
+    return (
+        f"{file} changes what may start programs or send secrets elsewhere ({named(found)})"
+        if found
+        else ""
+    )
 
 
 def _before(made: BranchReview, options: ReviewOptions, stack: str) -> StackValues:

@@ -28,15 +28,15 @@ _STARTS_NOTHING = frozenset(
     f"kubernetes:{name}"
     for name in (
         "cluster", "clusterIdentifier", "context", "deleteUnreachable", "enableConfigMapMutable",
-        "enableSecretMutable", "enableServerSideApply", "kubeClientSettings", "kubeconfig",
-        "namespace", "rejectUnknownResources", "renderYamlToDirectory", "skipUpdateUnreachable",
-        "strictMode", "suppressDeprecationWarnings", "suppressHelmHookWarnings",
+        "enableSecretMutable", "enableServerSideApply", "kubeClientSettings", "namespace",
+        "rejectUnknownResources", "renderYamlToDirectory", "skipUpdateUnreachable", "strictMode",
+        "suppressDeprecationWarnings", "suppressHelmHookWarnings",
     )
 )  # fmt: skip
-"""Settings of the Kubernetes provider that start no program. kubeconfig is looked through.
+"""Settings of the Kubernetes provider that start no program and send nothing elsewhere.
 
-Not helmReleaseSettings, which names plugins of Helm, and not pluginDownloadURL and version, which
-are settings of every provider and choose the program of the provider itself.
+Not kubeconfig, not helmReleaseSettings, which names plugins of Helm, and not pluginDownloadURL and
+version, which are settings of every provider and choose the program of the provider itself.
 Source: pulumi-kubernetes v4.25 provider/cmd/pulumi-resource-kubernetes/schema.json and
 provider/pkg/provider/provider.go; Pulumi v3.259.0 pkg/resource/deploy/providers/registry.go,
 GetProviderDownloadURL and GetProviderVersion.
@@ -68,23 +68,21 @@ class StackValues:
         ]
 
     def starting(self, before: "StackValues") -> list[str]:
-        """List the changed settings that may start programs, and that are not read here.
+        """List the changed settings that must not be used before a person has approved them.
 
-        These are ESC environments, which set variables; the settings of other providers, which may
-        name login programs and files with them; plugins of Helm; and encrypted kubeconfigs.
+        They may start programs that are not read here, or send secrets somewhere else: a preview
+        sends objects to the API server for a dry run, with the secret values of the config. These
+        are ESC environments, which set variables; the secrets provider; kubeconfigs; plugins of
+        Helm; and the settings of other providers, which may name login programs and files.
         """
         others = sorted({**self.others, **before.others})
         strange = [
             key for key in others if key not in _STARTS_NOTHING and not key.startswith(_ENGINE)
         ]
-        sealed = [
-            key for key in others if key == _KUBECONFIG and is_encrypted(self.others.get(key))
-        ]
-        own = [key for key in _WHERE[:1] if is_encrypted(self.own.get(key))]
         return [
-            *_differing(self.beside, before.beside, _SECRETS[-1:]),
-            *_differing(self.own, before.own, own),
-            *_differing(self.others, before.others, [*sealed, *strange]),
+            *_differing(self.beside, before.beside, _SECRETS),
+            *_differing(self.own, before.own, _WHERE[:1]),
+            *_differing(self.others, before.others, strange),
         ]
 
     def kubeconfigs(self) -> Iterator[str]:

@@ -3,7 +3,9 @@
 import json
 import shutil
 import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -178,6 +180,33 @@ def test_no_text_logs_in_that_the_provider_takes_for_a_kubeconfig(
     for file in made:
         file.unlink()
     assert made, ran.log
+
+
+def test_nothing_is_sent_to_a_cluster_of_the_branch_before_an_approval(
+    repository: Repository,
+) -> None:
+    """A preview sends objects for a dry run, with the secret values of the config."""
+    write(repository, "__main__.py", CONFIG_MAP)
+    asked: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        user = "users: [{name: u, user: {token: a}}]"
+        text = LOGIN.partition("users:")[0].replace("https://127.0.0.1:9", address) + user
+        stated = json.dumps(text)
+        repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+        ran = repository.review()
+        assert (ran.status, asked) == (3, []), ran.log
+        assert "Stack dev is previewed after an approval" in ran.comment
+        repository.review("--approved")
+        server.shutdown()
+    assert asked
 
 
 def test_what_a_program_prints_is_no_command_of_the_pipeline(repository: Repository) -> None:
