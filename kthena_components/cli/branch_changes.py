@@ -59,7 +59,7 @@ class Sides:
             entries.pop(path, None)
             if new is not None:
                 entries[path] = new
-        return Tree(entries=entries, load=self.after.load)
+        return Tree(entries=entries, load=self.after.load, sizes=self.after.sizes)
 
     def at(self, path: str) -> str:
         """Return a path of the project from the root of the repository."""

@@ -4,7 +4,6 @@ Policies, levels and waivers come from the base of the branch. ci/review starts 
 the base, too.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,18 +16,15 @@ from kthena_components.cli.branch_changes import Sides, changes_of
 from kthena_components.cli.checkout import other_settings, uncommitted
 from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
+from kthena_components.cli.kubeconfigs import clauses_of, kubeconfigs
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer, state_of
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.tree import Tree
-from kthena_components.cluster.kubeconfig import programs_of
 from kthena_components.core.findings import Finding
-from kthena_components.core.plan.stack import is_kubeconfig_text
 from kthena_components.judge.weakening import STACK_RULES, StackChange
-from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
 
@@ -254,39 +250,26 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
         return f"{file} cannot be read"
     if options.allow_exec:
         return ""
-    known = set(_kubeconfigs(options.judge, before))
-    found = [content for content in _kubeconfigs(options.tree, after) if content not in known]
-    programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
+    mains = [base.main for base in _base_project(options.sides)] or [""]
+    known = set(kubeconfigs(before.kubeconfigs(), options.judge, mains[0]))
+    found = kubeconfigs(after.kubeconfigs(), options.tree, project.main)
+    new = [content for content in found if content not in known]
+    programs = dict.fromkeys(clause for content in new for clause in clauses_of(content))
     told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
     return f"{told}. To allow this, use --allow-exec" if programs else ""
 
 
 def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
-    """Return which changed settings of a stack may start programs, unless a person allows it."""
+    """Return which changed settings of a stack a person must approve before a preview."""
     if options.approved or options.allow_exec:
         return ""
     after = _stack_after(options.sides, file, project)
     found = after.starting(_stack_before(options, stack))
-    return f"{file} changes what may start programs ({named(found)})" if found else ""
-
-
-def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:
-    """Yield the text of each kubeconfig, from the stack file or from the file that it names."""
-    for stated in values.kubeconfigs():
-        if is_kubeconfig_text(stated) or stated.lstrip().startswith("{"):
-            yield stated
-            continue
-        path = Path(os.path.normpath(folder / Path(stated).expanduser()))
-        if path.is_relative_to(folder):
-            yield read_below(path, folder)
-        elif path.parts[1:2] in {("proc",), ("dev",)}:  # a different file for each process
-            yield Unreadable(file=stated, because="is not a valid place for a kubeconfig")
-        else:
-            yield read_text(str(path), named=False)
-
-
-def _clauses(content: str | Unreadable) -> tuple[str, ...]:
-    return (str(content),) if isinstance(content, Unreadable) else programs_of(content)
+    return (
+        f"{file} changes what may start programs or send secrets elsewhere ({named(found)})"
+        if found
+        else ""
+    )
 
 
 def _before(made: BranchReview, options: ReviewOptions, stack: str) -> StackValues:

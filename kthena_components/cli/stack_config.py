@@ -22,10 +22,25 @@ _BUDGET = "gpu_budget"
 _MOST = 999_999_999
 """The largest budget that a review compares."""
 _KUBECONFIG = "kubernetes:kubeconfig"
-_READ = ("kubernetes", "pulumi")
-"""Namespaces of settings that start no program, apart from the ones below."""
-_PLUGINS = ("kubernetes:helmReleaseSettings",)
-"""Source: pulumi-kubernetes provider/pkg/provider/provider.go, pluginsPath."""
+_ENGINE = "pulumi:"
+"""Settings of the engine, which start no program."""
+_STARTS_NOTHING = frozenset(
+    f"kubernetes:{name}"
+    for name in (
+        "cluster", "clusterIdentifier", "context", "deleteUnreachable", "enableConfigMapMutable",
+        "enableSecretMutable", "enableServerSideApply", "kubeClientSettings", "namespace",
+        "rejectUnknownResources", "renderYamlToDirectory", "skipUpdateUnreachable", "strictMode",
+        "suppressDeprecationWarnings", "suppressHelmHookWarnings",
+    )
+)  # fmt: skip
+"""Settings of the Kubernetes provider that start no program and send nothing elsewhere.
+
+Not kubeconfig, not helmReleaseSettings, which names plugins of Helm, and not pluginDownloadURL and
+version, which are settings of every provider and choose the program of the provider itself.
+Source: pulumi-kubernetes v4.25 provider/cmd/pulumi-resource-kubernetes/schema.json and
+provider/pkg/provider/provider.go; Pulumi v3.259.0 pkg/resource/deploy/providers/registry.go,
+GetProviderDownloadURL and GetProviderVersion.
+"""
 _SECRETS = ("secretsprovider", "encryptedkey", "environment")
 """Settings that select the secrets provider and the Pulumi ESC environments.
 
@@ -53,21 +68,21 @@ class StackValues:
         ]
 
     def starting(self, before: "StackValues") -> list[str]:
-        """List the changed settings that may start programs, and that are not read here.
+        """List the changed settings that must not be used before a person has approved them.
 
-        These are ESC environments, which set variables; the settings of other providers, which may
-        name login programs and files with them; plugins of Helm; and encrypted kubeconfigs.
+        They may start programs that are not read here, or send secrets somewhere else: a preview
+        sends objects to the API server for a dry run, with the secret values of the config. These
+        are ESC environments, which set variables; the secrets provider; kubeconfigs; plugins of
+        Helm; and the settings of other providers, which may name login programs and files.
         """
         others = sorted({**self.others, **before.others})
-        strange = [key for key in others if key.partition(":")[0] not in _READ or key in _PLUGINS]
-        sealed = [
-            key for key in others if key == _KUBECONFIG and is_encrypted(self.others.get(key))
+        strange = [
+            key for key in others if key not in _STARTS_NOTHING and not key.startswith(_ENGINE)
         ]
-        own = [key for key in _WHERE[:1] if is_encrypted(self.own.get(key))]
         return [
-            *_differing(self.beside, before.beside, _SECRETS[-1:]),
-            *_differing(self.own, before.own, own),
-            *_differing(self.others, before.others, [*sealed, *strange]),
+            *_differing(self.beside, before.beside, _SECRETS),
+            *_differing(self.own, before.own, _WHERE[:1]),
+            *_differing(self.others, before.others, strange),
         ]
 
     def kubeconfigs(self) -> Iterator[str]:

@@ -5,6 +5,7 @@ connections. Its typed classes are not used: custom resources have none.
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -62,6 +63,10 @@ class Cluster:
             source: dict[str, Any] = {"config_dict": dict(kubeconfig)}
             open_client: Any = config.new_client_from_config_dict
         else:
+            if kubeconfig and os.pathsep in str(kubeconfig):
+                # The client's library would read several files, which nobody has looked through.
+                told = f"the path '{kubeconfig}' contains '{os.pathsep}'"
+                raise ClusterError(0, "NoKubeconfig", f"{told}, which separates paths: rename it")
             source = {"config_file": str(kubeconfig) if kubeconfig else None}
             open_client = config.new_client_from_config
         try:

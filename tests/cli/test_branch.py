@@ -291,19 +291,25 @@ def test_names_of_plain_secrets_that_cannot_be_read_are_told(after: object) -> N
     assert list(limits_weakened(same)) == []
 
 
-def test_settings_that_may_start_programs_wait_for_a_person() -> None:
+def test_settings_that_may_start_programs_or_send_secrets_wait_for_a_person() -> None:
     before = StackValues(others={"aws:region": "x", "kubernetes:context": "a"})
     assert before.starting(before) == []
     after = StackValues(
-        own={"kubeconfig": {"secure": "v1:x"}, "x": 1},
+        own={"kubeconfig": "docs/k.yaml", "x": 1},
         others={
             "aws:region": "x", "aws:profile": "evil", "kubernetes:context": "b",
             "kubernetes:helmReleaseSettings": {"pluginsPath": "docs"},
-            "kubernetes:kubeconfig": {"secure": "v1:y"},
+            "kubernetes:kubeconfig": {"secure": "v1:y"}, "kubernetes:namespace": "a",
+            "kubernetes:pluginDownloadURL": "https://example.org", "kubernetes:version": "9.0.0",
+            "kubernetes:unknown": "a", "pulumi:autonaming": {"mode": "verbatim"},
         },
-        beside={"environment": {"values": {"environmentVariables": {"PATH": "docs"}}}},
+        beside={
+            "environment": {"values": {"environmentVariables": {"PATH": "docs"}}},
+            "secretsprovider": "awskms://k", "encryptionsalt": "v1:x",
+        },
     )  # fmt: skip
     assert after.starting(before) == [
-        "environment", "kubeconfig", "kubernetes:kubeconfig", "aws:profile",
-        "kubernetes:helmReleaseSettings",
+        "secretsprovider", "environment", "kubeconfig", "aws:profile",
+        "kubernetes:helmReleaseSettings", "kubernetes:kubeconfig", "kubernetes:pluginDownloadURL",
+        "kubernetes:unknown", "kubernetes:version",
     ]  # fmt: skip

@@ -3,7 +3,9 @@
 import json
 import shutil
 import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -23,6 +25,11 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:9"}}]
 users:
   - name: u
     user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [PWNED]}}
+"""
+CONFIG_MAP = """\
+from pulumi_kubernetes.core.v1 import ConfigMap
+
+ConfigMap("a", metadata={"name": "a", "namespace": "default"}, data={"a": "b"})
 """
 
 
@@ -149,6 +156,57 @@ def test_no_program_of_a_branch_logs_in(repository: Repository, stated: str) -> 
     )
     assert "runs 'touch PWNED' (exec)" in ran.lines[0]
     assert not list(repository.root.rglob("PWNED"))
+
+
+@pytest.mark.parametrize(
+    ("stated", "path", "main"),
+    [("'{} #.md'", "{} #.md", ""), ("../docs/k.md", "docs/k.md", "program")],
+)
+def test_no_text_logs_in_that_the_provider_takes_for_a_kubeconfig(
+    repository: Repository, stated: str, path: str, main: str
+) -> None:
+    """With --allow-exec the provider shows that it reads this file."""
+    write(repository, str(Path(main, "__main__.py")), CONFIG_MAP)
+    if main:
+        repository.edit("Pulumi.yaml", "stackConfigDir:", f"main: {main}\nstackConfigDir:")
+    write(repository, path, LOGIN.replace("command:", "interactiveMode: Never, command:"))
+    repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+    ran = repository.review()
+    assert ran.status == 2, ran.log
+    assert "runs 'touch PWNED' (exec)" in ran.lines[0]
+    assert not list(repository.root.rglob("PWNED"))
+    ran = repository.review("--allow-exec")
+    made = list(repository.root.rglob("PWNED"))
+    for file in made:
+        file.unlink()
+    assert made, ran.log
+
+
+def test_nothing_is_sent_to_a_cluster_of_the_branch_before_an_approval(
+    repository: Repository,
+) -> None:
+    """A preview sends objects for a dry run, with the secret values of the config."""
+    write(repository, "__main__.py", CONFIG_MAP)
+    asked: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        user = "users: [{name: u, user: {token: a}}]"
+        text = LOGIN.partition("users:")[0].replace("https://127.0.0.1:9", address) + user
+        stated = json.dumps(text)
+        repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+        ran = repository.review()
+        assert (ran.status, asked) == (3, []), ran.log
+        assert "Stack dev is previewed after an approval" in ran.comment
+        repository.review("--approved")
+        server.shutdown()
+    assert asked
 
 
 def test_what_a_program_prints_is_no_command_of_the_pipeline(repository: Repository) -> None:
