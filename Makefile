@@ -16,6 +16,8 @@ GPUS ?= 8
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+NEWEST := .venv-newest
+COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
 # Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
@@ -52,12 +54,26 @@ test: venv toolchain rendering languages ## Run all tests, including those with 
 test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
 	@$(RUN) -m pytest -m "not engine" $(ARGS)
 
+.PHONY: test-newest-sdk
+test-newest-sdk: $(NEWEST)/.ready ## Run the tests of the components with the newest Pulumi SDK and pulumi-kubernetes that the wheel allows
+	@KTHENA_NEWEST_SDK=1 $(NEWEST)/bin/python -m pytest -m "not engine" $(COMPONENTS) $(ARGS)
+
+$(NEWEST)/.ready: requirements.in pyproject.toml
+	@echo "installing the newest packages that pyproject.toml allows into $(NEWEST), about a minute" >&2
+	@$(PYTHON) -m venv $(NEWEST)
+	@grep -v '^pulumi' requirements.in > $(NEWEST)/requirements.in
+	@$(NEWEST)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager \
+	  --requirement $(NEWEST)/requirements.in --editable '.[cluster,policy,terminal]'
+	@$(NEWEST)/bin/python -m pip list --format=freeze | grep -i '^pulumi'
+	@touch $@
+
 .PHONY: lint
-lint: venv ## Check the format, style, types and direction of imports
+lint: venv ## Check the format, style, types, direction of imports and unused code
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy $(TYPED)
 	@$(VENV)/bin/lint-imports
+	@$(RUN) -m toolchain.unused
 
 .PHONY: conformance
 conformance: venv toolchain ## Test against the real Kubernetes, Volcano and Kthena in local clusters; ARGS selects parts
@@ -142,7 +158,7 @@ env: venv toolchain ## Print the variables for your shell: eval "$(make -s env)"
 
 .PHONY: clean
 clean: ## Remove the files that make created, except .state/, which records the deployed resources
-	@rm -rf $(VENV) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(NEWEST) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help

@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,10 @@ from kthena_components.reading.project import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sides:
     """The commits that a review compares, and the folder of the project in both."""
 
-    repository: Repository
     base: str
     """The commit whose checks judge the branch."""
     head: str
@@ -35,6 +35,27 @@ class Sides:
     """From the root of the repository; empty: the root."""
     before: Tree
     after: Tree
+    forks: tuple[Tree, ...]
+    """Their best common ancestors. A path counts as changed if it differs from any of them."""
+
+    @cached_property
+    def changed(self) -> Mapping[str, tuple[Entry | None, Entry | None]]:
+        """Each path that the branch changes, with its entries before and after."""
+        return {
+            path: (fork.entries.get(path), self.after.entries.get(path))
+            for fork in self.forks
+            for path in _differing(fork, self.after)
+        }
+
+    @cached_property
+    def merged(self) -> Tree:
+        """The files after a merge: those of the base, and of the branch where it changes them."""
+        entries = dict(self.before.entries)
+        for path, (_, new) in self.changed.items():
+            entries.pop(path, None)
+            if new is not None:
+                entries[path] = new
+        return Tree(entries=entries, load=self.after.load)
 
     def at(self, path: str) -> str:
         """Return a path of the project from the root of the repository."""
@@ -77,8 +98,9 @@ def open_sides(repository: Repository, base: str, head: str, project: str) -> Si
     """Read both commits.
 
     Raises:
-        GitError: A commit is missing, or the project's folder is not a folder in one of them. A
-            base without it is no error: the branch adds the project.
+        GitError: A commit is missing, they have no common ancestor, as in a shallow clone, or the
+            project's folder is not a folder in one of them. A base without it is no error: the
+            branch adds the project.
     """
     before, after = repository.tree(base), repository.tree(head)
     for commit, tree in ((base, before), (head, after)):
@@ -89,34 +111,26 @@ def open_sides(repository: Repository, base: str, head: str, project: str) -> Si
             raise GitError(f"{told}, and the project must be in a real folder on both sides")
     if not after.is_folder(project):
         raise GitError(f"commit {head[:12]} has no folder {shown(project)}")
-    return Sides(
-        repository=repository, base=base, head=head, project=project, before=before, after=after
-    )
+    known = {base: before, head: after}
+    forks = tuple(known.get(fork) or repository.tree(fork) for fork in repository.forks(base, head))
+    return Sides(base=base, head=head, project=project, before=before, after=after, forks=forks)
 
 
 def changes_of(
     sides: Sides, projects: Iterable[Project], reads: Sequence[str] | None
 ) -> list[Changed]:
-    """Return every path that differs from a common ancestor of base and branch.
-
-    If there are several ancestors, a path that differs from any of them is included.
+    """Return every path that the branch changes, as its project sees it.
 
     Args:
         sides: The commits.
         projects: The project in the base and in the branch, as far as they can be read.
         reads: Folders outside the project that its program reads. None: all.
-
-    Raises:
-        GitError: There is no common ancestor, as in a shallow clone.
     """
     reached = _reached(sides, projects, reads)
-    found: dict[str, Changed] = {}
-    for fork in sides.repository.forks(sides.base, sides.head):
-        before = sides.before if fork == sides.base else sides.repository.tree(fork)
-        for path in _differing(before, sides.after):
-            old, new = before.entries.get(path), sides.after.entries.get(path)
-            found[path] = _changed(path, old, new, sides.project, reached)
-    return [found[path] for path in sorted(found)]
+    return [
+        _changed(path, old, new, sides.project, reached)
+        for path, (old, new) in sorted(sides.changed.items())
+    ]
 
 
 def _differing(before: Tree, after: Tree) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
-from kthena_components.cli.previewing import NoPulumiError, Previewer
+from kthena_components.cli.previewing import NoPulumiError, Previewer, state_of
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.tree import Tree
@@ -47,6 +47,8 @@ class BranchReview:
     """Why the branch, or one of its stacks, could not be checked."""
     previews: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of a stack and the file with the events of its preview."""
+    states: dict[str, str] = field(default_factory=dict)
+    """By stack, the file with what it has deployed, where a preview failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: P
     """Record which changes need an approval, and which checks the branch would weaken."""
     layout, sides = _layout(project), options.sides
     where = list(_tell_stacks(made, options, branch, project))
-    before, after = (_pack(sides, tree) for tree in (sides.before, sides.after))
+    before, after = (_pack(sides, tree) for tree in (sides.before, sides.merged))
     _weigh(made, options, level_findings(before, after))
     if branch.judge:
         made.reasons.append(f"its own checks ({named(branch.judge)})")
@@ -147,7 +149,7 @@ def _tell_stacks(
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
         try:
-            after = options.sides.stack_in(options.sides.after, file, project)
+            after = _stack_after(options.sides, file, project)
         except ProjectError as error:
             made.failed.append(str(error))
             continue
@@ -218,6 +220,8 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
             return
         made.notes += [f"Stack {stack}: {note}"] if note else []
         made.previews.append((stack, str(log)))
+        if (state := state_of(log)).exists():
+            made.states[stack] = str(state)
 
 
 def _problem(options: ReviewOptions, stack: str, file: str, project: Project) -> str:
@@ -245,7 +249,7 @@ def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> s
     """Return which changed settings of a stack may start programs, unless a person allows it."""
     if options.approved or options.allow_exec:
         return ""
-    after = options.sides.stack_in(options.sides.after, file, project)
+    after = _stack_after(options.sides, file, project)
     found = after.starting(_stack_before(options, stack))
     return f"{file} changes what may start programs ({named(found)})" if found else ""
 
@@ -276,6 +280,20 @@ def _before(made: BranchReview, options: ReviewOptions, stack: str) -> StackValu
     except ProjectError as error:
         made.reasons.append(f"settings whose former values are unknown: in its base, {error}")
         return StackValues()
+
+
+def _stack_after(sides: Sides, file: str, project: Project) -> StackValues:
+    """Return the settings of a stack after the merge.
+
+    What only the base has changed since the branch began is no change of the branch.
+
+    Raises:
+        ProjectError: They cannot be read in the branch.
+    """
+    own = sides.stack_in(sides.after, file, project)
+    with suppress(ProjectError):
+        return sides.stack_in(sides.merged, file, sides.project_in(sides.merged))
+    return own
 
 
 def _stack_before(options: ReviewOptions, stack: str) -> StackValues:

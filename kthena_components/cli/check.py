@@ -31,7 +31,7 @@ from kthena_components.reading.layout import Layout, arrange
 from kthena_components.rendering.cage import cage
 from kthena_components.rendering.render import NOTHING, Rendered, find_programs, render
 from kthena_components.rendering.unchecked import unchecked
-from kthena_components.systems import COMPLETING
+from kthena_components.systems import COMPLETING, NAMED_BY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +156,11 @@ def check_sources(
     together = Together(given.asked, given.today, read=texts.read)
     paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
-    around, completing = Around(complete=given.asked.whole), Beside(COMPLETING)
-    adds = {"LimitRange": limits.add, **{kind: completing.add for _, kind in COMPLETING}}
+    around, completing = Around(complete=given.asked.whole), Beside(COMPLETING, NAMED_BY)
+    adds = {
+        "LimitRange": limits.add,
+        **{kind: completing.add for _, kind in (*COMPLETING, *NAMED_BY)},
+    }
     if given.settings.levels.asked:
         adds |= dict.fromkeys(AROUND, around.add)
     add_from_files(adds, paths, texts.read)
@@ -199,7 +202,7 @@ def _file(source: Source, beside: _Beside) -> Iterator[Result | Unreadable]:
         if isinstance(document, Unreadable):
             yield document
             continue
-        for item in objects_of(document):
+        for item in map(source.opened, objects_of(document)):
             if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
                 summary.others += 1
                 beside.together.pass_over(source, document.shift, item)

@@ -129,11 +129,11 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
         yield from _before(stack)
         return
     if stack.is_stopped:
-        yield "The program stopped early, so the list of changes is incomplete."
+        yield _stopped(stack)
     if not stack.pairs:
         yield "This stack has no servings."
         return
-    changed = [pair for pair in stack.pairs if pair.is_changed]
+    changed = [pair for pair in stack.pairs if pair.is_changed or not pair.is_registered]
     same = len(stack.pairs) - len(changed)
     if changed:
         yield _table(changed, stack.gpus, same)
@@ -142,6 +142,15 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
         yield f"No sizes change: {count_of(same, 'role')}, {stack.gpus} GPUs."
         table = _table(stack.pairs, stack.gpus)
         yield f"<details><summary>Sizes</summary>\n\n{table}\n\n</details>"
+
+
+def _stopped(stack: Reviewed) -> str:
+    """Say what the list and the total leave out."""
+    told = "The program stopped early, so the list of changes is incomplete."
+    if stack.preview.deployed:
+        missing = any(not pair.is_registered for pair in stack.pairs)
+        return f"{told} Servings that it did not register count as deployed." if missing else told
+    return f"{told} The GPUs are those of the servings that it registered."
 
 
 def _before(stack: Reviewed) -> Iterator[str]:
@@ -175,6 +184,8 @@ def _subject(pair: Pair) -> str:
     row: Row = pair.after or pair.before or {}
     where = row.get("namespace")
     name = cell_text(f"{where}/{row.get('serving')}" if where else str(row.get("serving")))
+    if not pair.is_registered:
+        return f"{name} (as deployed)"
     if pair.before is None:
         return f"{name} (new)"
     return f"{name} (removed)" if pair.after is None else name
@@ -244,7 +255,8 @@ def _unseen(stack: Reviewed) -> Iterator[str]:
 
 
 def _finding(item: Said) -> str:
-    of = f"{cell_text(title_of(item.urn))}: " if item.urn else ""
+    subject = title_of(item.urn) if item.urn else item.of
+    of = f"{cell_text(subject)}: " if subject else ""
     text, _, rule = item.text.rpartition(" ")
     # A preview that is forged names any rule.
     plain = _RULE.fullmatch(item.rule) and cell_text(item.rule) == item.rule

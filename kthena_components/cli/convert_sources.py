@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
-from kthena_components.compiler.changes import Changes
+from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.conversion import Conversion, Converted, title_of
 from kthena_components.compiler.convert import convert
 from kthena_components.compiler.kept import short_title
@@ -97,7 +97,7 @@ def from_cluster(cluster: "Cluster", namespace: str | None, changes: Changes) ->
     bodies = fetch_live(cluster, kinds_to_read(), namespace)
     for body in bodies:
         _require_unicode(body, cluster.server)
-    found = convert(bodies, changes)
+    found = convert(bodies, replace(changes, adopts=changes.target == SAME))
     # A cluster has many objects that are not part of a serving.
     parts = [p for p in found.parts if isinstance(p, Converted) or p.losses or p.notes]
     return Source(

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.cli.preview import STACK_TYPE, Preview, Step
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import count_of
-from kthena_components.core.plan.report import shape_of
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count_or_unknown, group_kind, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, is_unresolved
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE
-from kthena_components.systems import find_kind
+from kthena_components.judge.sizes import sizes_of
 
 UNKNOWN = "?"
 ARROW = " → "
@@ -36,6 +34,8 @@ class Pair:
 
     before: Row | None
     after: Row | None
+    is_registered: bool = True
+    """Whether the program registered it; if not, both are as deployed."""
 
     @property
     def is_changed(self) -> bool:
@@ -96,12 +96,19 @@ def pairs_of(preview: Preview) -> list[Pair]:
     return [Pair(before=before.get(key), after=after.get(key)) for key in keys]
 
 
+def unregistered(preview: Preview) -> list[Pair]:
+    """Return what the state has and a stopped program did not register, as it is deployed."""
+    steps = [step for urn, step in preview.deployed.items() if urn not in preview.steps]
+    rows = _numbered(row for step in steps for row in _rows(step, step.old))
+    found = sorted(rows.items(), key=lambda item: item[0][:2])
+    return [Pair(before=row, after=row, is_registered=False) for _, row in found]
+
+
 def deployed(preview: Preview) -> list[Row]:
-    """Return the rows that the last update exported, if the program exports them."""
+    """Return the rows that the last update exported, or those of its state."""
     roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
-    return [
-        _whole(mapping(row)) for step in roots for row in sequence(step.outputs.get("servings"))
-    ]
+    rows = [_whole(mapping(row)) for s in roots for row in sequence(s.outputs.get("servings"))]
+    return rows or [pair.before for pair in unregistered(preview) if pair.before is not None]
 
 
 def gpus_of(pairs: Iterable[Pair]) -> Gpus:
@@ -122,21 +129,13 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
     if not inputs or not step.type.startswith("kubernetes:") or step.is_ours:
         return []
     body = {**inputs, **identity(step.type)}
-    facts = read_manifest(body)
     spec, metadata = mapping(body.get("spec")), mapping(body.get("metadata"))
-    if facts is not None and _is_sealed(spec):
-        return [_whole({"serving": metadata.get("name"), "namespace": metadata.get("namespace"),
-                        "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
-    if facts is None or not _serves(facts):
-        return []
-    kind = find_kind(group_kind(body))
-    copies = kind.copies if kind else ""
-    groups: MaybeInt = count_or_unknown(spec.get(copies), copies, 1) if copies else 1
     namespace = metadata.get("namespace")
     named = isinstance(namespace, str) and not is_unresolved(namespace)
-    rows = shape_of(
-        facts, namespace=str(namespace) if named else "", backend=step.kind, groups=groups
-    )
+    if _is_sealed(spec) and read_manifest(body) is not None:
+        return [_whole({"serving": metadata.get("name"), "namespace": namespace,
+                        "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
+    rows = sizes_of(body, namespace=str(namespace) if named else "", backend=step.kind)
     return [_whole(row) for row in rows]
 
 
@@ -158,13 +157,6 @@ def _is_sealed(part: Any) -> bool:
         elif isinstance(item, list):
             parts += item
     return False
-
-
-def _serves(facts: ServingFacts) -> bool:
-    """Return whether a manifest has GPUs or engines. Most objects of a stack do not."""
-    pods = [pod for engine in facts.engines for pod in (engine.entry, engine.worker) if pod]
-    started = (pod.command is not None and pod.command.engine is not None for pod in pods)
-    return any(started) or any(pod.asks_for_gpus for pod in pods)
 
 
 def _whole(row: Row) -> Row:

@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from kthena_components.core.engines.placeholders import LATE_VARIABLES
+from kthena_components.core.engines.late import LATE_VARIABLES
+from kthena_components.core.engines.numbers import takes_number
 from kthena_components.core.objects.signs import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.judge.manifest import has_rules, is_compared
@@ -39,9 +40,9 @@ class KubeObject:
         return _follow(self.node, path, start, self._keys)[1] + self.shift + 1
 
     def is_empty(self, path: str) -> bool:
-        """Return whether the object has a field at a path, without a value."""
+        """Return whether the object has a field at a path, without a value or with an empty one."""
         node, _ = _follow(self.node, path, 0, self._keys)
-        return node is not None and node.tag == _NULL
+        return node is not None and (node.tag == _NULL or not node.value)
 
 
 class _Keys:
@@ -90,7 +91,7 @@ def _has_reader(version: str, kind: str) -> bool:
 def objects_of(document: Document) -> Iterator[KubeObject]:
     """Yield the objects of a document, and the items of a list one by one."""
     body = document.body
-    body = mark_blanks(body, LATE_VARIABLES) if document.may_have_blanks else body
+    body = mark_blanks(body, LATE_VARIABLES, takes_number) if document.may_have_blanks else body
     yield from _objects(body, document.node, document.line, document.shift)
 
 

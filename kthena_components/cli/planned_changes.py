@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.preview import Step
+from kthena_components.core import naming
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.judge.manifest import read_manifest
@@ -54,20 +55,37 @@ _PLAIN = {"create": Effect.CREATED, "import": Effect.ADOPTED}
 
 def planned_changes(steps: Iterable[Step]) -> list[PlannedChange]:
     """Return the planned change of each Kubernetes object that changes."""
+    every = [*steps]
+    groups: dict[object, set[object]] = {}
+    for serving, group in map(_group, every):
+        groups.setdefault(serving, set()).add(group)
     return [
-        _happening(step)
-        for step in steps
+        _happening(step, others=len(groups[_group(step)[0]]) > 1)
+        for step in every
         if step.op != "same" and not step.type.startswith(("kthena:", "pulumi:"))
     ]
 
 
-def _happening(step: Step) -> PlannedChange:
+def _group(step: Step) -> tuple[object, object]:
+    """Return the serving and the group that an object belongs to, by the package's labels."""
+    labels = mapping(mapping(_body(step).get("metadata")).get("labels"))
+    return labels.get(naming.NAME), labels.get(naming.GROUP_NAME)
+
+
+def _happening(step: Step, *, others: bool) -> PlannedChange:
+    """Describe the change of one object.
+
+    Args:
+        step: The change.
+        others: Whether its serving has other groups, which are replaced one after the other.
+    """
     runs = _has_pods(step)
     if step.op == "delete":
         words = "with the pods" if runs else ""
         return PlannedChange(effect=Effect.DELETED, step=step, words=words)
     if step.op == "replace":
-        words = "old pods stop before new ones start, so there is downtime"
+        words = "old pods stop before new ones start, "
+        words += "group after group" if others else "so there is downtime"
         words = words if runs else "deleted and created again"
         return PlannedChange(
             effect=Effect.REPLACED, step=step, words=words, paths=tuple(_changed(step))

@@ -18,6 +18,8 @@ from kthena_components.judge.catalogue import rule_names
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4
 _RULE = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
+_REFUSED = re.compile(r"(?P<kind>[A-Z][A-Za-z]*) '(?P<name>[^\n]*)' is refused: \d+ problems?")
+"""The line above the findings of a component that is refused."""
 _NOT_CHECKED = re.compile(r"\bnot checked, because\b")
 _WAIVED = re.compile(r"\bWaived until \d{4}-\d\d-\d\d: ")
 _COLOURS = re.compile(r"<\{%[^%\n]{0,40}%\}>|\x1b\[[0-9;]{0,40}m")
@@ -110,6 +112,8 @@ class Said:
     text: str
     """The full text, with the rule's name in brackets if there is one."""
     urn: str = ""
+    of: str = ""
+    """Kind and name of the component that was refused, and has no URN."""
     more: int = 0
     """Number of other resources with the same finding."""
 
@@ -130,6 +134,8 @@ class Preview:
     stack: str
     steps: dict[str, Step] = field(default_factory=dict)
     """By URN. A replacement is one step."""
+    deployed: dict[str, Step] = field(default_factory=dict)
+    """By URN, the resources of its state, if that is known."""
     said: list[Said] = field(default_factory=list)
     packs: int = 0
     """Number of policy packs that ran."""
@@ -255,13 +261,15 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
     severity = _text(told.get("severity"))
     if severity == "debug" or told.get("ephemeral"):
         return
-    found = 0
+    found, of = 0, ""
     message = _COLOURS.sub("", _text(told.get("message")))
     for line in map(str.strip, message.splitlines()):
         named = _RULE.search(line)
-        if named and (named[1] in rule_names() or named[1] == "rule-fault"):
+        if refused := _REFUSED.search(line):
+            of = f"{refused['kind']} {refused['name']}"
+        elif named and (named[1] in rule_names() or named[1] == "rule-fault"):
             weight = Weight.MANDATORY if severity == "error" else Weight.ADVISORY
-            _say(preview, line, weight, named[1], _text(told.get("urn")))
+            _say(preview, line, weight, named[1], _text(told.get("urn")), of=of)
             found += 1
     if severity == "error":
         preview.failed = True
@@ -283,12 +291,12 @@ def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:
     _say(preview, text, weight, rule, _text(told.get("resourceUrn")))
 
 
-def _say(preview: Preview, text: str, weight: Weight, rule: str, urn: str) -> None:
+def _say(preview: Preview, text: str, weight: Weight, rule: str, urn: str, *, of: str = "") -> None:
     if weight is not Weight.MANDATORY:
         # Policies and diagnostics have no level for these, so the text decides.
         weight = Weight.UNKNOWN if _NOT_CHECKED.search(text) else weight
         weight = Weight.WAIVED if _WAIVED.search(text) else weight
-    preview.said.append(Said(weight=weight, rule=rule, text=text, urn=urn))
+    preview.said.append(Said(weight=weight, rule=rule, text=text, urn=urn, of=of))
 
 
 def _text(value: object) -> str:

@@ -18,6 +18,11 @@ _MARGIN = "| "
 """Prefix for each line of Pulumi or a program, so that a pipeline never reads it as a command."""
 
 
+def state_of(log: Path) -> Path:
+    """Return the file for what a stack has deployed, beside that for the events of its preview."""
+    return log.with_suffix(".state.json")
+
+
 class NoPulumiError(Exception):
     """Pulumi is not installed. The text is for the user."""
 
@@ -39,7 +44,8 @@ class Previewer:
         Args:
             stack: The name of the stack.
             file: Its stack file in the tree.
-            log: The file for the events. A failed preview leaves an error or incomplete events.
+            log: The file for the events. A failed preview leaves an error or incomplete events, and
+                what the stack has deployed in the file `state_of(log)`.
 
         Raises:
             NoPulumiError: Pulumi is not installed.
@@ -55,7 +61,10 @@ class Previewer:
     def _preview(self, stack: str, log: Path) -> str:
         shown = self._pulumi({}, "stack", f"--stack={stack}", "--show-name", "--non-interactive")
         if shown == 0:
-            self._events({}, stack, log)
+            if self._events({}, stack, log) != 0:
+                # The sizes of what a stopped program did not register. Secrets stay encrypted.
+                to = f"--file={state_of(log)}"
+                self._pulumi({}, "stack", "export", f"--stack={stack}", to, "--non-interactive")
             return ""
         state = self.work / "state"
         state.mkdir(exist_ok=True)
@@ -65,14 +74,14 @@ class Previewer:
         self._events(own, stack, log)
         return ALONE
 
-    def _events(self, own: Mapping[str, str], stack: str, log: Path) -> None:
+    def _events(self, own: Mapping[str, str], stack: str, log: Path) -> int:
         policies = ["--policy-pack", str(self.policies)]
         levels = self.policies / "levels" / f"{stack}.json"
         policies += ["--policy-pack-config", str(levels)] if levels.is_file() else []
         # This variable enables --event-log. Pulumi's Automation API uses it, too.
         shows = {**own, "PULUMI_DEBUG_COMMANDS": "true"}
         flags = ("--non-interactive", "--color", "never", "--event-log", str(log))
-        self._pulumi(shows, "preview", f"--stack={stack}", *flags, *policies)
+        return self._pulumi(shows, "preview", f"--stack={stack}", *flags, *policies)
 
     def _pulumi(self, own: Mapping[str, str], *arguments: str) -> int:
         """Run Pulumi, and write its output to standard error."""

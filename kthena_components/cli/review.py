@@ -19,6 +19,7 @@ from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.preview import Preview, PreviewError, Said, Weight, read_preview
 from kthena_components.cli.reviewed import Reviewed, reviewed
+from kthena_components.cli.state import StateError, read_state
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import Levels
@@ -57,6 +58,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         nargs="*",
         help="a stack and the FILE from `pulumi preview --event-log FILE`; the output of --json "
         "also works, but has no findings of policies",
+    )
+    parser.add_argument(
+        "--state",
+        metavar="STACK=FILE",
+        action="append",
+        default=[],
+        help="what a stack has deployed, from `pulumi stack export --file FILE`: if its program "
+        "stops early, the servings that it did not register count as they are deployed",
     )
     parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
     parser.add_argument(
@@ -138,12 +147,16 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         levels = read_settings(asked.level).levels
     except ValueError as error:
         parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
-    for stated in asked.previews:
+    for stated in (*asked.previews, *asked.state):
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
+    states = dict(stated.split("=", 1) for stated in asked.state)
+    if unknown := [stack for stack in states if stack not in dict(previews)]:
+        parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")
     if asked.base is None:
-        return _write(BranchReview(base="", previews=previews, notes=asked.note), levels)
+        given = BranchReview(base="", previews=previews, states=states, notes=asked.note)
+        return _write(given, levels)
     if asked.previews:
         parser.error("--base runs the previews itself; use either --base or STACK=FILE")
     with TemporaryDirectory() as work:
@@ -200,6 +213,7 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             # Not the text of the error: it may quote the file.
             found.failed.append(f"the preview of stack {stack} cannot be read")
             continue
+        _add_state(preview, found)
         said = judge_updates(preview, levels, datetime.now(UTC).date())
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
@@ -218,6 +232,16 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
     sys.stdout.write(text)
     sys.stdout.flush()
     return _status(stacks, found, approved=approved)
+
+
+def _add_state(preview: Preview, found: BranchReview) -> None:
+    """Add what the stack has deployed, if a file has it. Without it the review says less."""
+    path = found.states.get(preview.stack)
+    try:
+        preview.deployed = {} if path is None else read_state(path)
+    except StateError as error:
+        sys.stderr.write(f"{visible(str(error))}\n")
+        found.failed.append(f"the state of stack {preview.stack} cannot be read")
 
 
 def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:

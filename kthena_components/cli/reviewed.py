@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kthena_components.cli.gpu_table import Gpus, Pair, gpus_of, pairs_of
+from kthena_components.cli.gpu_table import Gpus, Pair, gpus_of, pairs_of, unregistered
 from kthena_components.cli.preview import Preview, Said, Weight
 from kthena_components.core.findings import RULE_FAULT, count_of
 
@@ -47,6 +47,8 @@ class Reviewed:
 def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
     """Review a stack from its preview and further findings."""
     pairs = pairs_of(preview)
+    if pairs and (preview.refusals or preview.errors):
+        pairs += unregistered(preview)
     said = _once([*preview.said, *more])
     return Reviewed(preview=preview, said=said, pairs=pairs, gpus=gpus_of(pairs))
 
@@ -57,13 +59,13 @@ def _once(said: Iterable[Said]) -> list[Said]:
     It keeps the finding that is closest to the user's code: of the program, then of a component.
     The result is sorted, because the order of the engine's events is not stable.
     """
-    found: dict[tuple[Weight, str, str], list[Said]] = {}
+    found: dict[tuple[Weight, str, str, str], list[Said]] = {}
     for item in said:
-        found.setdefault((item.weight, item.rule, item.sentence), []).append(item)
+        found.setdefault((item.weight, item.rule, item.sentence, item.of), []).append(item)
     ordered = [sorted(items, key=_nearness) for items in found.values()]
     kept = [replace(items[0], more=_others(items)) for items in ordered]
     weights = list(Weight)
-    return sorted(kept, key=lambda item: (weights.index(item.weight), item.urn, item.text))
+    return sorted(kept, key=lambda item: (weights.index(item.weight), item.urn, item.of, item.text))
 
 
 def _nearness(item: Said) -> tuple[int, str, str]:

@@ -8,10 +8,11 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.core.values.blanks import mark_empty
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
@@ -37,6 +38,10 @@ class Source:
     def name(self) -> str:
         """What it is called in messages."""
         return shown_name(self.path)
+
+    def opened(self, item: KubeObject) -> KubeObject:
+        """Return an object with placeholders for words that a chart's own values leave empty."""
+        return item
 
     def lacks(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
         """Return whether a value may be missing because a chart was rendered without it."""
@@ -69,6 +74,11 @@ class RenderedSource(Source):
     def name(self) -> str:
         """What it is called in messages."""
         return self.rendering.name
+
+    def opened(self, item: KubeObject) -> KubeObject:
+        """Return an object with placeholders for words that a chart's own values leave empty."""
+        may = self.rendering.may_lack_values
+        return replace(item, body=mark_empty(item.body)) if may else item
 
     def lacks(self, item: KubeObject, path: str) -> bool:
         """Return whether a value may be missing because a chart was rendered without it."""

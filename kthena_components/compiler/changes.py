@@ -23,6 +23,8 @@ class Changes:
 
     target: str
     """The backend to convert for, or SAME."""
+    adopts: bool = False
+    """Whether the objects stay where they are, so that each change restarts something."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that replace those of the description, by path; None removes one."""
     today: date | None = None

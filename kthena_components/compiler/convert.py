@@ -24,7 +24,7 @@ from kthena_components.compiler.convert_pods import convert_pods
 from kthena_components.compiler.engines import is_sketched
 from kthena_components.compiler.gangs import gained_gang, lost_gang, lost_pods, placed_by_plan
 from kthena_components.compiler.kept import Moved, keep
-from kthena_components.compiler.losses import Loss, find_additions, find_losses
+from kthena_components.compiler.losses import Loss, changed_by_adoption, find_additions, find_losses
 from kthena_components.compiler.sources import (
     Backend,
     Merged,
@@ -37,10 +37,12 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.described import split_name
 from kthena_components.core.plan.lws_names import with_kthena_names
-from kthena_components.core.values.read import group_kind, mapping, name_of
+from kthena_components.core.plan.templates import mirror_requests
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body, Describer
 
+TEMPLATES = ("entry_template", "worker_template")
 _NAMES = frozenset({"apiVersion", "kind"})
 
 
@@ -113,6 +115,8 @@ def _convert(
     if same and describer.same_name is not None:
         args = describer.same_name(source, args, shared)
     waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
+    if same and any(map(_lacks_requests, sequence(args.get("roles")))):
+        args["fill_requests"] = False
     labels = _own_labels(source)
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
     kept = same or bool(describer.only_here)
@@ -128,6 +132,7 @@ def _convert(
     options = [] if same else _lost_options(args, describer, changes.target)
     losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
     losses += [] if same else lost_pods(compiled)
+    losses += changed_by_adoption(source, result) if changes.adopts and same else []
     added = [f"adds {path}" for path in find_additions(source, result)]
     converted = Converted(
         source=body,
@@ -143,6 +148,12 @@ def _convert(
         ),
     )
     return converted, beside.used
+
+
+def _lacks_requests(role: object) -> bool:
+    """Return whether a role's pods have limits without requests, which the package would add."""
+    templates = (mapping(mapping(role).get(field)) for field in TEMPLATES)
+    return any(mirror_requests(dict(template))[1] for template in templates)
 
 
 def _own_labels(source: Body) -> dict[str, Any]:
@@ -198,7 +209,7 @@ def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     result = dict(role)
-    for field in ("entry_template", "worker_template"):
+    for field in TEMPLATES:
         if field in role:
             result[field], told = with_kthena_names(role[field])
             notes += [

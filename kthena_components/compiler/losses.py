@@ -53,28 +53,61 @@ def find_losses(source: object, result: object, path: str = "") -> Iterator[Loss
         yield Loss(name=path, seen=f"{display(source)} becomes {display(result)}")
 
 
-def find_additions(source: object, result: object, path: str = "") -> Iterator[str]:
+def find_additions(
+    source: object, result: object, path: str = "", *, with_ours: bool = False
+) -> Iterator[str]:
     """Yield the path of every field that only the result has.
 
-    Labels, annotations and variables that the package adds to each object are left out.
+    Labels, annotations and variables that the package adds to each object are left out, unless
+    they are asked for.
     """
     if isinstance(result, Mapping):
         theirs = source if isinstance(source, Mapping) else {}
         for key, value in result.items():
-            if key in theirs or not _is_ours(path, key):
-                yield from _added(theirs.get(key), value, _below(path, key))
+            if with_ours or key in theirs or not _is_ours(path, key):
+                yield from _added(theirs.get(key), value, _below(path, key), with_ours=with_ours)
     elif isinstance(result, list | tuple) and _holds_maps(result):
         known = _by_name(source)
         for key, index, value in _members(result):
-            if key in known or key not in naming.INJECTED_ENV:
-                yield from _added(known.get(key), value, f"{path}[{index}]")
+            if with_ours or key in known or key not in naming.INJECTED_ENV:
+                own = f"{path}[{index}]"
+                yield from _added(known.get(key), value, own, with_ours=with_ours)
     elif not _is_empty(result) and _is_empty(source):
         yield path
 
 
-def _added(source: object, result: object, path: str) -> Iterator[str]:
+def changed_by_adoption(source: object, result: object) -> Iterator[Loss]:
+    """Yield what changes an object that a program takes over, though it loses nothing.
+
+    Each change of a spec is a new generation, for which controllers replace pods. Labels and
+    annotations of the object itself are none.
+    """
+    for path in find_additions(source, result, with_ours=True):
+        if not path.startswith("metadata."):
+            yield Loss(
+                name=path, seen="is added, which changes the object and may restart its pods"
+            )
+    for path in find_moved(source, result):
+        yield Loss(name=path, seen="is in another order, which may restart its pods")
+
+
+def find_moved(source: object, result: object, path: str = "") -> Iterator[str]:
+    """Yield the lists with the same members in another order."""
+    if isinstance(source, Mapping) and isinstance(result, Mapping):
+        for key in source.keys() & result.keys():
+            yield from find_moved(source[key], result[key], _below(path, key))
+    elif _are_lists(source, result):
+        ours, theirs = _members(source), _by_name(result)
+        both = [key for key, _, _ in ours if key in theirs]
+        if both != [key for key in theirs if key in both]:
+            yield path
+        for key, index, value in ours:
+            yield from find_moved(value, theirs.get(key), f"{path}[{index}]")
+
+
+def _added(source: object, result: object, path: str, *, with_ours: bool) -> Iterator[str]:
     """Yield the fields of a part; the part itself if all of it is new."""
-    found = find_additions(source, result, path)
+    found = find_additions(source, result, path, with_ours=with_ours)
     if _is_empty(source):
         yield from [path for _ in found][:1]
     else:

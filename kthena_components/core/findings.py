@@ -61,6 +61,8 @@ class Finding:
     rule: str
     """The rule's name in kebab case, as docs/policies.md lists it."""
     level: Level = Level.MANDATORY
+    most: Level = Level.MANDATORY
+    """The highest level that an environment gives it: advisory for what is only probable."""
     waiver: Waiver | None = None
     """Why it is suppressed; None if the level is not `waived`."""
 

@@ -51,6 +51,7 @@ LWS_ENV = {
     "LWS_WORKER_INDEX": WORKER_INDEX,
 }
 """LeaderWorkerSet's variables, and Kthena's with the same meaning."""
+LWS_WORKER_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/worker-index"
 
 
 def group_name(serving: str, group: int) -> str:

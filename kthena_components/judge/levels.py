@@ -28,6 +28,8 @@ DEFAULT = "*"
 """Means all rules that are not named."""
 _VERSION_SETTINGS = {f"{system}Version": system for system in NAMED}
 _RELEASES = "releases"
+_ORDER = (Level.ADVISORY, Level.MANDATORY)
+"""Levels that an environment gives, the lower first."""
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
@@ -91,6 +93,8 @@ class Levels:
     """The level of each rule; a rule that is not named keeps the level of its findings."""
 
     weights: Mapping[str, LevelOverride] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    """The rules whose level a user states, not an environment: it holds for every finding."""
 
     def apply(self, findings: Iterable[Finding]) -> list[Finding]:
         """Set the levels of findings. Disabled rules are dropped; unknown and waived stay so.
@@ -105,7 +109,9 @@ class Levels:
             if weight is LevelOverride.DISABLED:
                 continue
             if weight is not None and finding.level not in _UNWEIGHED:
-                finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, with its level
+                own = finding.rule in self.own or DEFAULT in self.own
+                level = Level(weight) if own else min(Level(weight), finding.most, key=_ORDER.index)
+                finding = replace(finding, level=level)  # noqa: PLW2901 - the same, with its level
             weighed.append(finding)
         return weighed
 
@@ -118,7 +124,9 @@ class Levels:
     def overlaid(self, other: "Levels") -> "Levels":
         """Return these levels overridden by others; a level for all rules overrides them all."""
         return (
-            other if DEFAULT in other.weights else Levels(weights={**self.weights, **other.weights})
+            other
+            if DEFAULT in other.weights
+            else Levels(weights={**self.weights, **other.weights}, own=self.own | other.own)
         )
 
 
@@ -176,7 +184,7 @@ def parse_levels(stated: object) -> Levels:
             known_weights = ", ".join(LevelOverride)
             raise SettingError(f"'{rule}' is {_shown(weight)}; known: {known_weights}")
         weights[str(rule)] = LevelOverride(weight)
-    return Levels(weights=weights)
+    return Levels(weights=weights, own=frozenset(weights))
 
 
 def parse_version(stated: object, system: str = "kthena") -> str:

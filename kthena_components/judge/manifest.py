@@ -4,7 +4,7 @@ Each system declares the rules of its kinds: systems/contract.py.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -29,10 +29,11 @@ from kthena_components.core.objects.reduction import kept_name, reduced
 from kthena_components.core.objects.reviewed import review
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.serving import CHECKS, run_checks
-from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import production_rule_names, stack_rule_names
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
+from kthena_components.judge.members import with_pods
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
@@ -64,7 +65,10 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     """Read the facts of an object, with the shape of its model if the context states it."""
     facts = kind.facts(view) if kind.facts is not None else None
     shape, context = stated_shape(found.body.get("metadata")), found.context
-    if facts is None or (shape is None and not context.shapes):
+    if facts is None:
+        return None
+    facts = with_pods(kind, found, view, facts)
+    if shape is None and not context.shapes:
         return facts
     return replace(facts, engines=tuple(_shaped(e, shape, context) for e in facts.engines))
 
@@ -212,6 +216,8 @@ def _waived(
         stated = () if today is None else annotated(body, path)
         if today is not None and stated:
             elsewhere = judged_elsewhere(body) | production_rule_names().difference(asked)
+            if unknown_within(body):  # a rule may report something once all is known
+                elsewhere |= {entry.rule for entry in stated}
             findings = waive(findings, stated, today, elsewhere=elsewhere)
     except Exception as error:  # noqa: BLE001 - the findings remain without them
         findings.append(fault(f"the rule {WAIVER}", error))
@@ -225,6 +231,29 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
     """Return the rules that also check the object together with others (judge/stack.py)."""
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
     return stack_rule_names().union(shared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """One object of a known kind, with everything that is read of it."""
+
+    kind: Kind[Any]
+    found: Object
+    view: Any
+    facts: ServingFacts | None
+    demand: GpuDemand | None
+    """Accelerators of pods without templates in it."""
+
+
+def read_whole(body: Body) -> Whole | None:
+    """Read an object once; None for an unknown kind."""
+    kind = find_kind(group_kind(body))
+    if kind is None:
+        return None
+    view = kind.view(found := read_object(body))
+    facts = _facts(kind, found, view)
+    demand = _demand(kind, view, facts)
+    return Whole(kind=kind, found=found, view=view, facts=facts, demand=demand)
 
 
 def read_demand(body: Body, context: Context = NO_CONTEXT) -> GpuDemand | None:

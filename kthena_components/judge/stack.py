@@ -19,7 +19,7 @@ from kthena_components.judge.manifest import (
 )
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
-from kthena_components.systems import COMPLETING
+from kthena_components.systems import COMPLETING, NAMED_BY
 from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
@@ -50,7 +50,7 @@ def judge_stack(
         gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    beside = Beside(COMPLETING)
+    beside = Beside(COMPLETING, NAMED_BY)
     for body in bodies.values():
         beside.add(body)
     context = Context(config_maps=gather(bodies.values()), beside=beside, versions=versions)

@@ -83,6 +83,8 @@ def part_read(
     empty = facts is not None and not facts.engines
     if empty and any(finding.level is not Level.ADVISORY for finding in said):
         return
+    if kind.completes and found.context.beside.is_named(found.body):
+        return  # it is read with the object that refers to it
     places = _Places(found, (), ())
     if not empty:
         places = _Places(found, _places(kind, found, facts), _pods(kind, found, view))

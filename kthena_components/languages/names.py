@@ -41,6 +41,12 @@ def snake_case(name: str) -> str:
     return _CAPITAL.sub("_", name).lower()
 
 
+def camel_case(name: str) -> str:
+    """Return the name of another language: `worker_replicas` is `workerReplicas`."""
+    first, *others = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The fields of one component."""

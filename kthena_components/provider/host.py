@@ -7,6 +7,7 @@ names of resources, so that a program may change its language and keep its state
 import os
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from threading import Thread
 
@@ -15,10 +16,12 @@ from pulumi.provider import ConstructResult, Provider, main
 from pulumi.runtime import settings
 
 from kthena_components import __version__
-from kthena_components.languages.names import Names, schema_text
+from kthena_components.core.findings import Finding
+from kthena_components.languages.names import Names, camel_case, schema_text
 from kthena_components.resources import components
 from kthena_components.resources._claims import program
 from kthena_components.resources._log import worded
+from kthena_components.resources._options import is_of_option
 from kthena_components.resources.components import RefusedError
 
 _LOOKS = 1.0
@@ -52,10 +55,16 @@ class KthenaProvider(Provider):
         try:
             made = getattr(components, kind)(name, names.to_args(inputs), options)
         except RefusedError as error:
-            shown = [names.shown(finding) for finding in error.findings]
+            shown = [_shown(names, finding) for finding in error.findings]
             raise _refused(RefusedError(shown, error.subject)) from None
         outputs = {theirs: getattr(made, ours) for theirs, ours in names.outputs.items()}
         return ConstructResult(made.urn, outputs)
+
+
+def _shown(names: Names, finding: Finding) -> Finding:
+    """Return a finding with the names of other languages, also of Pulumi's options."""
+    shown = names.shown(finding)
+    return replace(shown, path=camel_case(shown.path)) if is_of_option(finding) else shown
 
 
 class _Deployment:

@@ -5,7 +5,7 @@ Only for questions whose answer the engine does not have. Nothing is asked witho
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +16,8 @@ from pulumi.runtime.mocks import MockMonitor
 
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.resources._outputs import Outputs, without_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,45 @@ class Access:
     kubeconfig: str | None = field(repr=False)
     """A path, or a whole kubeconfig."""
     context: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an object is in a cluster. A manifest has tokens there, which no cluster knows."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    """Empty for a cluster-scoped object."""
+    name: str
+
+    def __post_init__(self) -> None:
+        if is_unresolved(self.namespace) or is_unresolved(self.name):
+            raise ValueError("an object is looked up by its name, not by a token")
+
+    @property
+    def title(self) -> str:
+        """Kind, namespace and name, for messages."""
+        return f"{self.kind} {self.namespace}{'/' if self.namespace else ''}{self.name}"
+
+
+class Placed:
+    """An object of a component, whose place may be known only later."""
+
+    def __init__(self, manifest: Manifest, outputs: Outputs) -> None:
+        metadata: Mapping[str, Any] = manifest.body["metadata"]
+        named = outputs.restore([metadata.get("namespace", ""), metadata["name"]])
+        self._without_values = without_tokens(manifest.title)
+        self._version, self._kind = str(manifest.body["apiVersion"]), manifest.kind
+        self.place: pulumi.Output[Place] = pulumi.Output.all(*named).apply(self._read)
+        """Unknown in a preview that does not know the namespace."""
+
+    def _read(self, named: Sequence[str]) -> Place:
+        return Place(api_version=self._version, kind=self._kind, namespace=named[0], name=named[1])
+
+    async def title(self, place: Place) -> str:
+        """Return its title, to be shown: without the value of a secret namespace."""
+        return self._without_values if await self.place.is_secret() else place.title
 
 
 _accesses: WeakKeyDictionary[pulumi.ProviderResource, Access] = WeakKeyDictionary()
@@ -51,7 +91,7 @@ def access_of(provider: pulumi.ProviderResource | None) -> Access | None:
     return Access(config.get("kubeconfig"), config.get("context"))
 
 
-def live(access: Access, manifest: Manifest) -> tuple[str, Mapping[str, Any] | None] | None:
+def live(access: Access, place: Place) -> tuple[str, Mapping[str, Any] | None] | None:
     """Return the cluster's address and the metadata of an object there, None if it is missing.
 
     None instead of both if that could not be found out.
@@ -71,7 +111,9 @@ def live(access: Access, manifest: Manifest) -> tuple[str, Mapping[str, Any] | N
         from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415
     except ImportError:
         return None
-    answer = ask(access.kubeconfig, context, lambda cluster: read(cluster, manifest.body))
+    metadata = {"name": place.name, **({"namespace": place.namespace} if place.namespace else {})}
+    body = {"apiVersion": place.api_version, "kind": place.kind, "metadata": metadata}
+    answer = ask(access.kubeconfig, context, lambda cluster: read(cluster, body))
     if answer is None or isinstance(answer[1], Unknown):
         return None
     server, found = answer

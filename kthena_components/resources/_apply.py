@@ -13,11 +13,13 @@ from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.resources._access import Placed
 from kthena_components.resources._elsewhere import warn_if_elsewhere
 from kthena_components.resources._metadata import completed, own_stack
 from kthena_components.resources._outputs import Outputs
 from kthena_components.resources._provider import provider_version, warn_of_untested
 from kthena_components.resources._rivals import warn_of_rival
+from kthena_components.resources._updates import hooks_of
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
@@ -83,17 +85,20 @@ def apply(
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
                 depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],
+                protect=False if manifest.renewed else None,
                 delete_before_replace=manifest.delete_first or None,
                 replace_on_changes=list(manifest.replace_on),
                 ignore_changes=list(manifest.ignore),
                 replace_with=[resources[key] for key in manifest.replace_with],
                 custom_timeouts=_timeouts(scope.timeouts, manifest.timeout_seconds),
                 version=provider_version(),
+                hooks=hooks_of(manifest, scope.name_of(manifest.name)),
             ),
         )
         if len(resources) == 1:
-            warn_of_rival(resources[manifest.key], manifest, own_stack(), provider)
-            warn_if_elsewhere(resources[manifest.key], manifest, provider)
+            placed = Placed(manifest, outputs)
+            warn_of_rival(resources[manifest.key], placed, own_stack(), provider)
+            warn_if_elsewhere(resources[manifest.key], placed, provider)
     _await_registrations_first()
     return resources
 

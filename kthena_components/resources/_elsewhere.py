@@ -6,7 +6,7 @@ the uid of its object, so one request shows whether that object is there.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,9 +15,8 @@ from weakref import WeakKeyDictionary
 import pulumi
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.read import mapping
-from kthena_components.resources._access import Access, access_of, live
+from kthena_components.resources._access import Access, Place, Placed, access_of, live
 from kthena_components.resources._claims import running
 
 RULE = "state-of-another-cluster"
@@ -28,7 +27,7 @@ _programs: WeakKeyDictionary[object, _Asked] = WeakKeyDictionary()
 
 
 def warn_if_elsewhere(
-    resource: pulumi.CustomResource, manifest: Manifest, provider: pulumi.ProviderResource | None
+    resource: pulumi.CustomResource, placed: Placed, provider: pulumi.ProviderResource | None
 ) -> None:
     """Warn if a component's first resource is in the state and not in its provider's cluster.
 
@@ -41,16 +40,18 @@ def warn_if_elsewhere(
         return
     asked = _programs.setdefault(running(), set())
 
-    async def compare(found: object) -> Any:
+    async def compare(resolved: Sequence[Any]) -> Any:
+        found, place = resolved
         known = _Known.read(mapping(found))
         if known is None or provider in asked:
             return
         asked.add(provider)
-        server = await asyncio.to_thread(_missing_on, access, manifest, known)
+        server = await asyncio.to_thread(_missing_on, access, place, known)
         if server is not None:
-            pulumi.log.warn(str(_finding(manifest, known, server)), resource=resource)
+            title = await placed.title(place)
+            pulumi.log.warn(str(_finding(title, known, server)), resource=resource)
 
-    metadata.apply(compare)
+    pulumi.Output.all(metadata, placed.place).apply(compare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +74,18 @@ class _Known:
         return cls(uid, created) if since < STARTED else None
 
 
-def _missing_on(access: Access, manifest: Manifest, known: _Known) -> str | None:
+def _missing_on(access: Access, place: Place, known: _Known) -> str | None:
     """Return the address of the cluster that does not have an object; None if it may have it."""
-    answer = live(access, manifest)
+    answer = live(access, place)
     if answer is None:
         return None
     server, metadata = answer
     return server if metadata is None or metadata.get("uid") != known.uid else None
 
 
-def _finding(manifest: Manifest, known: _Known, server: str) -> Finding:
+def _finding(title: str, known: _Known, server: str) -> Finding:
     return Finding(
-        path=manifest.title,
+        path=title,
         seen=f"is in the state of this stack, created {known.created}, but not on {server}: the "
         "state is of another cluster, or somebody has deleted the object. Pulumi does not create "
         "what the state has",

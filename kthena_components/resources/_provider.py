@@ -8,7 +8,8 @@ import pulumi
 TESTED = "4.25"
 """The minor release with which the conformance tests ran. The waits, the field managers and the
 rendering are the provider's, and other releases may change them."""
-REQUIREMENT = f"pulumi-kubernetes>={TESTED},<4.26"
+REQUIREMENT = f"pulumi-kubernetes=={TESTED}.*"
+"""For pip: the tested release. pyproject.toml allows others, whose tests need no cluster."""
 
 
 @cache
@@ -24,7 +25,8 @@ def warn_of_untested() -> None:
     if installed.startswith(f"{TESTED}."):
         return
     pulumi.log.warn(
-        f"pulumi-kubernetes {installed} is installed, so Pulumi starts the provider {installed}, "
-        f"and this package is tested with {TESTED}. Install the tested release: "
+        f"pulumi-kubernetes {installed} is installed, so Pulumi starts the provider {installed}. "
+        f"What kthena-components registers is tested with it, what a cluster makes of that only "
+        f"with {TESTED}; docs/own-program.md says what differs. For the tested release: "
         f"pip install '{REQUIREMENT}'"
     )

@@ -259,6 +259,11 @@ class ModelServingArgs(TypedDict):
     for a cluster with the Prometheus Operator. SGLang gets --enable-metrics, so a change restarts
     its engines. Default false.
     """
+    fill_requests: NotRequired[bool]
+    """Whether containers get requests equal to their limits where the templates state limits
+    only. A change restarts the engines; `convert` writes false for objects without requests.
+    Default true.
+    """
     ready_timeout_seconds: NotRequired[int]
     """Seconds that `up` waits until a group is ready. Default: the longest startup_seconds of
     its roles, and 1800 for templates."""

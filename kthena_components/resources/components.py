@@ -17,6 +17,7 @@ from kthena_components.resources._claims import claim
 from kthena_components.resources._log import report
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._objects import without_objects
+from kthena_components.resources._options import refuse_options
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
@@ -206,6 +207,9 @@ def _describe(
     except SpecError as error:
         told = shown_of_args(error.findings, judge, args)
         raise RefusedError(told, f"{kind} '{name}'") from None
+    refused = [*refuse_options(opts, described.manifests)]
+    if refused:
+        raise RefusedError(refused, f"{kind} '{name}'")
     twice = claim(f"{kind} '{name}'", described.manifests, opts)
     if twice is not None:
         raise RefusedError([twice], f"{kind} '{name}'")

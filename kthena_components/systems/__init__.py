@@ -4,7 +4,7 @@ A new system is a package here with a module `system` that defines SYSTEM, and i
 tests/systems/test_laws.py checks that the rows equal what the systems declare.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,10 @@ COMPLETING = frozenset(
     ("serving.kserve.io", kind) for kind in ("ClusterServingRuntime", "ServingRuntime")
 )
 """Kinds of objects that complete others (`Kind.completes`)."""
+NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
+    ("serving.kserve.io", "InferenceService"): ("spec", "predictor", "model", "runtime")
+}
+"""Kinds of objects that refer to them, with the fields that lead to the name."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
 EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserve")

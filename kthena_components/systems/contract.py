@@ -1,7 +1,6 @@
 """What each system declares: its kinds of objects, their readers and rules, and its emitter.
 
-Every list by kind that the judge, the compiler, the command line and the cluster commands use is
-derived from this. `systems/__init__.py` is the index; tests/systems/test_laws.py checks each.
+Every list by kind is derived from this, and `systems/__init__.py` is the index.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -127,7 +126,7 @@ class Kind(Generic[V]):
     makes: Callable[[V], Made | None] | None = None
     """A workload that its controller creates for it, and whose number of pods it keeps."""
     tells: Callable[[V], Told] | None = None
-    """What its controller tells pods beside their templates, for `convert`. None: nothing."""
+    """What its controller tells pods, for `convert` and the ranks of pods. None: nothing."""
     not_whole: str = ""
     """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""
     states: Callable[[V], Mapping[str, Any]] | None = None
@@ -224,9 +223,10 @@ METRICS = "engines with metrics"
 FOR_ALL = {
     "labels": Written("labels of all objects, but not of the pods"),
     "pod_disruption_budget": Written("a PodDisruptionBudget: one evicted pod at a time"),
+    "fill_requests": Written("requests equal to the limits, where a template has limits only"),
     "waivers": Written("annotations on the objects with findings of the rule"),
 }
-"""What the compiler does with arguments, whatever the backend is."""
+"""What the compiler does, whatever the backend is."""
 
 
 def _of_the_serving(plan: ServingPlan) -> Mapping[str, str]:

@@ -61,6 +61,8 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Any:
     return holds
 
 
+ACCEPTED = ("--accept-loss", "spec")
+"""LWS gets labels and variables of the package in its pods."""
 FRONT = placed(service(**SELECTOR))
 OTHER = placed({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db"},
                 "spec": {"selector": {"app": "db"}, "ports": [{"port": 1}]}})  # fmt: skip
@@ -70,7 +72,13 @@ def test_a_program_and_the_file_for_its_import_are_written(
     live: Any, command: Command, tmp_path: Path
 ) -> None:
     live(placed(leader_worker_set()), FRONT, OTHER)
-    ran = command("convert", "--from-cluster", "--to", "python", "-o", str(tmp_path / "out"))
+    asked = ("convert", "--from-cluster", "--to", "python", "-o", str(tmp_path / "out"))
+    ran = command(*asked)
+    assert ran.status == 1, "its pods would restart"
+    label = "spec.leaderWorkerTemplate.workerTemplate.metadata: is added, which changes the object"
+    assert f"loss: {label}" in ran.err
+    assert not (tmp_path / "out").exists()
+    ran = command(*asked, *ACCEPTED)
     assert ran.status == 0, ran.err
     assert "https://cluster.example:6443: LeaderWorkerSet serving/llama becomes" in ran.err
     assert "db" not in ran.err, "a cluster has many other Services"
@@ -96,7 +104,8 @@ def test_only_what_exists_is_imported(live: Any, command: Command, tmp_path: Pat
     body = leader_worker_set()
     live(placed({**body, "metadata": {"name": "llama-serve"}}))
     out = str(tmp_path / "out")
-    options = ("--set", "expose={port: 80}", "--from-cluster", "--to", "python", "-o", out)
+    setting = ("--set", "expose={port: 80}")
+    options = (*setting, "--from-cluster", "--to", "python", "-o", out, *ACCEPTED)
     assert command("convert", *options).status == 0
     found = json.loads((tmp_path / "out" / "import.json").read_text())["resources"]
     assert [each["type"].rpartition(":")[2] for each in found] == [
@@ -108,7 +117,7 @@ def test_only_what_exists_is_imported(live: Any, command: Command, tmp_path: Pat
 def test_servings_of_one_name_are_told_apart(live: Any, command: Command, tmp_path: Path) -> None:
     live(placed(leader_worker_set(), "a"), placed(leader_worker_set(), "b"))
     out = tmp_path / "out"
-    command("convert", "--from-cluster", "--to", "python", "-o", str(out))
+    command("convert", "--from-cluster", "--to", "python", "-o", str(out), *ACCEPTED)
     found = json.loads((out / "import.json").read_text())["resources"]
     named = {each["name"] for each in found if each.get("component")}
     assert named == {"a/llama", "b/llama"}

@@ -46,8 +46,8 @@ def test_prod_reviews_with_one_line_for_each_rule(run: Command, chat: str) -> No
     assert done["production-resources"] == (
         "chat.yaml:17: advisory: Deployment serving/chat: spec.template.spec.containers[0]: "
         "container 'engine' has no CPU request or memory request, so its node may have too little "
-        "for the engine. Write resources.requests.cpu and resources.requests.memory. "
-        "[production-resources]"
+        "for the engine. Write resources.requests.cpu and resources.requests.memory, "
+        "which restarts the pods. [production-resources]"
     )
 
 

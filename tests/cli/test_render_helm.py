@@ -102,6 +102,30 @@ def test_a_field_that_a_chart_leaves_empty_is_not_judged(run: Command, write: Wr
     assert f"by m/chat with values-prod.yaml: {empty} missing" in line
 
 
+@pytest.mark.usefixtures("chart")
+@pytest.mark.parametrize("value", ["", "[]"])
+def test_containers_that_a_chart_leaves_empty_are_not_judged(
+    run: Command, write: Write, value: str
+) -> None:
+    write("m/chat/values.yaml", f"{VALUES.format(8, 8)}containers: {value}\n")
+    pods = "      containers: {{ .Values.containers | toJson }}\n{{- end }}\n"
+    start, _, _ = TEMPLATE.partition("      containers:")
+    write("m/chat/templates/chat.yaml", start + pods)
+    told = run("m")
+    assert told.status == 0
+    assert "spec.template.spec.containers: is empty with the chart's own values" in told.out
+
+
+@pytest.mark.usefixtures("chart")
+def test_words_that_a_chart_leaves_empty_are_not_judged(run: Command, write: Write) -> None:
+    none = "{{ .Values.none }}"
+    words = f'          args: [--model=m, "", --max-num-seqs={none}, "--port={none}"]\n'
+    start, _, rest = TEMPLATE.partition("          args:")
+    assert rest
+    write("m/chat/templates/chat.yaml", start + words + rest.partition("\n")[2])
+    assert run("m").status == 0
+
+
 def test_a_chart_that_needs_a_value_is_told_with_helms_reason(run: Command, write: Write) -> None:
     write("m/chat/Chart.yaml", CHART.format("chat"))
     write("m/chat/values-prod.yaml", VALUES.format(8, 4))

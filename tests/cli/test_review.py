@@ -1,5 +1,8 @@
 """`kthena-components review`: shapes and findings of previews, as a comment on a pull request."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from kthena_components.cli.comment import MARK
@@ -9,6 +12,7 @@ from tests.cli.previews import (
     SET,
     STACK,
     WORKERS,
+    Body,
     cells,
     document,
     events,
@@ -19,6 +23,8 @@ from tests.cli.previews import (
     urn,
     violation,
 )
+from tests.rules.cases import documents
+from tests.support.specs import changed
 
 WRONG = (
     "spec.template.roles[0].entryTemplate.spec.containers[0].command: engine 'decode' starts "
@@ -65,6 +71,14 @@ def test_a_stack_whose_shapes_stay_says_so(review: Review) -> None:
     ran = review(prod=events(step("same", SERVING, {"shape": [row()]}, {"shape": [row()]})))
     assert "No sizes change: 1 role, 16 GPUs." in ran.lines
     assert "No resources change." in ran.lines
+
+
+def test_the_pods_of_a_manifest_all_count(review: Review) -> None:
+    bodies = [{**changed(documents("stateful-set")[0], {"spec.replicas": n})} for n in (2, 4)]
+    ran = review(prod=events(step("update", urn("kubernetes:apps/v1:StatefulSet", "l"), *bodies)))
+    assert "1 stack affected: **no mandatory findings**. GPUs: 16 → 32 (+16)." in ran.lines
+    assert cells(ran.out, "serving/llama")[2:5] == ["1", "2 → 4", "2 → 4"]
+    assert cells(ran.out, "serving/llama")[-2] == "16 → 32"
 
 
 def test_several_stacks_are_summed(review: Review) -> None:
@@ -132,6 +146,68 @@ def test_a_program_that_refuses_shows_what_is_deployed(review: Review) -> None:
     assert cells(ran.out, "serving/llama")[-2] == "16"
     assert f"- servings\\[0\\]: {SENTENCE}" in ran.lines
     assert "Planned changes:" not in ran.out
+
+
+REFUSED = f"ModelServing 'chat' is refused: 1 problem\n  roles[0].engine.parallelism: {SENTENCE}"
+
+
+def deployed(**servings: Body) -> str:
+    """Write what `pulumi stack export` writes of a stack with some servings."""
+    of = SERVING.rpartition("::")[0]
+    resources = [
+        {"urn": f"{of}::{name}", "type": "kthena:index:ModelServing", "inputs": {"shape": [one]}}
+        for name, one in servings.items()
+    ]
+    return json.dumps({"version": 3, "deployment": {"resources": resources}})
+
+
+def test_a_refused_component_is_named(review: Review) -> None:
+    other = REFUSED.replace("'chat'", "'other'")
+    ran = review(prod=events(message(REFUSED), message(other), result="failed"))
+    told = f"roles\\[0\\].engine.parallelism: {SENTENCE}"
+    assert f"- ModelServing chat: {told}" in ran.lines
+    assert f"- ModelServing other: {told}" in ran.lines
+    assert "### Stack prod: **fails**, 2 mandatory findings" in ran.lines
+
+
+def test_what_a_stopped_program_did_not_register_counts_as_deployed(review: Review) -> None:
+    grown = serving([row()], [row(pods=4, gpus=32)])
+    state = deployed(**{"serving/llama": row(), "chat": row(serving="chat", gpus=12)})
+    Path("state.json").write_text(state)
+    stopped = events(grown, message(REFUSED), result="failed")
+    ran = review("--state", "prod=state.json", prod=stopped)
+    assert ran.status == 1
+    assert cells(ran.out, "serving/chat (as deployed)")[-2] == "12"
+    assert "GPUs: **28 → 44 (+16)**" in ran.lines
+    assert "Servings that it did not register count as deployed." in ran.out
+    without = review(prod=stopped)
+    assert "GPUs: **16 → 32 (+16)**" in without.lines
+    assert "The GPUs are those of the servings that it registered." in without.out
+    finished = review("--state", "prod=state.json", prod=events(grown))
+    assert "GPUs: **16 → 32 (+16)**" in finished.lines, "the engine tells all that it deletes"
+
+
+def test_a_program_that_registered_nothing_shows_what_its_state_has(review: Review) -> None:
+    Path("state.json").write_text(deployed(chat=row(serving="chat", gpus=12)))
+    ran = review("--state", "prod=state.json", prod=events(message(REFUSED), result="failed"))
+    assert "Currently deployed:" in ran.out
+    assert cells(ran.out, "serving/chat")[-2] == "12"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", None])
+def test_a_state_that_cannot_be_read_is_named(review: Review, text: str | None) -> None:
+    if text is not None:
+        Path("state.json").write_text(text)
+    ran = review("--state", "prod=state.json", prod=events(serving(None, [row()])))
+    assert ran.status == 2
+    assert "the state of stack prod cannot be read" in ran.out
+    assert "state.json: " in ran.err
+
+
+def test_a_state_of_no_preview_is_wrong_usage(review: Review) -> None:
+    ran = review("--state", "dev=state.json", prod=events(serving(None, [row()])))
+    assert ran.status == 2
+    assert "--state dev: there is no preview of a stack with this name" in ran.err
 
 
 EXITED = "an unhandled error occurred: Program exited with non-zero exit code: 1"

@@ -13,6 +13,7 @@ from kthena_components.cli.comment import MARK, MOST_CHARACTERS, write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
 from kthena_components.cli.reviewed import reviewed
+from kthena_components.core import naming
 from kthena_components.judge.levels import Levels
 from tests.cli.conftest import Review
 from tests.cli.previews import (
@@ -51,6 +52,20 @@ def test_what_is_replaced_is_told_by_fields(review: Review) -> None:
         "- **Replaced** StatefulSets serving/llama-0-serve-0, serving/llama-0-serve-0-w: old pods "
         f"stop before new ones start, so there is downtime (`{IMAGE}`)"
     )
+
+
+def test_a_serving_of_several_groups_is_not_down(review: Review) -> None:
+    def of(group: str) -> dict[str, Any]:
+        labels = {naming.NAME: "llama", naming.GROUP_NAME: group}
+        return {"metadata": {"labels": labels}, "spec": {}}
+
+    other = SET.replace("llama-0", "llama-1")
+    told = [
+        step("replace", SET, of("llama-0"), of("llama-0"), {IMAGE: "update-replace"}),
+        step("replace", other, of("llama-1"), of("llama-1"), {IMAGE: "update-replace"}),
+    ]
+    (line,) = (line for line in review(prod=events(*told)).lines if "Replaced" in line)
+    assert "old pods stop before new ones start, group after group (" in line
 
 
 ROLES = "spec.template.roles[0]"

@@ -55,7 +55,8 @@ def trees(draw: st.DrawFn) -> tuple[Files, Files, str, str, tuple[str, ...] | No
     head = _folders_win({**{p: c for p, c in base.items() if p not in gone}, **changes})
     main = draw(st.sampled_from(("", "docs", *near)))
     main = posixpath.relpath(main, project) if project and main else main
-    main = "" if main.startswith("..") else main
+    # A project whose settings cannot be read is not reviewed at all.
+    main = "" if main.startswith("..") or not main.isprintable() else main
     settings = (FILE, PROJECT.format(main=f"main: {json.dumps(main)}\n" if main else ""))
     for files in (base, head):
         for path in [p for p in files if p == project or p.startswith(f"{project}/Pulumi.")]:

@@ -307,3 +307,30 @@ def test_a_commit_that_programs_read_differently_is_refused(
     ran = review(commits, "--head", commit)
     assert ran.status == 2, ran.text
     assert "which no working tree can contain" in ran.text
+
+
+def test_what_the_base_tightened_meanwhile_is_no_change_of_the_branch(tmp_path: Path) -> None:
+    levels = '{"serving-groups": {"enforcementLevel": "mandatory", "gpuBudget": %d}}'
+    base = {**FILES, "policies/levels/prod.json": levels % 64}
+    commits = Commits.make(tmp_path, base, {"docs/a.md": "a\n"})
+    tree = commits.checkout(tmp_path / "base", "main")
+    (tree / "policies" / "levels" / "prod.json").write_text(levels % 8)
+    stack = tree / "stacks" / "Pulumi.prod.yaml"
+    stack.write_text(STACK + "  mine:gpu_budget: 8\n")
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *who, "commit", "-qam", "x"], cwd=tree, check=True)
+    subprocess.run(["git", "push", "-q", "origin", "main"], cwd=tree, check=True)
+    ran = review(commits)
+    assert (ran.status, ran.text.splitlines()[0]) == (0, NOTHING)
+    raised = {
+        "policies/levels/prod.json": levels % 128,
+        "stacks/Pulumi.prod.yaml": STACK + "  a:b: 1\n",
+    }
+    (tmp_path / "x").mkdir()
+    other = Commits.make(
+        tmp_path / "x", {**base, "stacks/Pulumi.prod.yaml": stack.read_text()}, raised
+    )
+    ran = review(other)
+    assert ran.status == 1
+    assert "gpuBudget" in ran.text
+    assert "gpu_budget: would be removed, and the base has 8" in ran.text

@@ -176,6 +176,19 @@ def test_a_renamed_component_keeps_its_resources(program: Make) -> None:
     assert any(r["urn"].endswith("ModelServing::talk") for r in stack.resources)
 
 
+def test_an_update_that_a_partition_holds_back_is_refused(program: Make) -> None:
+    held = {"type": "ServingGroupRollingUpdate", "rollingUpdateConfiguration": {"partition": 1}}
+    stack = program(chat=serving(backend="kthena", replicas=2, rolloutStrategy=held))
+    stack.up().require()
+    settings = stack.project / "Pulumi.yaml"
+    content: dict[str, Any] = yaml.safe_load(settings.read_text())
+    content["resources"]["chat"]["properties"]["roles"][0]["replicas"] = 2
+    settings.write_text(yaml.safe_dump(content))
+    for run in (stack.preview(), stack.up()):
+        assert run.code != 0
+        assert "changes from 1 to 2 with a partition that holds 1 of 2 groups back" in run.text
+
+
 def test_two_components_of_one_program_create_no_object_twice(program: Make) -> None:
     run = program(one=serving(name="chat"), two=serving(name="chat")).preview()
     assert run.code != 0

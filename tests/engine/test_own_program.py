@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 from kthena_components import ModelServing
@@ -111,7 +112,12 @@ def test_a_program_can_avoid_the_line_after_a_refusal(tmp_path: Path) -> None:
 
 
 REFUSALS: dict[str, Callable[[], object]] = {
-    "ModelServing 'chat' is refused": lambda: ModelServing("chat", {"roles": [MISSPELT]}),
+    "ModelServing 'chat' is refused: 1 problem\n  roles": lambda: ModelServing(
+        "chat", {"roles": [MISSPELT]}
+    ),
+    "ModelServing 'chat' is refused: 1 problem\n  opts": lambda: ModelServing(
+        "chat", {"roles": [PODS]}, pulumi.ResourceOptions(ignore_changes=["roles"])
+    ),
     "ModelServing 'other' is refused": lambda: [
         ModelServing("chat", {"roles": [PODS]}),
         ModelServing("other", {"name": "chat", "roles": [PODS]}),
@@ -126,4 +132,5 @@ def test_the_page_quotes_the_refusals(start: str) -> None:
 
 def test_the_page_quotes_the_warning_and_the_tested_release() -> None:
     assert f"```\n{SAID}\n```" in PAGE
-    assert f"it was tested, {_provider.TESTED}, and" in PAGE
+    assert f"with the newest one and with {_provider.TESTED};" in PAGE
+    assert f"pip install '{_provider.REQUIREMENT}'" in PAGE

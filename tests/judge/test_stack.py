@@ -75,7 +75,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec.minResources": REMOVED},
         },
         [
-            "M worker.spec.template.spec.containers: request no resources, so the hard network topology of PodGroup 'chat-0' does not apply to these pods. Add requests, for example of CPU. [gang-requests]",
+            "M worker.spec.template.spec.containers: request no resources, so the hard network topology of PodGroup 'chat-0' does not apply to these pods. Add requests, for example of CPU, which restarts the pods. [gang-requests]",
         ],
     ),
     "resources-beyond-minimum": (
@@ -163,7 +163,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec": {"minMember": 4}},
         },
         [
-            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, which gives the pods no names in DNS. Write clusterIP: None there. [headless-service]"
+            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, with which not every DNS server names the pods. Write clusterIP: None there. [headless-service]"
             for name in ("leader", "other")
         ],
     ),

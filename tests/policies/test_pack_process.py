@@ -34,7 +34,7 @@ REFUSAL = (
 )
 REFUSED = ["[world-size-equals-gpus]", "[leader-worker-same-gpus]"]
 ADVISED = ["[headless-service]", "[headless-service]"]
-"""What is found in the group below, and advice in dev alone: its Service gives no names."""
+"""What is advice in the group below: its Service has a cluster IP."""
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,9 @@ def test_what_cannot_start_is_refused_in_every_environment(pack: Pack, environme
     assert found == [f"mandatory serving-rules : {REFUSAL}"]
     found = pack.analyze_stack(uneven_group())
     refused = [line for line in found if line.startswith("mandatory serving-groups ")]
-    weighed = [] if environment == "dev" else ADVISED
-    assert [line.rpartition(" ")[2] for line in refused] == [*REFUSED, *weighed]
+    assert [line.rpartition(" ")[2] for line in refused] == REFUSED
+    advised = [line for line in found if line.startswith("advisory serving-groups-advice ")]
+    assert [line.rpartition(" ")[2] for line in advised] == ADVISED
 
 
 @pytest.mark.parametrize(

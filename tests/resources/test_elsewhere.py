@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 from kubernetes.config import kube_config
 
 from kthena_components.resources import _elsewhere, cluster
-from tests.resources.build import serving
-from tests.support.discovery import discovery, tokens
+from tests.resources.build import late, serving, unknown
+from tests.support.discovery import discovery, paths, tokens
 from tests.support.recorder import RecordingMonitor, record
 from tests.support.specs import ENGINE_RAY
 
@@ -25,11 +26,17 @@ Warnings = Callable[..., list[str]]
 def warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warnings:
     """Run a program under a state, and give what it warns of, without the server's address."""
 
-    def run(created: str = OLD, **server: Any) -> list[str]:
+    def run(
+        created: str = OLD,
+        program: Callable[[], object] = program,
+        *,
+        preview: bool = False,
+        **server: Any,
+    ) -> list[str]:
         def stored(_monitor: object, request: Any) -> Any:
             answer = type(request.object)()
             answer.CopyFrom(request.object)
-            if request.custom:
+            if "metadata" in answer.fields and answer.fields["metadata"].HasField("struct_value"):
                 answer["metadata"].update({"uid": UID, "creationTimestamp": created})
             return answer
 
@@ -41,8 +48,9 @@ def warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warnings:
             # The client's library reads the variable when it is imported.
             monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(path))
             tokens.clear()
+            paths.clear()
             address = yaml.safe_load(config)["clusters"][0]["cluster"]["server"]
-            seen = record(program)
+            seen = record(program, preview=preview)
         return [text.replace(address, "SERVER") for severity, text, _ in seen.logs
                 if severity == "WARNING" and _elsewhere.RULE in text]  # fmt: skip
 
@@ -92,3 +100,36 @@ def test_a_cluster_that_does_not_answer_is_silent(
 ) -> None:
     monkeypatch.setattr(cluster, "askable_context", lambda *_: None)
     assert not warnings()
+
+
+def test_an_object_is_looked_up_in_the_namespace_that_an_output_gives(warnings: Warnings) -> None:
+    """And not in one named after the token for which the Output stands in the manifests."""
+
+    def program() -> None:
+        serving({**ENGINE_RAY, "namespace": late("team-a")})
+
+    same = {"kind": "Any", "metadata": {"uid": UID}}
+    assert warnings(program=program, everything=same) == []
+    assert [path for path in paths if "/namespaces/" in path] == [
+        "/api/v1/namespaces/team-a/services/chat-0-decode-0-0"
+    ]
+    (told,) = warnings(program=program)
+    assert "Service team-a/chat-0-decode-0-0: is in the state of this stack" in told
+
+
+def test_a_namespace_that_is_not_known_yet_is_silent(warnings: Warnings) -> None:
+    def program() -> None:
+        serving({**ENGINE_RAY, "namespace": unknown()})
+
+    assert warnings(program=program, preview=True) == []
+    assert paths == []
+
+
+def test_a_secret_namespace_is_asked_for_and_not_shown(warnings: Warnings) -> None:
+    def program() -> None:
+        serving({**ENGINE_RAY, "namespace": pulumi.Output.secret("acquisition")})
+
+    (told,) = warnings(program=program)
+    assert "Service <Output>/chat-0-decode-0-0: is in the state" in told
+    assert "acquisition" not in told
+    assert "/api/v1/namespaces/acquisition/services/chat-0-decode-0-0" in paths

@@ -13,8 +13,8 @@ from kubernetes.config import kube_config
 
 from kthena_components.core.naming import STACK
 from kthena_components.resources import _rivals
-from tests.resources.build import serving
-from tests.support.discovery import discovery, tokens
+from tests.resources.build import late, serving, unknown
+from tests.support.discovery import discovery, paths, tokens
 from tests.support.recorder import Recorded, attempt, record
 from tests.support.specs import ENGINE_RAY, GUIDE
 
@@ -50,6 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             monkeypatch.setenv("KUBECONFIG", str(path))
             monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(path))
             tokens.clear()
+            paths.clear()
             address = yaml.safe_load(config)["clusters"][0]["cluster"]["server"]
             seen = attempt(program, preview=preview)
         told = [text for severity, text, _ in seen.logs if severity == "WARNING"]
@@ -94,3 +95,19 @@ def test_a_user_may_take_an_object_over(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PULUMI_K8S_ENABLE_PATCH_FORCE", "true")
     seen, told = run(RIVAL, lambda: serving(ENGINE_RAY), preview=True)
     assert (seen.error, told, tokens) == (None, [], [])
+
+
+def test_the_namespace_of_an_output_is_asked_as_soon_as_it_is_known(run: Run) -> None:
+    seen, told = run(
+        RIVAL, lambda: serving({**ENGINE_RAY, "namespace": late("team-a")}), preview=True
+    )
+    assert seen.error is None
+    assert (
+        [text for text in told if "Service team-a/chat-0-decode-0-0: belongs to" in text]
+        == told
+        != []
+    )
+    assert "/api/v1/namespaces/team-a/services/chat-0-decode-0-0" in paths
+    paths.clear()
+    seen, told = run(RIVAL, lambda: serving({**ENGINE_RAY, "namespace": unknown()}), preview=True)
+    assert (seen.error, told, paths) == (None, [], [])

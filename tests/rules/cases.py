@@ -78,7 +78,7 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
     found = documents(base)
     if len(found) > 1:
         named = {str(body.get("metadata", body).get("name")): body for body in found}
-        return _judge_stack(changed(named, changes), **asked)
+        return judge_stack(changed(named, changes), **asked)
     body = changed(found[0], changes)
     if "apiVersion" in body:
         return judge_manifest(
@@ -90,7 +90,7 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
         return list(error.findings)
 
 
-def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
+def judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around, limits = Around(complete=True), LimitRanges()
     for body in bodies:

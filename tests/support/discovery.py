@@ -12,6 +12,8 @@ import yaml
 
 tokens: list[str] = []
 """What has been sent to log in."""
+paths: list[str] = []
+"""What has been asked for."""
 KNOWN = {
     "v1": ("Service", "Secret", "Pod"),
     "apps/v1": ("StatefulSet",),
@@ -46,6 +48,7 @@ def discovery(
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             tokens.append(self.headers.get("Authorization", ""))
+            paths.append(self.path)
             time.sleep(seconds)
             found = answer(self.path)
             body = found or {"kind": "Status", "reason": "None", "message": "no"}

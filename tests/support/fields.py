@@ -14,6 +14,11 @@ _TRANSFER, _TOKEN = f"{_ENGINE}.kv_transfer", f"{ROLE}.hugging_face_token"
 _FLAT = {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}}
 _GANG: Args = {"gang_policy": {"min_role_replicas": {}}}
 _TWO = {"replicas": 1, f"{ROLE}.replicas": 2}
+_LIMITED = {
+    "spec": {
+        "containers": [{"name": "engine", "resources": {"limits": {"ephemeral-storage": "9Gi"}}}]
+    }
+}
 _LLAMA = {
     "model_type": "llama",
     "hidden_size": 4096,
@@ -87,6 +92,7 @@ def _changes() -> dict[str, list[Args]]:
         ),
         "pod_disruption_budget": _each("pod_disruption_budget", False, True),
         "monitoring": _each("monitoring", False, True),
+        "fill_requests": _each("fill_requests", False, True, **{_OVERLAY: _LIMITED}),
         "waivers": _each("waivers", {}, {"expert-parallel": "2099-01-01 a test"}),
     }
     return serving | _of_roles() | _of_engines()

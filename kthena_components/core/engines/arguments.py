@@ -121,8 +121,7 @@ class Reading:
             self.values["model"] = self.scope.read(rest[0])
             self.where["model"] = self.scope.show(rest[0])
             rest = rest[1:]
-        opaque = next((word for word in rest if has_gap(word)), None)
-        if opaque is not None:
+        if (opaque := next(filter(has_gap, rest), None)) is not None:
             self.hide(f"{self.scope.show(opaque)} may contain any flag")
         # After an unknown word, a bare word may be a value.
         sure = self.hidden is None and not any(map(has_gap, self.bare))
@@ -267,7 +266,8 @@ class Reading:
         else:
             self.values[option.field] = value
             self.where[option.field] = self.scope.show(written)
-        self._given.setdefault(option.field, {})[repr(value)] = shown or head
+        if not isinstance(value, Unknown):
+            self._given.setdefault(option.field, {})[repr(value)] = shown or head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
         """Record a mistake. Returns the value of the mistaken flag: Unknown."""

@@ -11,8 +11,8 @@ from typing import Any
 from kthena_components.core.engines.bash.session import Started
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files
+from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.engines.placeholders import (
-    LATE_VARIABLES,
     Hidden,
     Scope,
     expand_kubernetes,
@@ -139,7 +139,7 @@ def _together(search: Search, engines: Sequence[Started]) -> CommandFacts:
     if search.broken is not None:
         return _unreadable(search.broken, facts)
     if search.unread is not None:
-        return replace(_blank(facts, search.unread.because), hidden=search.unread)
+        return _blank(facts, search.unread.because)
     if any(found.beside for found in engines):
         return _blank(facts, "the script starts several engines side by side")
     if engines and not any(found.sure for found in engines):
@@ -163,7 +163,15 @@ def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:
         if any(value != values[0] for value in values):
             unlike[name] = Unknown(f"the script starts {len(engines)} engines that differ in it")
     problems = tuple(dict.fromkeys(problem for facts in engines for problem in facts.problems))
-    return replace(engines[0], problems=problems, options=_options(engines), **unlike)
+    where = {name: text for name, text in engines[0].where.items() if name not in unlike}
+    return replace(
+        engines[0],
+        hidden=next((facts.hidden for facts in engines if facts.hidden), None),
+        problems=problems,
+        options=_options(engines),
+        where=MappingProxyType(where),
+        **unlike,
+    )
 
 
 def _options(engines: Sequence[CommandFacts]) -> Mapping[str, Any]:
@@ -178,8 +186,11 @@ def _options(engines: Sequence[CommandFacts]) -> Mapping[str, Any]:
 
 
 def _blank(facts: CommandFacts, because: str) -> CommandFacts:
-    nothing: dict[str, Any] = dict.fromkeys(_VALUES, Unknown(because))
-    return replace(facts, **nothing)
+    """Return facts of which only the engine and its problems are known."""
+    unknown = Unknown(because)
+    nothing: dict[str, Any] = dict.fromkeys(_VALUES, unknown)
+    none: Mapping[str, Any] = MappingProxyType({})
+    return replace(facts, hidden=unknown, options=none, where=none, **nothing)
 
 
 def _unreadable(problem: Problem, facts: CommandFacts | None = None) -> CommandFacts:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kthena_components.core.engines.facts import CommandFacts
-from kthena_components.core.engines.placeholders import Scope
+from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import MPI, RANK_LAUNCHER, base_name
 from kthena_components.core.engines.ray import flag_value, read_size
 
@@ -37,7 +37,7 @@ def with_ranks(facts: CommandFacts, launcher: Sequence[str], scope: Scope) -> Co
         facts,
         mpi_session=RANK_LAUNCHER in names,
         mpi_per_host=_per_host(launcher, slurm="srun" in names),
-        mpi_slots=_slots(launcher),
+        mpi_slots=None if any(map(has_gap, launcher)) else _slots(launcher),
     )
     if not found:
         return facts

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kthena_components.core.engines.files import Absent, Files, read_file
+from kthena_components.core.engines.late import LATE_VARIABLES, numbers_pods
 from kthena_components.core.values.images import Image
 from kthena_components.core.values.unknown import (
     BLANK_WORD,
@@ -27,35 +28,12 @@ _MAX_INSERTED = 1 << 21
 _MAX_SHOWN = 80
 """Maximum characters of a word in a message."""
 
-LATE_VARIABLES: Mapping[str, str] = {
-    **dict.fromkeys(("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"), "the ModelServing controller"),
-    **dict.fromkeys(
-        ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"), "LeaderWorkerSet"
-    ),
-    **dict.fromkeys(
-        ("PIPELINE_PARALLEL_SIZE", "RAY_NODE_COUNT", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
-        "KServe",
-    ),
-    **dict.fromkeys(("HEAD_SVC", "MODEL_DIR", "MODEL_NAME", "WORKER_SVC"), "KServe"),
-    **dict.fromkeys(("DP_SIZE", "DP_SIZE_LOCAL", "TP_SIZE"), "llm-d"),
-    **dict.fromkeys(
-        ("RBG_LWP_GROUP_SIZE", "RBG_LWP_LEADER_ADDRESS", "RBG_LWP_WORKER_INDEX", "RBG_ROLE_INDEX"),
-        "RoleBasedGroup",
-    ),
-    **dict.fromkeys(("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"), "Grove"),
-    **dict.fromkeys(("POD_GROUP_INDEX", "POD_GROUP_SIZE"), "AIBrix"),
-    "POD_INDEX": "KAITO",
-}
-"""Variables that a controller adds to the container, with its name. Never in a template's env."""
-
 Hidden = tuple[tuple[str, str], ...]
 """Prefixes of variables that an unreadable source may set, with that source."""
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
 _GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
-_NUMBER = re.compile(r"INDEX|RANK")
-"""Names of late variables that number the pods."""
 _AFTER_NAME = re.compile(r"(?:\.[-.a-z0-9]*)?(?::[0-9]+)?")
 """What may follow the name of a pod in its address: a domain, a port."""
 _MAX_DEPTH = 8
@@ -116,7 +94,7 @@ class Scope:
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            kind = Varying if _NUMBER.search(name) else Unknown
+            kind = Varying if numbers_pods(name) else Unknown
             # Which controller creates the pod is not known here: maybe none that sets it.
             return kind(f"no env sets {name}; {self.late[name]} does in the pods that it creates")
         if value is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kthena_components.core.engines.argv import pieces
 from kthena_components.core.engines.facts import Problem
 from kthena_components.core.engines.options import Dialect, understand
+from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.engines.programs import (
     SHELLS,
     Program,
@@ -114,7 +115,12 @@ def never_ends(argv: Sequence[str]) -> bool:
     start = find_program(argv)
     if start is None or start.at or start.program in _HELPERS:
         return False
-    return _ENDING.isdisjoint(argv)
+    return _ENDING.isdisjoint(argv) and not any(map(_may_be_option, argv))
+
+
+def _may_be_option(word: str) -> bool:
+    """Return whether a word may be any option, because a variable or an output sets it."""
+    return word.startswith(("$(", "${")) or has_gap(word)
 
 
 _HELPERS = frozenset({Program.SHELL, Program.RAY, Program.RAY_SCRIPT})

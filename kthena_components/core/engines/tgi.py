@@ -16,7 +16,6 @@ from kthena_components.core.engines.options import Option, Use, build_dialect
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-PROGRAM = "text-generation-launcher"
 _USES: Mapping[str, tuple[str, Use]] = {
     "--num-shard": ("int", Use("tensor", least=1)),
     "--sharded": ("bool", Use("sharded")),

@@ -182,11 +182,16 @@ def _data_mode(reading: Reading) -> MaybeText:
     as well.
     """
     stated = reading.values
-    if stated.get("external") or "data_rank" in stated:
+    ways = [stated.get(name) for name in ("external", "hybrid", "many_ports")]
+    if ways[0] is True or "data_rank" in stated:
         return "external"
-    if stated.get("hybrid") or stated.get("many_ports"):
+    if unknown := next((way for way in ways if isinstance(way, Unknown)), None):
+        return unknown
+    if any(ways):
         return "hybrid"
     nnodes, headless = reading.get("nnodes", 1), reading.get("headless", False)
+    if isinstance(nnodes, Unknown) and "data_start_rank" in stated:
+        return nnodes
     over_nodes = isinstance(nnodes, int) and nnodes > 1
     local = "data_local" in stated or over_nodes
     if "data_start_rank" in stated and local and headless is not True:

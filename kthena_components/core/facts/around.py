@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.values.read import group_kind, mapping, sequence, spec_of
-from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.core.values.read import group_kind, mapping, sequence, spec_of, unknown_in
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
 BUDGET = ("policy", "PodDisruptionBudget")
@@ -69,16 +69,26 @@ def _selects(selector: object, labels: Mapping[str, Any], more: bool) -> bool:
     wanted = mapping(mapping(selector).get("matchLabels")).items()
     rules = sequence(mapping(selector).get("matchExpressions"))
     return all(_holds("In", labels, key, [value], more) for key, value in wanted) and all(
-        _holds(rule.get("operator"), labels, rule.get("key"), sequence(rule.get("values")), more)
+        _holds(rule.get("operator"), labels, rule.get("key"), _values(rule), more)
         for rule in map(mapping, rules)
     )
+
+
+def _values(rule: Mapping[str, Any]) -> Any:
+    """Return the values of a rule, or why they are not known yet."""
+    listed = rule.get("values")
+    return unknown_in(listed) or sequence(listed)
 
 
 def _holds(
     operator: object, labels: Mapping[str, Any], key: object, values: Any, more: bool
 ) -> bool:
     held = labels.get(key) if isinstance(key, str) else None
-    if any(map(is_unresolved, (operator, key, held, *values))) or (held is None and more):
+    if (
+        isinstance(values, Unknown)
+        or any(map(is_unresolved, (operator, key, held, *values)))
+        or (held is None and more)
+    ):
         return True
     if operator in ("Exists", "DoesNotExist"):
         return (held is not None) is (operator == "Exists")

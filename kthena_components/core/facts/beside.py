@@ -1,10 +1,10 @@
 """Objects that others refer to for what they leave out, by name: a runtime, say."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.read import group_kind, inside, mapping
 from kthena_components.core.values.unknown import is_unresolved
 
 _Key = tuple[tuple[str, str], str]
@@ -16,16 +16,24 @@ class Beside:
 
     kinds: Collection[tuple[str, str]] = ()
     """Their API groups and kinds. Others are ignored."""
+    named_by: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    """Kinds of the objects that refer to them, with the fields that lead to the name."""
     _found: dict[_Key, dict[str, Mapping[str, Any] | None]] = field(default_factory=dict)
     """By name and namespace. None: several of one name differ."""
+    _named: set[object] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
         return bool(self._found)
 
     def add(self, body: Mapping[str, Any]) -> None:
-        """Add an object of the kinds that has a name."""
+        """Add an object of the kinds that has a name, or what another object refers to."""
         kind, metadata = group_kind(body), mapping(body.get("metadata"))
+        if kind in self.named_by:
+            named: object = body
+            for step in self.named_by[kind]:
+                named = inside(named, step)
+            self._named.add(named if isinstance(named, str) else None)
         name, space = metadata.get("name"), metadata.get("namespace")
         if kind not in self.kinds or not isinstance(name, str) or is_unresolved(name):
             return
@@ -45,3 +53,7 @@ class Beside:
         if namespace:
             return spaces.get("")
         return next(iter(spaces.values())) if len(spaces) == 1 else None
+
+    def is_named(self, body: Mapping[str, Any]) -> bool:
+        """Return whether an object refers to this one, by its name."""
+        return mapping(body.get("metadata")).get("name") in self._named

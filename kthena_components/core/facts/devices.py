@@ -8,7 +8,7 @@ from typing import Any
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
+from kthena_components.core.values.read import MAX_COUNT, inside, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 _ANY = "accelerators"
@@ -31,6 +31,8 @@ class DeviceFacts:
     resource: str
     limit: MaybeInt | None
     request: MaybeInt | None
+    late: bool = False
+    """Whether it is not known yet which resource it is."""
 
     @property
     def part(self) -> str:
@@ -66,14 +68,17 @@ def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFact
             request=_devices_in(requests, resource),
         )
     unnamed = None
-    if any(map(is_unresolved, (container.get("resources"), limits, requests))):
+    late = any(map(is_unresolved, (container.get("resources"), limits, requests)))
+    if late:
         unnamed = Unknown(f"the resources of container '{name}' are not known yet")
     elif not named and sequence(resources.get("claims")):
         unnamed = Unknown(f"container '{name}' gets devices by resource claims")
     elif not named:
         unnamed = _unnamed(resources) or _by_toolkit(container)
     if unnamed is not None:
-        yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
+        yield DeviceFacts(
+            path=path, container=name, resource=_ANY, limit=unnamed, request=None, late=late
+        )
 
 
 def claimed(container: Mapping[str, Any]) -> Unknown | None:
@@ -118,7 +123,9 @@ def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
 
 def hidden_devices(path: str, because: Unknown) -> DeviceFacts:
     """Return the accelerators of containers that are unknown."""
-    return DeviceFacts(path=path, container="", resource=_ANY, limit=because, request=None)
+    return DeviceFacts(
+        path=path, container="", resource=_ANY, limit=because, request=None, late=True
+    )
 
 
 def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unknown | None:
@@ -132,8 +139,15 @@ def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unk
     name = name_in_pod(container)
     if more := claimed(container):
         return more
-    if mapping(container.get("securityContext")).get("privileged") is True:
+    privileged = inside(container.get("securityContext"), "privileged")
+    if is_unresolved(privileged):
+        return Unknown(f"it is not known yet whether container '{name}' is privileged")
+    if privileged is True:
         return Unknown(f"container '{name}' is privileged and may see all GPUs of its node")
+    listed = container.get("env")
+    names = (mapping(item).get("name", item) for item in sequence(listed))
+    if is_unresolved(listed) or any(map(is_unresolved, names)):
+        return Unknown(f"the variables of container '{name}' are not known yet")
     if env.get(_TOOLKIT) in _NO_GPUS:
         return None
     return Unknown(f"{_TOOLKIT} of container '{name}' may show it other GPUs")

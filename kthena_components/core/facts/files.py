@@ -9,7 +9,7 @@ from kthena_components.core.engines import Files, Mount
 from kthena_components.core.engines.files import Contents
 from kthena_components.core.facts.container import Volumes
 from kthena_components.core.facts.context import ConfigMap, Context
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MOST = 100
@@ -147,7 +147,8 @@ def _source(source: Any, context: Context) -> _Content:
     sure = source.get("optional") is not True
     missing = [why_missing(found, key) for key, _ in chosen if sure and not found.has(key)]
     files = tuple((at, found.text(key)) for key, at in chosen)
-    return _Content(Mount("", files, None, found.title), tuple(missing))
+    late = None if unknown_within(listed) is None else Unknown("an item is not known yet")
+    return _Content(Mount("", files, late, found.title), tuple(missing))
 
 
 def _unknown(gap: Unknown) -> _Content:

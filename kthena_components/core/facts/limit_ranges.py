@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import is_unresolved
 
 Amounts = dict[str, Any]
@@ -29,6 +29,8 @@ class LimitRanges:
     _requests: dict[str, Amounts] = field(default_factory=dict)
     _given: set[tuple[str, str, str]] = field(default_factory=set)
     """Namespace, `limits` or `requests`, and any resource: cpu and memory as well."""
+    _unclear: set[str] = field(default_factory=set)
+    """Namespaces with a LimitRange that is not known in full."""
 
     def __bool__(self) -> bool:
         """Return whether any gives accelerators."""
@@ -40,6 +42,8 @@ class LimitRanges:
             return
         space = mapping(body.get("metadata")).get("namespace")
         named = space if isinstance(space, str) and not is_unresolved(space) else ""
+        if unknown_within(body.get("spec")):
+            self._unclear.add(named)
         for item in map(mapping, sequence(mapping(body.get("spec")).get("limits"))):
             if item.get("type") != "Container":
                 continue
@@ -59,6 +63,8 @@ class LimitRanges:
             resource: The resource: cpu, memory.
             namespace: The namespace, empty if the object states none.
         """
+        if any(not namespace or space in {"", namespace} for space in self._unclear):
+            return True
         return any(
             (kind, resource) == (stated, name) and (not namespace or space in {"", namespace})
             for space, stated, name in self._given

@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.members import with_field
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
 from kthena_components.core.facts.workload import NOT_STATED, pods_of_template
@@ -52,7 +53,7 @@ def with_siblings(
 
 def _differs(engine: EngineFacts) -> bool:
     """Return whether the command may tell a pod's rank from its name."""
-    command = engine.entry.command
+    command = engine.entry.joined or engine.entry.command
     if command is None:
         return False
     ranks = (command.node_rank, command.data_rank, command.data_start_rank)
@@ -91,18 +92,12 @@ def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]
     # A pod in the network of its node has the node's host name.
     host = [] if spec.get("hostNetwork") is True else [{"name": _HOST, "value": name}]
     containers = [
-        {**c, "env": [*host, *(_entry(e, values) for e in sequence(c.get("env")))]}
+        {**c, "env": [*host, *(with_field(e, values) for e in sequence(c.get("env")))]}
         if isinstance(c, Mapping) and not is_unresolved(c.get("env"))
         else c
         for c in sequence(spec.get("containers"))
     ]
     return {**template, "spec": {**spec, "containers": containers}}
-
-
-def _entry(entry: object, values: Mapping[str, str]) -> object:
-    path = mapping(mapping(mapping(entry).get("valueFrom")).get("fieldRef")).get("fieldPath")
-    value = values.get(path) if isinstance(path, str) else None
-    return entry if value is None else {"name": mapping(entry).get("name"), "value": value}
 
 
 def _over_ray(engine: EngineFacts, pods: Sequence[PodFacts]) -> EngineFacts:

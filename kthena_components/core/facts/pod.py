@@ -31,16 +31,18 @@ from kthena_components.core.facts.devices import (
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
+from kthena_components.core.facts.processors import on_cpus
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
 TPU = "google.com/tpu"
+_NEURON = "aws.amazon.com/neuron"
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
 
@@ -57,6 +59,8 @@ class PodFacts:
     """Path of the options that a user adds to a command line which the package writes."""
     container: str | None = None
     """Name of the container with the command. None: there is no command."""
+    joined: CommandFacts | None = field(default=None, compare=False)
+    """The command line of a pod that joins an engine of another object: `command` has no sizes."""
     gap: Unknown | None = None
     """Why a command may exist that could not be read."""
     own: ContainerFacts | None = None
@@ -75,6 +79,8 @@ class PodFacts:
     """Why that container may get more accelerators than it requests. None: it does not."""
     sliced: Unknown | None = None
     """Why its accelerators may be fewer devices than it requests. None: each is a device."""
+    on_cpus: MaybeBool = False
+    """Whether the engine runs on CPUs: facts/processors.py."""
     on_host: bool = False
     """Whether it has the network of its node, whose loopback address other such pods share."""
     missing: tuple[MissingKey, ...] = ()
@@ -92,9 +98,23 @@ class PodFacts:
         return _sum(self.devices)
 
     @property
-    def has_tpus(self) -> bool:
-        """Whether the engine runs on TPUs: one process serves all of a pod, without NCCL."""
-        return any(d.resource == TPU for d in self.devices if self.container in {None, d.container})
+    def one_process(self) -> MaybeBool:
+        """Whether one process serves all accelerators of the pod, without NCCL: TPUs, Neuron.
+
+        Source: tpu-inference tpu_inference/platforms/tpu_platform.py; vllm/platforms/neuron.py and
+        vllm-neuron's platform.py, which choose the executor `uni`.
+        """
+        own = [d for d in self.devices if self.container in {None, d.container}]
+        if any(d.resource == TPU or d.resource.startswith(_NEURON) for d in own):
+            return True
+        late = next((d.limit for d in own if d.late), None)
+        return late if isinstance(late, Unknown) else False
+
+    @property
+    def has_cuda(self) -> bool:
+        """Whether each accelerator of the engine is one of NVIDIA's, as far as is known."""
+        own = [d.resource for d in self.devices if self.container in {None, d.container}]
+        return all(name.startswith("nvidia.com/") for name in own if is_accelerator(name))
 
     @property
     def asks_for_gpus(self) -> bool:
@@ -246,6 +266,7 @@ def _container(
         sees_more=sees_more(container, given.env),
         claimed=claimed(container),
         sliced=pod.context.sharing.of(device.resource for device in devices),
+        on_cpus=on_cpus(container, devices, command),
         on_host=spec.get("hostNetwork") not in (None, False),
         missing=tuple(given.missing),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
 __all__ = [
     "ContainerFacts",
@@ -82,5 +82,7 @@ class ServingFacts:
     gang_expected: MaybeBool = False
     """Whether Volcano schedules the pods."""
     names: tuple[NameFacts, ...] = ()
+    unread: Unknown | None = field(default=None, compare=False)
+    """Why it may have other engines. None: it has none."""
     copies: MaybeInt = field(default=1, compare=False)
     """Number of copies of all of this; only used by the sum over a whole stack."""

@@ -23,12 +23,13 @@ def gpu_demand(facts: ServingFacts) -> GpuDemand:
     """Add up the accelerators of all engines of a serving, with all their replicas."""
     one: MaybeInt = 0
     for engine in facts.engines:
-        one = total((one, product(engine.replicas, _of_engine(engine))))
+        one = total((one, product(engine.replicas, all_gpus_of(engine))))
     pods = [pod for e in facts.engines for pod in (e.entry, e.worker) if pod is not None]
     return GpuDemand(gpus=product(facts.copies, one), resources=frozenset(_resources(pods)))
 
 
-def _of_engine(engine: EngineFacts) -> MaybeInt:
+def all_gpus_of(engine: EngineFacts) -> MaybeInt:
+    """Count the accelerators of all pods of one engine, over all their containers."""
     entry = engine.entry.all_gpus
     if engine.worker is None:
         return product(engine.pods, entry)

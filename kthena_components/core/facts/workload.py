@@ -9,8 +9,8 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts, read_pods
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.values.read import count_or_unknown, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 
 NOT_STATED = Unknown("this object does not state how many pods form one engine")
 
@@ -32,12 +32,15 @@ def read_template(
     return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
 
 
-def admitted_together(metadata: object) -> bool:
+def admitted_together(metadata: object) -> MaybeBool:
     """Return whether Kueue admits the pods of an object once there is room for all of them.
 
     Source: kubernetes-sigs/kueue pkg/controller/constants.
     """
-    return "kueue.x-k8s.io/queue-name" in mapping(mapping(metadata).get("labels"))
+    labels = inside(metadata, "labels")
+    if is_unresolved(labels) or any(map(is_unresolved, mapping(labels))):
+        return Unknown("the labels of the object are not known yet")
+    return "kueue.x-k8s.io/queue-name" in mapping(labels)
 
 
 def labels_of(template: object) -> Mapping[str, Any]:
@@ -85,7 +88,7 @@ def _engine(
         name=name,
         pods=pods,
         replicas=1 if pods != 1 else count_or_unknown(spec.get("replicas"), "replicas", 1),
-        entry=replace(pod, command=_joining(pod.command)) if joins else pod,
+        entry=replace(pod, command=_joining(pod.command), joined=pod.command) if joins else pod,
         worker=None,
     )
 

@@ -87,7 +87,8 @@ def _container(
     if own is None or command is None or not (command.engine or command.ray_role):
         return None
     # The first pod of an engine with other workers has rank 0, however its command counts.
-    is_first = engine.worker is not None and engine.worker.own != own
+    other = engine.worker.own if engine.worker is not None else None
+    is_first = (other is not None and other.path != own.path) or _states_first(command, fields)
     serves = pod is engine.entry and _serves(command, is_first=is_first)
     return EngineContainer(
         path=own.path,
@@ -98,6 +99,17 @@ def _container(
         serves=serves,
         copies=_copies(engine, pods) if serves else 0,
     )
+
+
+def _states_first(command: CommandFacts, fields: Mapping[str, Any]) -> bool:
+    """Return whether a container's own env says that its pod has rank 0.
+
+    Facts are about all pods of an engine, and so leave out the value of this variable.
+    """
+    by_index = naming.WORKER_INDEX in command.where.get("node_rank", "")
+    listed = map(mapping, sequence(fields.get("env")))
+    values = [item.get("value") for item in listed if item.get("name") == naming.WORKER_INDEX]
+    return by_index and values == ["0"]
 
 
 def _serves(command: CommandFacts, *, is_first: bool) -> bool:

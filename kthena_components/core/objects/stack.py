@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
-from kthena_components.core.values.read import NOT_YET_KNOWN
+from kthena_components.core.values.read import NOT_YET_KNOWN, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown
 
 Key = tuple[str, str]
@@ -69,6 +69,16 @@ class Stack:
                 self._add_to_gang(one)
         if demand is not None:
             self.demands.append((found, demand))
+
+    @property
+    def hidden_pods(self) -> Unknown | None:
+        """Why there may be pods of which neither labels nor namespace are known; None if none."""
+        shown = {id(pods.owner) for pods in self.pods}
+        for pods in self.pods:
+            if gap := unknown_in(pods.owner.namespace):
+                return gap
+        silent = (o for o in self.objects if o.group_kind in self.templated and id(o) not in shown)
+        return next(filter(None, (unknown_within(o.body.get("spec")) for o in silent)), None)
 
     def _add_to_gang(self, pods: PodSet) -> None:
         gang, namespace = pods.gang, pods.owner.namespace

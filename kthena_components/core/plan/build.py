@@ -79,7 +79,7 @@ def _plan(
     paths = [f"roles[{i}]" if role_path is None else role_path for i in range(len(spec.roles))]
     minima = spec.gang_policy.min_role_replicas if spec.gang_policy else None
     roles = tuple(
-        _role(role, path, (minima or {}).get(role.name), notes, spec)
+        _role(role, path, (minima or {}).get(role.name), notes, spec, fills=serving.fill_requests)
         for role, path in zip(_roles(serving), paths, strict=True)
     )
     topology = spec.network_topology or NetworkTopologySpec()
@@ -125,7 +125,13 @@ def _with_metrics(role: RoleSpec) -> RoleSpec:
 
 
 def _role(
-    role: RoleSpec, path: str, minimum: int | None, notes: list[Finding], group: GroupSpec
+    role: RoleSpec,
+    path: str,
+    minimum: int | None,
+    notes: list[Finding],
+    group: GroupSpec,
+    *,
+    fills: bool,
 ) -> RolePlan:
     if role.engine:
         entry, worker = engine_templates(
@@ -133,11 +139,13 @@ def _role(
         )
     else:
         entry, worker = role.entry_template or {}, role.worker_template
-    entry, told_entry = mirror_requests(entry)
-    worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
+    filled_entry, told_entry = mirror_requests(entry)
+    filled_worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
     for field, told in (("entry_template", told_entry), ("worker_template", told_worker)):
         written = "overlay" if role.engine else field
-        notes.extend(_mirrored(join_path(path, written), line) for line in told)
+        notes.extend(_mirrored(join_path(path, written), line, fills=fills) for line in told)
+    if fills:
+        entry, worker = filled_entry, filled_worker
     return RolePlan(
         name=role.name,
         replicas=role.replicas,
@@ -170,7 +178,16 @@ def _has_budget(spec: ModelServingSpec) -> bool:
     return several and any(role.engine for role in spec.roles)
 
 
-def _mirrored(path: str, line: str) -> Finding:
+def _mirrored(path: str, line: str, *, fills: bool) -> Finding:
+    if not fills:
+        return Finding(
+            path=path,
+            level=Level.ADVISORY,
+            rule="requests-mirrored",
+            seen=f"{line} has limits without requests, and fill_requests is false. Volcano and "
+            "Kthena count requests only",
+            remedy="remove fill_requests when the engines may restart",
+        )
     return Finding(
         path=path,
         level=Level.ADVISORY,

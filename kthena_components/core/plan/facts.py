@@ -3,6 +3,7 @@
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.members import Numbers, Template, with_members
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.plan.model import RolePlan, ServingPlan
@@ -17,7 +18,11 @@ def facts_from_plan(
         plan: The plan.
         sizes: Variables that contain the number of pods of an engine.
     """
-    engines = tuple(_engine_of(role, sizes) for role in plan.roles)
+    numbers = Numbers(size=sizes, rank=(naming.WORKER_INDEX,))
+    engines = tuple(
+        with_members(_engine_of(role, sizes), *_templates(role, plan.groups), numbers)
+        for role in plan.roles
+    )
     gang = GangFacts(
         path="gang_policy",
         min_member=plan.min_member,
@@ -30,6 +35,14 @@ def facts_from_plan(
         gang=gang if plan.gang and plan.pod_group is None else None,
         gang_expected=plan.gang,
     )
+
+
+def _templates(role: RolePlan, groups: int) -> tuple[Template, Template | None]:
+    engines = groups * role.replicas
+    entry = Template(body=role.entry, count=engines)
+    if role.worker is None or not role.worker_replicas:
+        return entry, None
+    return entry, Template(body=role.worker, count=engines * role.worker_replicas)
 
 
 def _engine_of(role: RolePlan, sizes: tuple[str, ...]) -> EngineFacts:

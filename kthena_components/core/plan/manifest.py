@@ -27,9 +27,13 @@ class Manifest:
     """Property paths whose change is ignored for an existing object."""
     replace_with: tuple[str, ...] = ()
     """Keys of the manifests whose replacement also replaces this one."""
+    update_rules: tuple[str, ...] = ()
+    """Rules over the object before and after an update, whose findings stop the update."""
     looked_up: tuple[str, ...] = ()
     """Keys of the manifests in `after` that a webhook looks up when it judges this one. A preview
     cannot ask it before they exist."""
+    renewed: bool = False
+    """Whether fewer engines delete it, so that it is never protected."""
     delete_first: bool = False
     """Delete the old object before creating its replacement: both have the same name."""
     timeout_seconds: int | None = None

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.plan.templates import requests_of
+from kthena_components.core.plan.templates import requests_of, unknown_requests
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec
 from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
@@ -149,11 +149,13 @@ class ServingPlan:
 
     @property
     def min_resources(self) -> dict[str, Decimal]:
-        """Requests of those pods, in base units."""
+        """Requests of those pods, in base units; without resources whose sum is not known."""
         total: dict[str, Decimal] = {}
+        unknown: set[str] = set()
         for role in self.roles:
             total = add_resources(total, role.requests, role.gang_replicas)
-        return total
+            unknown |= unknown_requests(role.entry) | unknown_requests(role.worker)
+        return {key: amount for key, amount in total.items() if key not in unknown}
 
     @cached_property
     def revision(self) -> str:

@@ -1,18 +1,29 @@
 """Reports what is deployed, as rows and as a table. All numbers come from the plan's facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.facts.totals import all_gpus_of, ranks_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _UNKNOWN = "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What an object makes of one engine, over all copies."""
+
+    engines: MaybeInt
+    pods: MaybeInt
+    gpus: MaybeInt
 
 
 def shape(plan: ServingPlan) -> list[dict[str, Any]]:
@@ -29,7 +40,12 @@ def shape(plan: ServingPlan) -> list[dict[str, Any]]:
 
 
 def shape_of(
-    facts: ServingFacts, *, namespace: str, backend: str, groups: MaybeInt
+    facts: ServingFacts,
+    *,
+    namespace: str,
+    backend: str,
+    groups: MaybeInt,
+    counts: Sequence[Counts] | None = None,
 ) -> list[dict[str, Any]]:
     """Return one row for each engine of any serving, as `shape` does for a plan.
 
@@ -38,32 +54,31 @@ def shape_of(
         namespace: Kubernetes namespace.
         backend: What runs it, in one word.
         groups: Number of copies of all its engines.
+        counts: What the object makes of each engine; counted from the facts if left out.
     """
     stated = {"serving": facts.name, "namespace": namespace, "backend": backend}
-    return [{**stated, **_row(engine, groups)} for engine in facts.engines]
+    counts = [counts_of(e, groups) for e in facts.engines] if counts is None else counts
+    found = zip(facts.engines, counts, strict=True)
+    return [{**stated, **_row(engine, groups, made)} for engine, made in found]
 
 
-def _row(engine: EngineFacts, groups: MaybeInt) -> dict[str, Any]:
-    held = _gpus_of_engine(engine)
-    engines = _product(groups, engine.replicas)
+def counts_of(engine: EngineFacts, copies: MaybeInt) -> Counts:
+    """Count what is made of an engine, if each copy has all its replicas."""
+    engines = product(copies, engine.replicas)
+    pods, gpus = product(engines, engine.pods), product(engines, all_gpus_of(engine))
+    return Counts(engines=engines, pods=pods, gpus=gpus)
+
+
+def _row(engine: EngineFacts, groups: MaybeInt, made: Counts) -> dict[str, Any]:
     return {
         "role": engine.name,
         "groups": _shown(groups),
-        "engines": _shown(engines),
-        "pods": _shown(_product(engines, engine.pods)),
+        "engines": _shown(made.engines),
+        "pods": _shown(made.pods),
         "gpus_per_pod": _shown(engine.entry.gpus),
         **_sizes(engine, engine.entry.command),
-        "gpus": _shown(_product(engines, held)),
+        "gpus": _shown(made.gpus),
     }
-
-
-def _product(*numbers: MaybeInt) -> MaybeInt:
-    product = 1
-    for number in numbers:
-        if isinstance(number, Unknown):
-            return number
-        product *= number
-    return product
 
 
 def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
@@ -137,17 +152,6 @@ def _command(row: Mapping[str, Any]) -> CommandFacts | Unknown:
     return CommandFacts(
         engine="engine", tensor=tensor, pipeline=pipeline, data=data, prefill_context=context
     )
-
-
-def _gpus_of_engine(engine: EngineFacts) -> MaybeInt:
-    entry, pods = engine.entry.all_gpus, engine.pods
-    worker = engine.worker.all_gpus if engine.worker else 0
-    for number in (entry, pods, worker):
-        if isinstance(number, Unknown):
-            return number
-    if isinstance(entry, int) and isinstance(worker, int) and isinstance(pods, int):
-        return entry + (pods - 1) * worker
-    return Unknown("its pods are not known")
 
 
 def _shown(value: object) -> Any:

@@ -5,7 +5,7 @@ The only writer of generated pods. Command lines come from core/engines.
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,7 @@ from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.templates.overlay import lay_over
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources, parse_quantity
+from kthena_components.core.values.unknown import is_unresolved
 
 
 def engine_templates(
@@ -168,16 +169,32 @@ def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
 def requests_of(template: Template | None) -> dict[str, Decimal]:
     """Sum the requests of a template's containers, for Volcano's minResources.
 
+    A limit without a request is a request, as in the pods (see mirror_requests).
+
     Init containers are not counted: they have ended when the pod serves, and Kthena does not count
-    them either. Unknown amounts are left out.
+    them either. Unknown amounts are left out (see unknown_requests).
     """
-    spec = (template or {}).get("spec") or {}
     total: dict[str, Decimal] = {}
-    for container in spec.get("containers") or []:
-        requests = (container.get("resources") or {}).get("requests") or {}
+    for requests in _requests(template):
         read = {key: parse_quantity(amount) for key, amount in requests.items()}
         total = add_resources(total, {k: v for k, v in read.items() if v is not None})
     return total
+
+
+def unknown_requests(template: Template | None) -> set[str]:
+    """Return the resources of which an amount is an Output, so that the sum is not known."""
+    return {
+        key
+        for requests in _requests(template)
+        for key, amount in requests.items()
+        if is_unresolved(amount)
+    }
+
+
+def _requests(template: Template | None) -> Iterator[dict[str, Any]]:
+    for container in ((template or {}).get("spec") or {}).get("containers") or []:
+        resources = container.get("resources") or {}
+        yield {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
 
 
 def with_env(template: Template, env: list[dict[str, Any]], *, first: bool = False) -> Template:

@@ -33,6 +33,8 @@ class Told:
     """Variables with the address of its first pod."""
     rank: tuple[str, ...] = ()
     """Variables with the number of a pod in it, from 0."""
+    rank_fields: tuple[str, ...] = ()
+    """Paths of fields of a pod with that number, for `fieldRef`."""
     ordinal: tuple[str, ...] = ()
     """Variables with the number of a pod among those of its template, from 0."""
     fields: tuple[str, ...] = ()
@@ -43,6 +45,19 @@ class Told:
     """Patterns of texts that are the address of its first pod."""
     others: tuple[str, ...] = ()
     """Prefixes of other variables that the controller sets."""
+
+
+NOTHING = Told()
+TOLD_BY_KTHENA = Told(
+    size=(naming.GROUP_SIZE,), leader=(naming.ENTRY_ADDRESS,), rank=(naming.WORKER_INDEX,)
+)
+TOLD_BY_LWS = Told(
+    size=(naming.LWS_GROUP_SIZE,),
+    leader=(_FIRST[naming.ENTRY_ADDRESS],),
+    rank=(_FIRST[naming.WORKER_INDEX],),
+    rank_fields=(f"metadata.labels['{naming.LWS_WORKER_INDEX_LABEL}']",),
+    others=("LWS_",),
+)
 
 
 class _Change(NamedTuple):

@@ -15,6 +15,7 @@ from kthena_components.core.values.images import (
     write_version,
 )
 from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
 
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 STATED_SINCE: Version = (0, 11, 1)
@@ -56,35 +57,40 @@ def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
     executor must be mp; uni is allowed since 0.12.0, external_launcher since 0.13.0, and Ray never.
     With --nnodes and no executor, 0.11.1 and 0.11.2 choose uni for a copy on one GPU, and then
     reject it. Copies that fit into one pod need none of this. For a single pod, see
-    world-size-equals-gpus. On TPUs, TPU_MULTIHOST_BACKEND decides, whatever the command says.
+    world-size-equals-gpus. On TPUs, TPU_MULTIHOST_BACKEND decides, whatever the command says, and
+    on AWS Neuron vLLM sets the executor itself. Only CUDA counts the GPUs before the start.
 
     Pass: --distributed-executor-backend ray with a Ray cluster; --nnodes 2 in two pods.
     Fail: tensor 8 × pipeline 2 on pods of 8 GPUs with neither; --nnodes 2 with executor ray.
-    Level: mandatory from vLLM 0.11.1 on; advisory before, and when the image states no version. An
-    executor that --nnodes does not support is mandatory.
+    Level: mandatory from vLLM 0.11.1 on NVIDIA; advisory before, on other accelerators, and when
+    the image states no version. An executor that --nnodes does not support is mandatory.
     Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0; tpu-inference
     tpu_inference/platforms/tpu_platform.py.
     """
     for engine in facts.engines:
         command = engine.entry.command
-        if command is None or command.engine != "vllm" or engine.pods == 1 or engine.entry.has_tpus:
+        if command is None or command.engine != "vllm" or engine.pods == 1:
             continue
-        if command.nnodes not in {None, 1}:
+        if engine.entry.one_process is True or engine.entry.on_cpus is True:
+            continue
+        if isinstance(command.nnodes, Unknown):
+            yield from unjudged(engine, command.nnodes, "executor-stated")
+        elif command.nnodes not in {None, 1}:
             yield from _beside_nodes(engine, command)
         elif command.executor is None:
             yield from _not_stated(engine, command)
 
 
 def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
-    copy, gpus = command.per_rank_world, engine.entry.gpus
-    unknown = first_unknown(copy, gpus)
+    copy, gpus, pod = command.per_rank_world, engine.entry.gpus, engine.entry
+    unknown = first_unknown(pod.one_process, pod.on_cpus, copy, gpus)
     if unknown is not None:
         yield from unjudged(engine, unknown, "executor-stated")
         return
     if not (isinstance(copy, int) and isinstance(gpus, int)) or copy <= gpus:
         return
     version = release_of(engine)
-    hard = version is not None and version >= STATED_SINCE
+    hard = version is not None and version >= STATED_SINCE and engine.entry.has_cuda
     ray = command.ray_role is not None or command.data_backend == "ray"
     if ray:
         seen = "connects its pods with Ray and does not state the executor"

@@ -46,7 +46,7 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
         validate_block_quant_shapes and create_fp8_moe_weight_.
     """
     for sharding in shardings(facts):
-        if sharding.shape.fp8_block is None or sharding.engine.entry.has_tpus:
+        if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
             continue
         unknown = unknown_part(sharding)
         if unknown is not None:

@@ -7,6 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.rules.joined_share import joined_share
 from kthena_components.core.values.unknown import Unknown
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")
@@ -26,12 +27,17 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     no other pod can have them. If that is intended, for example to use their memory or links, waive
     the rule with an annotation on the object: waive.kthena-components/world-size-equals-gpus:
     "2026-12-31 why". They are not checked where a configuration of NVIDIA's device plugin in the
-    same files offers time slices of a GPU, or shares of MPS, under the requested name.
+    same files offers time slices of a GPU, or shares of MPS, under the requested name. Nor are
+    engines on CPUs, whose ranks use NUMA nodes: an image, a variable or an option says so.
+
+    A pod of vLLM that joins an engine of another object (--headless, without --nnodes) is counted
+    alone: by the copies that it starts.
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
     Level: mandatory.
-    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
+    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils; vllm
+    docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py.
     """
     for engine in facts.engines:
         yield from _world(engine)
@@ -57,8 +63,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     if unknown is not None:
         if unknown.because not in {problem.text for problem in hard}:
             yield _unjudged(engine, unknown.because)
-    elif (ranks, held) == (1, 0):
-        yield _unjudged(engine, "it requests no GPU, like an engine on CPUs")
+    elif isinstance(ranks, int) and held == 0 and (why := _on_cpus(engine, ranks)):
+        yield _unjudged(engine, why)
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         if ranks > held and (more := _claimed(engine)):
             yield _unjudged(engine, more.because)
@@ -73,6 +79,16 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
+
+
+def _on_cpus(engine: EngineFacts, ranks: int) -> str:
+    """Say why an engine may rightly have no GPU; empty if it may not."""
+    cpus = engine.entry.on_cpus
+    if isinstance(cpus, Unknown):
+        return cpus.because
+    if ranks == 1:
+        return "it requests no GPU, like an engine on CPUs"
+    return f"it runs on CPUs, and its {ranks} ranks use NUMA nodes of the node" if cpus else ""
 
 
 def _claimed(engine: EngineFacts) -> Unknown | None:
@@ -101,6 +117,8 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
     """Explain why a pod with GPUs was not checked; a Ray worker's head is checked instead."""
     gpus, gap = engine.entry.gpus, engine.entry.gap
     joins = command is not None and command.ray_role == "worker"
+    if engine.entry.joined is not None and not _on_purpose(engine, engine.entry.joined):
+        yield from joined_share(engine, engine.entry.joined)
     if gap is not None and gpus != 0:
         yield _unjudged(engine, gap.because)
     elif isinstance(gpus, Unknown):

@@ -108,7 +108,9 @@ def halves_of(facts: ServingFacts, rule: str) -> list[Half]:
 def others_readable(facts: ServingFacts, halves: list[Half]) -> bool:
     """Return whether no other engine of the serving may be a half that cannot be read."""
     known = {id(half.start.engine) for half in halves}
-    return all(id(engine) in known or _is_none(engine) for engine in facts.engines)
+    return facts.unread is None and all(
+        id(engine) in known or _is_none(engine) for engine in facts.engines
+    )
 
 
 def pairs_of(halves: list[Half]) -> Iterator[Pair]:

@@ -16,6 +16,8 @@ class Lack:
     """As a noun, after `has no`: `memory request`."""
     write: str
     """What to write instead, after `write`: `resources.requests.memory`."""
+    restarts: bool = True
+    """Whether writing it changes the pod template, so that the pods restart."""
 
 
 def told_once(
@@ -40,7 +42,8 @@ def told_once(
     seen = "; ".join(_clause(names, lacks) for names, lacks in alike.items())
     written = dict.fromkeys(lack.write for lack in without)
     first = next(path for names in without.values() for path in names)
-    yield advise(first, f"{seen}, so {so}", f"write {listing(written)}", rule)
+    after = ", which restarts the pods" if any(lack.restarts for lack in without) else ""
+    yield advise(first, f"{seen}, so {so}", f"write {listing(written)}{after}", rule)
 
 
 def named(names: Sequence[str]) -> str:

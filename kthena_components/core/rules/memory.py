@@ -12,6 +12,9 @@ from kthena_components.core.values.unknown import Unknown
 
 FIT = "memory-weights-fit"
 ONE = "memory-one-sequence"
+_LEAST_OVERHEAD = 0.5
+"""GiB that an engine needs beside weights and KV cache at least: the smallest of 19 published
+start-ups of vLLM and SGLang, whose largest is 8 GiB."""
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
@@ -51,11 +54,13 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     The cache gets the memory that the weights of the fullest stage and an estimated overhead leave.
     The overhead is 8 GiB for a model with experts; for others 2.3 GiB plus 5 % of the weights, but
     at least 3.5 GiB. The length is the stated one, or the model's maximum. --kv-cache-dtype sets
-    the bytes per number, including scales. Layers with a sliding window do not count.
+    the bytes per number, including scales. Layers with a sliding window do not count. Measured
+    overheads begin at 0.5 GiB: if the request fits with that, the finding is advice in every
+    environment.
 
     Pass: 40.4 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 7.6 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
-    Level: advisory.
+    Level: advisory; never more if the request fits beside an overhead of 0.5 GiB.
     Source: vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory; KAITO's node estimator
     and llm-d-benchmark's capacity planner for the overhead.
     """
@@ -77,6 +82,7 @@ def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
         return
     tokens = max(int(left * GIB / each), 0) if each else 0
     tokens -= tokens % _ROUND if tokens >= _ROUND else 0
+    may_fit = needed <= left + placed.overhead - _LEAST_OVERHEAD
     wants = f"one request of {count_of(length, 'token')} needs {_gib(needed)}"
     leaves = f"leaves {_gib(left)} of each GPU" if left > 0 else "leaves nothing of a GPU"
     shorter = f"set {placed.length_flag} to {tokens} or less, or " if tokens else ""
@@ -88,6 +94,7 @@ def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
         remedy=f"{shorter}split the model over more GPUs",
         rule=ONE,
         level=Level.ADVISORY,
+        most=Level.ADVISORY if may_fit else Level.MANDATORY,
     )
 
 

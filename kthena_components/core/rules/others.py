@@ -28,4 +28,7 @@ def others(engine: EngineFacts) -> Iterator[tuple[PodFacts, CommandFacts]]:
 
 
 def _is_other(command: CommandFacts) -> bool:
+    if command.hidden is not None:
+        return command.headless is True
+    # Of several pods with one command line, all but one have another rank, whatever it is.
     return command.headless is True or command.node_rank not in {None, 0}

@@ -6,6 +6,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.rules.startup import ALWAYS, Start
+from kthena_components.core.values.unknown import Unknown, may_be
 
 _EXTERNAL, _HYBRID = "--data-parallel-external-lb", "--data-parallel-hybrid-lb"
 PORTS = "--data-parallel-multi-port-external-lb"
@@ -30,6 +31,9 @@ _FEWEST = 2
 def outside_balance(start: Start) -> Iterator[Finding]:
     """Check each kind of balancing that is stated; two of them together are an error."""
     ways = _ways(start)
+    if not ways and (unclear := _unclear(start)) is not None:
+        yield from start.unjudged(unclear)
+        return
     external, hybrid, ports = (way in ways for way in (_EXTERNAL, _HYBRID, PORTS))
     together = [*_together(start, ways)]
     if together:
@@ -49,7 +53,8 @@ def process_alone(start: Start) -> Iterator[Finding]:
     """Report the only engine of a pod, which waits for other processes of its own pod."""
     command, data = start.command, start.command.data
     by_variable = command.where.get("data", "").startswith("VLLM_DP_SIZE")
-    own = str(command.options.get("--data-parallel-address")).startswith(("127.", "localhost"))
+    address = command.options.get("--data-parallel-address")
+    own = isinstance(address, str) and address.startswith(("127.", "localhost"))
     level = start.since(_VARIABLES) if by_variable and own else None
     if level is not None and isinstance(data, int) and not start.engine.entry.others:
         seen = (
@@ -65,11 +70,18 @@ def _ways(start: Start) -> dict[str, str]:
     ways = {way: way for way in (_HYBRID, PORTS) if start.is_on(way) is True}
     if start.is_on(_EXTERNAL) is True:
         ways[_EXTERNAL] = _EXTERNAL
-    elif start.command.data_rank is not None:
+    elif start.states("data_rank"):
         ways[_EXTERNAL] = "--data-parallel-rank"
     elif start.command.data_mode == "external":
         ways[_EXTERNAL] = _EXTERNAL
     return ways
+
+
+def _unclear(start: Start) -> Unknown | None:
+    """Explain why a kind of balancing may be stated where it is not read; None if none is."""
+    rank = start.command.data_rank
+    stated = (start.is_on(_EXTERNAL), start.is_on(_HYBRID), start.is_on(PORTS), rank)
+    return next((value for value in stated if isinstance(value, Unknown)), None)
 
 
 def _together(start: Start, ways: dict[str, str]) -> Iterator[Finding]:
@@ -94,7 +106,11 @@ def _external(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, "write --data-parallel-size-local 1, or remove it")
     if command.data_rank is None and not start.hidden:
         yield from _no_rank(start)
-    elif (level := start.since(_ONE_WAY)) is not None and isinstance(command.data_start_rank, int):
+    elif (
+        start.states("data_rank")
+        and (level := start.since(_ONE_WAY)) is not None
+        and isinstance(command.data_start_rank, int)
+    ):
         seen = (
             "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM accepts "
             "only one"
@@ -169,7 +185,8 @@ def _from_a_rank_on(start: Start) -> Iterator[Finding]:
 
 def _has_local(start: Start) -> bool:
     """Return whether the copies in a pod are stated, or follow from --nnodes."""
-    return start.command.data_local is not None or start.command.nnodes not in {None, 1}
+    nodes = start.command.nnodes
+    return start.states("data_local") or not may_be(nodes, None, 1)
 
 
 def _ranks(start: Start) -> Iterator[Finding]:
@@ -180,7 +197,7 @@ def _ranks(start: Start) -> Iterator[Finding]:
     if rank is None and external is False and ports is False and _has_local(start):
         rank, flag = command.data_start_rank, "--data-parallel-start-rank"
         level = start.since(_START_COUNTS) or Level.ADVISORY
-    inferred = external is True and command.nnodes not in {None, 1}
+    inferred = external is True and not may_be(command.nnodes, None, 1)
     if inferred and start.since(_AMBIGUOUS) is None:
         return
     if isinstance(rank, int) and isinstance(data, int) and data > 1 and rank >= data:

@@ -8,6 +8,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.wording import title
+from kthena_components.core.values.unknown import Unknown
 
 RULE = "pod-ranks"
 _ADDRESSES = {
@@ -22,19 +23,22 @@ _LISTED = 8
 
 
 def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
-    """The pods of one template have different ranks, and as many as the engine counts.
+    """The pods of an engine have different ranks, and as many as the engine counts.
 
     --nnodes counts the pods of an engine, and --data-parallel-size its copies: one in each pod with
     --data-parallel-rank, --data-parallel-size-local in each with --data-parallel-start-rank. A
     StatefulSet has one pod for each rank if they take it from their ordinal: from HOSTNAME, their
-    name, or the label apps.kubernetes.io/pod-index. Ranks that start above 0 continue an engine of
-    another object, and ranks that repeat evenly are several engines. Two templates of one object
-    that meet at one address do not both have the first rank.
+    name, or the label apps.kubernetes.io/pod-index. The entry and the workers of a ModelServing or
+    a LeaderWorkerSet take it from WORKER_INDEX or LWS_WORKER_INDEX, and the pods of a Job from
+    JOB_COMPLETION_INDEX; other controllers have such variables, too. Ranks that start above 0
+    continue an engine of another object, and ranks that repeat evenly are several engines. Two
+    templates of one object that meet at one address do not both have the first rank.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
-    --data-parallel-rank $(POD_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job whose
-    two tasks have --node-rank 0 and one --dist-init-addr.
+    --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
+    --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job
+    whose two tasks have --node-rank 0 and one --dist-init-addr.
     Level: mandatory; advisory for a single pod of rank 0, whose others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go.
@@ -107,10 +111,28 @@ def _by_ordinal(engine: EngineFacts, commands: Sequence[CommandFacts]) -> Iterat
         column = [ranks[option] for ranks in every if option in ranks]
         alike = {(one.total, one.step) for one in column}
         ranks = [one.rank for one in column]
-        differ = len(set(ranks)) > 1 or len(ranks) == 1
+        differ = len(set(ranks)) > 1 or len(ranks) == 1 or engine.worker is not None
+        if _reported_elsewhere(engine, option, enough=len(ranks) * first.step == first.total):
+            continue
         stated = differ and any(option in command.options for command in commands)
         if stated and len(ranks) == len(every) and len(alike) == 1 and not first.total % first.step:
             yield from _uneven(engine, ranks, first)
+
+
+def _reported_elsewhere(engine: EngineFacts, option: str, *, enough: bool) -> bool:
+    """Return whether the rules that compare an entry with its workers check a rank, too.
+
+    nnodes-equals-group and leader-worker-same-parallelism count the pods, and report a rank that
+    all workers state in the same words. They check no copies that are balanced from outside.
+    """
+    worker = engine.worker
+    if worker is None or worker.command is None:
+        return False
+    command = worker.command
+    if command.data_mode != "internal":
+        return False
+    rank = command.node_rank if option == "--node-rank" else command.data_start_rank
+    return not enough or not isinstance(rank, Unknown)
 
 
 def _uneven(engine: EngineFacts, ranks: list[int], one: _Ranks) -> Iterator[Finding]:
@@ -126,11 +148,18 @@ def _uneven(engine: EngineFacts, ranks: list[int], one: _Ranks) -> Iterator[Find
         seen=f"{title(engine)} has {count_of(len(ranks), 'pod')} with {one.option} "
         f"{_listed(ranks)}, but {one.counted} needs {count_of(wanted, 'pod')} with "
         f"{_listed(sorted(expected))}",
-        remedy=f"write replicas: {wanted}, or count {count_of(len(ranks), 'pod')} in "
-        "the command line",
+        remedy=_remedy(engine, ranks, sorted(expected)),
         rule=RULE,
         level=Level.ADVISORY if ranks == [0] else Level.MANDATORY,
     )
+
+
+def _remedy(engine: EngineFacts, ranks: list[int], wanted: list[int]) -> str:
+    pods = count_of(len(wanted), "pod")
+    if len(ranks) == len(wanted):
+        return f"give each pod another of {_listed(wanted)}"
+    more = f"write replicas: {len(wanted)}" if engine.worker is None else f"give the engine {pods}"
+    return f"{more}, or count {count_of(len(ranks), 'pod')} in the command line"
 
 
 def _listed(ranks: Sequence[int]) -> str:

@@ -21,13 +21,14 @@ def shm_present(facts: ServingFacts) -> Iterator[Finding]:
     """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
 
     Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
-    enough for small models, and a runtime may be configured to provide more. On TPUs one process
-    serves all chips of a pod.
+    enough for small models, and a runtime may be configured to provide more. On TPUs and on AWS
+    Neuron one process serves all devices of a pod.
 
     Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
     Level: advisory.
-    Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory.
+    Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory;
+    vllm/platforms/neuron.py, which sets the executor uni.
     """
     for engine in facts.engines:
         # One entry in an overlay applies to the entry and the workers.
@@ -43,10 +44,10 @@ _SHM_SEEN = {
 
 def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     own = pod.own
-    if own is None or own.shm is SharedMemory.MEMORY or pod.has_tpus:
+    if own is None or own.shm is SharedMemory.MEMORY or pod.one_process is True:
         return
     ranks = _ranks(engine, pod)
-    unknown = first_unknown(own.shm, ranks)
+    unknown = first_unknown(pod.one_process, own.shm, ranks)
     if isinstance(ranks, int) and ranks <= 1:
         return
     if unknown is not None:

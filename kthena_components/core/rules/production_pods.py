@@ -11,7 +11,7 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.reviewed import EngineContainer, Reviewed
 from kthena_components.core.rules.lacks import Lack, listing, named, told_once
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import inside, mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import is_unresolved
 
 _REQUESTS = {
@@ -115,8 +115,10 @@ def _rights(container: EngineContainer) -> Iterator[Lack]:
         yield _USER
     if own.get("privileged") not in (None, False):
         return
-    added = map(str, sequence(mapping(own.get("capabilities")).get("add")))
-    if own.get("allowPrivilegeEscalation") is None and _ADMIN.isdisjoint(added):
+    added = inside(own.get("capabilities"), "add")
+    listed = sequence(added)
+    may = any(map(is_unresolved, (added, *listed))) or not _ADMIN.isdisjoint(map(str, listed))
+    if own.get("allowPrivilegeEscalation") is None and not may:
         yield _ESCALATION
     if own.get("seccompProfile") is None and pod.get("seccompProfile") is None:
         yield _SECCOMP
@@ -135,7 +137,7 @@ def production_cache(view: Reviewed) -> Iterator[Finding]:
     Source: huggingface_hub/constants.py (HF_HOME, HF_HUB_OFFLINE); Kubernetes documentation,
     Volumes, emptyDir.
     """
-    again = [each for each in view.engines if each.serves and _downloads(each)]
+    again = [each for each in view.engines if each.command.engine and _downloads(each)]
     if again:
         models = dict.fromkeys(display(each.command.model) for each in again)
         names = list(dict.fromkeys(each.name for each in again))
@@ -157,7 +159,10 @@ def _downloads(container: EngineContainer) -> bool:
     env = container.fields.get("env")
     listed = [*map(mapping, sequence(env))]
     offline = (item.get("name") in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") for item in listed)
-    if any(offline) or any(map(is_unresolved, (env, options.get("--load-format")))):
+    late = (env, *sequence(env), *(item.get("name") for item in listed))
+    if container.command.hidden or any(map(is_unresolved, (*late, options.get("--load-format")))):
+        return False
+    if any(offline):
         return False
     return options.get("--load-format") != "dummy" and not _may_keep(container)
 
@@ -170,7 +175,10 @@ def _may_keep(container: EngineContainer) -> bool:
         for each in map(mapping, sequence(container.pod.get("initContainers")))
         for mount in map(mapping, sequence(each.get("volumeMounts")))
     ]
-    if any(map(is_unresolved, (mounts, volumes, *sequence(mounts), *sequence(volumes)))):
+    listed = [*sequence(mounts), *sequence(volumes)]
+    fields = (value for item in listed for value in (item, *mapping(item).values()))
+    held = container.pod.get("initContainers")
+    if any(map(is_unresolved, (mounts, volumes, *fields))) or unknown_within(held):
         return True
     sources = {str(v.get("name")): v for v in map(mapping, sequence(volumes))}
     return any(

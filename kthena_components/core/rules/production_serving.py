@@ -14,7 +14,7 @@ _READINESS = Lack("readinessProbe", "readinessProbe")
 _PRE_STOP = Lack("preStop hook", "lifecycle.preStop with a sleep")
 _GRACE = Lack("terminationGracePeriodSeconds (30 s)", "terminationGracePeriodSeconds")
 _PRIORITY = Lack("PriorityClass", "priorityClassName")
-_BUDGET = Lack("PodDisruptionBudget", "a PodDisruptionBudget that selects its pods")
+_BUDGET = Lack("PodDisruptionBudget", "a PodDisruptionBudget that selects its pods", restarts=False)
 _APART = "topologySpreadConstraints or podAntiAffinity"
 _OVER_NODES = Lack("spread of its replicas over nodes or zones", _APART)
 _OVER_RACKS = Lack("spread of its replicas over racks or zones", _APART)
@@ -131,12 +131,14 @@ def _is_spread(found: Object, container: EngineContainer) -> bool:
     spec, pods = container.pod, container.pods
     constraints, affinity = spec.get("topologySpreadConstraints"), spec.get("affinity")
     notes = (*mapping(found.metadata.get("annotations")), *pods.annotations)
-    ports = map(mapping, sequence(container.fields.get("ports")))
+    ports = container.fields.get("ports")
+    listed = sequence(ports)
     return bool(
         constraints
         or mapping(affinity).get("podAntiAffinity")
         or spec.get("hostNetwork")
-        or any(port.get("hostPort") for port in ports)
+        or any(map(is_unresolved, (ports, *listed)))
+        or any(mapping(port).get("hostPort") for port in listed)
         or any(str(note).endswith(_EXCLUSIVE) for note in notes)
     )
 

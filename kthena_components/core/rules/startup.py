@@ -54,10 +54,14 @@ class Start:
     def option(self, *names: str) -> Any:
         """Return the value of an option, by any of its spellings.
 
-        None: not stated. Unknown: stated, but not readable.
+        None: not stated. Unknown: stated and not readable, or stated where it cannot be read.
         """
         stated = self.command.options
-        return next((stated[name] for name in names if name in stated), None)
+        return next((stated[name] for name in names if name in stated), self.command.hidden)
+
+    def states(self, field: str) -> bool:
+        """Return whether the command line is known to state a field of CommandFacts."""
+        return field in self.command.where
 
     def is_on(self, *names: str) -> bool | Unknown:
         """Return whether a switch is on; without the flag it is off."""

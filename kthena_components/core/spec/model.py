@@ -176,6 +176,7 @@ class ModelServingSpec(GroupSpec):
     expose: ExposeSpec | None = None
     pod_disruption_budget: bool | None = None
     monitoring: bool = False
+    fill_requests: bool = True
 
 
 class StandaloneGroupSpec(GroupSpec):

@@ -37,21 +37,6 @@ class TopologyPlan:
             names[entry.tier] = names.get(entry.tier) or entry.tier_name
         return names
 
-    @property
-    def lowest_tier(self) -> int:
-        """The closest tier."""
-        return min(self.tiers)
-
-    @property
-    def highest_tier(self) -> int:
-        """The farthest tier; Volcano's virtual root over all nodes is one above it."""
-        return max(self.tiers)
-
-    def tier_of(self, tier_name: str) -> int | None:
-        """Resolve a tier name as the scheduler does; None if no HyperNode has it."""
-        named = (entry.tier for entry in self.hyper_nodes if entry.tier_name == tier_name)
-        return next(named, None)
-
 
 def build_topology(spec: HyperNodeTopologySpec) -> TopologyPlan:
     """Sort the HyperNodes of a topology by tier; equal tiers keep the order of the input.

@@ -6,7 +6,8 @@ about to apply, the same text is the value.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
 from typing import Any
 
 from kthena_components.core.values.unknown import BLANK_WORD, Blank
@@ -37,6 +38,8 @@ _HINTS = (
 _HINT_PATTERNS = (
     re.compile(r"\$[A-Za-z_{]"),
     re.compile(r"<[A-Za-z>]"),
+    re.compile(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
+    re.compile(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     *(
         re.compile(rf"{end}[\"']?\s*:\s*\[?[\"']?[A-Z]")
         for end in ("ort", "size", "licas", "gpu", "cpu", "memory", "image", "\n {1,4}[\"']?name")
@@ -68,6 +71,12 @@ _TEXTS = frozenset({"binaryData", "data", "stringData"})
 template contains `{{ messages }}`. No shell has a use for that."""
 _TEMPLATED = re.compile(r"\{\{ [^\n]{0,200}? \}\}", re.VERBOSE)
 _LINES = ("command", "args")
+_OF_OPTION = re.compile(
+    r"(?<![\w-])(?P<option>--?[a-z][\w-]*)(?P<between>=|[ \t]+|[ \t]*\\\n[ \t]*)"
+    r"(?P<value>[A-Z][A-Z0-9_]*)(?![\w$(){}.-])",
+    re.ASCII,
+)
+_OPEN = re.compile(r"--?[A-Za-z][\w.-]*=")
 
 
 def may_have_blanks(text: str) -> bool:
@@ -89,7 +98,11 @@ def is_blank(text: str, *, is_plain: bool = False) -> bool:
     return _ANYWHERE.search(text) is not None or _WHOLE.fullmatch(text) is not None
 
 
-def mark_blanks(body: Any, variables: Collection[str] = ()) -> Any:
+def mark_blanks(
+    body: Any,
+    variables: Collection[str] = (),
+    takes_number: Callable[[str], bool] = lambda _: False,
+) -> Any:
     """Return an object with its placeholders marked; the same object if it has none.
 
     A text with a placeholder becomes a `Blank`. In a word of a command line only the placeholder
@@ -99,15 +112,41 @@ def mark_blanks(body: Any, variables: Collection[str] = ()) -> Any:
     Args:
         body: An object of a file.
         variables: Variables that controllers add to containers.
+        takes_number: Tells of an option whether its value is a number, so that a word in capitals
+            is a placeholder: `--port PORT`.
     """
-    return _Marking(frozenset(variables)).part(body)
+    return _Marking(frozenset(variables), takes_number).part(body)
+
+
+def mark_empty(body: Any) -> Any:
+    """Return an object whose empty words in command lines are placeholders.
+
+    For a chart that is rendered with nothing but its own values: `""`, and `--port=`.
+    """
+    if isinstance(body, list):
+        return [mark_empty(item) for item in body]
+    if not isinstance(body, Mapping):
+        return body
+    return {
+        key: [_filled(word) for word in item]
+        if key in _LINES and isinstance(item, list)
+        else mark_empty(item)
+        for key, item in body.items()
+    }
+
+
+def _filled(word: Any) -> Any:
+    if word is None:
+        return BLANK_WORD
+    is_open = isinstance(word, str) and (word == "" or _OPEN.fullmatch(word) is not None)
+    return f"{word}{BLANK_WORD}" if is_open else word
 
 
 class _Marking:
     """The walk through one object."""
 
-    def __init__(self, variables: frozenset[str]) -> None:
-        self._variables = variables
+    def __init__(self, variables: frozenset[str], takes_number: Callable[[str], bool]) -> None:
+        self._variables, self._takes_number = variables, takes_number
 
     def part(self, value: Any, key: Any = "", parent: Any = "") -> Any:
         """Mark a value. `key` is its field, and `parent` the field of the map around it."""
@@ -129,13 +168,38 @@ class _Marking:
         own = _variables(value) | self._variables if any(key in value for key in _LINES) else None
         made: dict[Any, Any] = {}
         for key, item in value.items():
-            if key in _TEXTS:
+            if key in _TEXTS and isinstance(item, Mapping):
                 made[key] = _files(item)
             elif own is not None and key in _LINES:
-                made[key] = _words(item, own)
+                made[key] = self._numbers(_words(item, own))
             else:
                 made[key] = self.part(item, key, parent)
         return made if any(made[key] is not item for key, item in value.items()) else value
+
+    def _numbers(self, words: Any) -> Any:
+        """Mark the words in capitals that are values of options with numbers."""
+        if isinstance(words, str):
+            return self._in_word(words)
+        if not isinstance(words, list):
+            return words
+        made = [self._in_word(word) if isinstance(word, str) else word for word in words]
+        for index, (option, word) in enumerate(pairwise(words)):
+            if isinstance(option, str) and isinstance(word, str) and self._is_open(option, word):
+                made[index + 1] = BLANK_WORD
+        return words if made == words else made
+
+    def _is_open(self, option: str, word: str) -> bool:
+        is_capital = len(word) > 1 and _CAPITALS.fullmatch(word) is not None
+        return is_capital and option.startswith("-") and self._takes_number(option)
+
+    def _in_word(self, word: str) -> str:
+        """Mark such values in `--port=PORT`, and in a script."""
+
+        def blank(match: re.Match[str]) -> str:
+            is_open = self._is_open(match["option"], match["value"])
+            return f"{match['option']}{match['between']}{BLANK_WORD}" if is_open else match[0]
+
+        return _OF_OPTION.sub(blank, word)
 
 
 def _bracketed(items: list[Any]) -> str:
@@ -145,10 +209,8 @@ def _bracketed(items: list[Any]) -> str:
     return f"[{items[0]}]"
 
 
-def _files(texts: Any) -> Any:
+def _files(texts: Mapping[Any, Any]) -> Any:
     """Mark the scripts in a ConfigMap that a template engine still has to expand."""
-    if not isinstance(texts, Mapping):
-        return texts
     made = {name: Blank(text) if _is_draft(name, text) else text for name, text in texts.items()}
     return made if any(isinstance(text, Blank) for text in made.values()) else texts
 

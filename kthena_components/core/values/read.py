@@ -160,6 +160,17 @@ def pairs(value: object) -> Iterator[tuple[object, Any]]:
     yield from mapping(value).items()
 
 
+def unknown_within(*values: object) -> Unknown | None:
+    """Explain why values, or anything in them at any depth, cannot be checked; None if they can."""
+    waiting = [*values]
+    while waiting:
+        value = waiting.pop()
+        if gap := unknown_in(value):
+            return gap
+        waiting += value.values() if isinstance(value, Mapping) else sequence(value)
+    return None
+
+
 def unknown_inside(*values: object) -> Unknown | None:
     """Explain why values or their direct members cannot be checked; None if they can."""
     for value in values:

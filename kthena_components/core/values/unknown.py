@@ -76,6 +76,15 @@ def is_known(value: T | Unknown) -> TypeGuard[T]:
     return not isinstance(value, Unknown)
 
 
+def may_be(value: object, *wanted: object) -> bool:
+    """Return whether a value is one of some values, or is unknown and may be one of them.
+
+    A comparison with `!=`, `not in` or `is not None` is true for an Unknown. This one is not
+    wrong for it.
+    """
+    return isinstance(value, Unknown) or value in wanted
+
+
 def is_unresolved(value: object) -> bool:
     """Return whether a value, or a part of a text, is not known before the apply."""
     if not isinstance(value, str):

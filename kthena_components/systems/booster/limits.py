@@ -155,8 +155,11 @@ def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
         "cache": first.stated.cache != role.stated.cache,
         "hugging_face_token": first.stated.hugging_face_token != role.stated.hugging_face_token,
     }
+    late = is_unresolved(first.engine.model) or is_unresolved(role.engine.model)
     for field in (field for field, differs in unequal.items() if differs):
-        seen = f"differs from that of {first.path}, but a ModelBooster has one for all its workers"
+        # Two Outputs may have one value, but no plan knows it.
+        may = "may differ" if late and field == "engine.model" else "differs"
+        seen = f"{may} from that of {first.path}, but a ModelBooster has one for all its workers"
         yield _refusal(join_path(role.path, field), seen, "write the same, or backend: kthena")
     yield from refuse_variables(first, role)
 

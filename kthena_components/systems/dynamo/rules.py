@@ -140,7 +140,7 @@ def _minimum(item: Component) -> Iterator[Finding]:
 def _domains(graph: Graph) -> Iterator[Finding]:
     own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
     parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
-    if gap := first_unknown(own, *(part for _, part in parts)):
+    if gap := first_unknown(graph.listed, own, *(part for _, part in parts)):
         yield not_checked(at, gap, _PLACEMENT)
         return
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
@@ -204,7 +204,7 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
         if given is None or (off and unknown_in(given) is None):
             continue
         gpus = read_pod(template_of(item), item.path, context=graph.object.context).gpus
-        if gap := first_unknown(given, item.kind, gpus):
+        if gap := first_unknown(given, mapping(given).get("enabled"), item.kind, gpus):
             yield not_checked(at, gap, _MEMORY)
         elif item.kind not in _WORKERS:
             seen = f"is given, but the component is {display(item.kind)} and not one of "

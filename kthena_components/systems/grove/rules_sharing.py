@@ -6,7 +6,16 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.rules.admission import dns_label, refuse, unique
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, sequence, text, unknown_inside
+from kthena_components.core.values.read import (
+    first_unknown,
+    inside,
+    mapping,
+    sequence,
+    text,
+    unknown_in,
+    unknown_inside,
+    unknown_within,
+)
 from kthena_components.systems.grove.view import TEMPLATE, CliqueSet
 
 _SHARING, _LINKS = "grove-sharing", "grove-links"
@@ -60,9 +69,13 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
 
 
 def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
-    spec = mapping(mapping(claim.get("templateSpec")).get("spec"))
-    if not sequence(mapping(spec.get("devices")).get("requests")):
-        path = f"{at}.templateSpec.spec.devices.requests"
+    path = f"{at}.templateSpec.spec.devices.requests"
+    asked: object = claim
+    for step in ("templateSpec", "spec", "devices", "requests"):
+        asked = inside(asked, step)
+    if gap := unknown_in(asked):
+        yield not_checked(path, gap, _SHARING)
+    elif not sequence(asked):
         yield from refuse(path, "is empty", "ask for a device", _SHARING)
     if claim.get("name") == "":
         yield from refuse(f"{at}.name", "is empty", "name it", _SHARING)
@@ -92,6 +105,9 @@ def _shared(
 def _filtered(
     path: str, stated: object, children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
+    if gap := unknown_within(stated) or first_unknown(*(name for of in children for name in of)):
+        yield not_checked(path, gap, _SHARING)
+        return
     listed = [sequence(mapping(stated).get(name)) for name in _FILTERS]
     if not any(listed):
         yield from refuse(path, "names nothing", "name a clique, or remove it", _SHARING)

@@ -12,7 +12,7 @@ from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
-from kthena_components.systems.kserve.limits_llm import refuse_llm
+from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm
 from kthena_components.systems.kserve.limits_options import refuse_options
 from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.options import is_llm
@@ -132,10 +132,13 @@ def refusal(path: str, seen: str, remedy: str) -> Finding:
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Return the longest values that KServe generates of a role's name: the label app of pods.
+    """Return the longest names that KServe generates: for an InferenceService the label app.
 
     Source: kserve v0.20.0 pkg/constants/constants.go GetRawServiceLabel, GetRawWorkerServiceLabel.
     """
+    if is_llm(plan):
+        yield from llm_names(plan)
+        return
     for role in plan.roles:
         made = (
             f"isvc.{service_name(plan, role)}-predictor{'-worker' if role.worker_replicas else ''}"

@@ -215,7 +215,10 @@ def _loss(path: str, seen: str, remedy: str) -> Finding:
 def llm_names(plan: ServingPlan) -> Iterator[NameFacts]:
     """Return the longest names that LeaderWorkerSet generates of KServe's.
 
-    Source: kserve v0.20.0 pkg/controller/v1alpha2/llmisvc/workload_multi_node.go mainLWSName.
+    The workers of an engine are a StatefulSet with the name of its leader pod. KServe cuts the
+    names that it generates itself to 63 characters. Source: kserve v0.20.0
+    pkg/controller/v1alpha2/llmisvc/workload_multi_node.go mainLWSName, prefillLWSName;
+    knative.dev/pkg/kmeta ChildName; LeaderWorkerSet pkg/controllers/pod_controller.go.
     """
     _, prefill = split_roles(plan)
     for role in plan.roles:

@@ -63,7 +63,7 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
     if view.is_service or spec.get("disabled") is True:
         return
     listed = spec.get("supportedModelFormats")
-    if gap := unknown_inside(listed):
+    if gap := first_unknown(spec.get("disabled")) or unknown_inside(listed):
         yield not_checked(at, gap, _FORMATS)
         return
     known: dict[str, object] = {}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.plan.told import TOLD_BY_LWS
 from kthena_components.systems.contract import PRODUCTION, Kind, Made, Rollout, System
 from kthena_components.systems.kserve.emit import EMITTER
 from kthena_components.systems.kserve.facts import facts
@@ -119,6 +120,7 @@ SYSTEM = System(
             view=read_llm_service,
             facts=facts_of_llm,
             pods=pods_of_llm,
+            tells=lambda _: TOLD_BY_LWS,
             demand=demand_of_llm,
             rules=(
                 kserve_llm_parallelism,

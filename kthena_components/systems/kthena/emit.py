@@ -28,6 +28,7 @@ from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.changes_partition import PARTITION_SCALING
 from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
@@ -61,6 +62,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         # The CRD forbids changing these, so another value needs another object.
         replace_on=("spec.template.gangPolicy",),
         ignore=kept_replicas(plan),
+        update_rules=(PARTITION_SCALING,) if plan.rollout.partition else (),
         delete_first=True,
         timeout_seconds=plan.ready_timeout_seconds,
         after=tuple(each.key for each in scaling) if forced else (),

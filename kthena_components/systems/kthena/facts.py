@@ -8,7 +8,12 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER
-from kthena_components.core.values.read import count_or_unknown, mapping, unknown_in
+from kthena_components.core.values.read import (
+    count_or_unknown,
+    mapping,
+    unknown_in,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kthena.view import Role, Serving
 
@@ -25,6 +30,7 @@ def facts(view: Serving) -> ServingFacts:
         engines=engines,
         gang=_read_gang(view, engines) if volcano_places else None,
         gang_expected=NO_SCHEDULER if unknown_in(scheduler) else volcano_places,
+        unread=unknown_inside(view.template.get("roles")),
     )
 
 

@@ -103,6 +103,7 @@ def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any
 def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]:
     uri = backend.fields.get("modelURI")
     model = uri.removeprefix(_MODEL_HUB) if isinstance(uri, str) and uri else _SERVER[-1]
+    model = UNKNOWN_WORD if is_unresolved(uri) else model
     words = [*_SERVER[:-1], model, *_flags(worker.fields.get("config"))]
     if isinstance(pods, int) and pods > 1:
         # Kthena joins the words with blanks, without quotes, and passes the line to bash.

@@ -113,7 +113,7 @@ def model_server_selects_pods(stack: Stack) -> Iterator[Finding]:
     by_namespace: dict[object, list[PodSet]] = {}
     for pods in stack.pods:
         by_namespace.setdefault(pods.owner.namespace, []).append(pods)
-    left = _MOST_COMPARED
+    left, hidden = _MOST_COMPARED, stack.hidden_pods
     for found in stack.of(MODEL_SERVER):
         view = stack.views[found.index]
         for path, wanted in _selectors(view) if isinstance(view, Server) else ():
@@ -122,7 +122,7 @@ def model_server_selects_pods(stack: Stack) -> Iterator[Finding]:
             gap = unknown_in(found.namespace) or unknown_in(wanted) or unknown_inside(wanted)
             gap = gap or (_MANY if left < 0 else None)
             labels = {str(key): value for key, value in pairs(wanted)}
-            selected = gap or (_selected(labels, candidates) if labels else True)
+            selected = gap or (_selected(labels, candidates) if labels else True) or hidden or False
             if isinstance(selected, Unknown):
                 yield not_checked(found.at(path), selected, _PODS)
             elif not selected:

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.plan.told import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
+from kthena_components.systems.kthena.changes_partition import kthena_partition_scaling
 from kthena_components.systems.kthena.emit import EMITTER
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.pods import pods
@@ -69,8 +71,9 @@ SYSTEM = System(
             view=read_serving,
             facts=facts,
             pods=pods,
+            tells=lambda _: TOLD_BY_KTHENA,
             rules=RULES,
-            change_rules=(gang_topology_only_change, kthena_gang_fixed),
+            change_rules=(gang_topology_only_change, kthena_gang_fixed, kthena_partition_scaling),
             kept=kept_pods,
             restarts=Restart(
                 paths=ROLE_PATHS, how="group after group restarts", otherwise=_by_role

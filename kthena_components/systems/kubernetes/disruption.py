@@ -33,4 +33,5 @@ def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool)
         },
         "spec": {**limit, "selector": {"matchLabels": dict(pods)}},
     }
-    return Manifest(body=body)
+    # A serving of one engine has none.
+    return Manifest(body=body, renewed=True)

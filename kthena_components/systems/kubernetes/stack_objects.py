@@ -1,16 +1,20 @@
 """Checks references between the objects of a stack: names, queues and Services."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from kthena_components.core.findings import Finding, advise, not_checked
+from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.objects.object import EACH_POD, Object, PodSet
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.display import display
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     first_unknown,
+    mapping,
     pairs,
+    sequence,
     text,
     unknown_in,
     unknown_inside,
@@ -54,17 +58,24 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
 
 
 def headless_service(stack: Stack) -> Iterator[Finding]:
-    """The Service that a StatefulSet names is in the stack, in its namespace, and is headless.
+    """The Service that an engine's StatefulSet names is in the stack, and is headless.
 
-    It gives each pod a DNS name, which the pods of an engine use to connect.
+    It gives each pod a DNS name, which the pods of an engine use to connect. CoreDNS also answers
+    for the pods of a Service with a cluster IP, other DNS servers need not. Checked are pods with
+    accelerators or an engine's own image.
 
-    Pass: serviceName chat and a Service chat with clusterIP None.
+    Pass: serviceName chat and a Service chat with clusterIP None; a database.
     Fail: serviceName chat and no Service chat, or one with a cluster IP.
-    Level: advisory. A missing one is reported only if these are all objects of the cluster.
-    Source: Kubernetes documentation, StatefulSet Basics and Headless Services.
+    Level: advisory. A missing one is reported only if these are all objects of the cluster. A
+    cluster IP is advice in every environment.
+    Source: Kubernetes documentation, StatefulSet Basics and Headless Services; Kubernetes DNS-Based
+    Service Discovery 1.1.0, 2.4; coredns plugin/kubernetes findServices.
     """
     services, gap = stack.named(_SERVICE), stack.name_unknown(_SERVICE)
+    owners = {id(pods.owner) for pods in stack.pods if _has_engine(pods)}
     for entry in stack.of(_STATEFUL_SET):
+        if id(entry) not in owners:
+            continue
         name, namespace = text(entry.spec.get("serviceName")), entry.namespace
         path, rule = entry.at("spec.serviceName"), "headless-service"
         if name in {None, ""} or namespace is None:
@@ -80,8 +91,23 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
             seen += f"{display(namespace)}, and only that gives the pods their names in DNS"
             yield advise(path, seen, "add the headless Service", rule)
         elif address is None or address == "":
-            seen = f"is {display(name)}, a Service with a cluster IP, which gives the pods "
-            yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
+            seen = f"is {display(name)}, a Service with a cluster IP, with which not every DNS "
+            found = advise(
+                path, f"{seen}server names the pods", "write clusterIP: None there", rule
+            )
+            yield replace(found, most=Level.ADVISORY)
+
+
+def _has_engine(pods: PodSet) -> bool:
+    """Return whether pods ask for accelerators, or have an engine's own image."""
+    for container in map(mapping, sequence(pods.spec.get("containers"))):
+        image, resources = container.get("image"), mapping(container.get("resources"))
+        asked = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
+        if any(is_accelerator(str(name)) for name in asked):
+            return True
+        if isinstance(image, str) and read_image(image).engine is not None:
+            return True
+    return False
 
 
 def service_selects_pods(stack: Stack) -> Iterator[Finding]:
@@ -105,6 +131,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     for pods in stack.pods:
         carried.setdefault(pods.owner.namespace, _Carried()).add(pods)
     matched: dict[object, bool | Unknown] = {}
+    hidden = stack.hidden_pods
     for entry in stack.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         rule = "service-selects-pods"
@@ -117,7 +144,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
         key = (entry.namespace, *sorted(wanted.items()))
         if key not in matched:
             matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
-        found = matched[key]
+        found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found, rule)
         elif not found:

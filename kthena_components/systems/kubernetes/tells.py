@@ -26,7 +26,7 @@ def first_pod(host: str, domain: object, namespace: object) -> str:
 def tells_of_set(found: Object) -> Told:
     """Return what a StatefulSet tells its pods: their names end with their numbers."""
     first = mapping(found.spec.get("ordinals")).get("start")
-    if first not in {None, 0}:
+    if first is not None and first != 0:
         return Told()
     domain = found.spec.get("serviceName")
     address = first_pod(f"{name_of(found.body)}-0", domain, found.metadata.get("namespace"))

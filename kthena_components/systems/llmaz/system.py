@@ -1,6 +1,7 @@
 """llmaz: Service and Playground."""
 
 from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.plan.told import TOLD_BY_LWS
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.llmaz.facts import facts, facts_of_playground
 from kthena_components.systems.llmaz.sketch import pods, sketch, sketch_of_playground
@@ -19,6 +20,7 @@ SYSTEM = System(
             view=read_service,
             facts=facts,
             pods=pods,
+            tells=lambda _: TOLD_BY_LWS,
             sketch=sketch,
             templates=tuple(f"spec.{TEMPLATE}.{part}Template" for part in ("leader", "worker")),
             kept=kept_pods,

@@ -4,6 +4,7 @@ from typing import Any
 
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.plan.told import TOLD_BY_LWS
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.lws.changes import lws_lower_then_raise, lws_subgroups_fixed
 from kthena_components.systems.lws.emit import EMITTER
@@ -33,6 +34,7 @@ def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
         view=read_sets,
         facts=facts,
         pods=pods_of_groups,
+        tells=lambda _: TOLD_BY_LWS,
         rules=(lws_shape, lws_gang_startup),
         rollouts=rollouts,
         kept=kept_pods,

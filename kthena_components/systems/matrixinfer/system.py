@@ -1,6 +1,7 @@
 """MatrixInfer's ModelInfer, the predecessor of Kthena's ModelServing."""
 
 from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.plan.told import TOLD_BY_KTHENA
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.system import ROLE_PATHS
@@ -19,6 +20,7 @@ SYSTEM = System(
             view=read_model_infer,
             facts=facts,
             pods=pods,
+            tells=lambda _: TOLD_BY_KTHENA,
             rules=RULES,
             templates=(
                 "spec.template.roles[].entryTemplate",

@@ -147,9 +147,10 @@ def _gang(roles: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]
 
 def _roles(sets: Sequence[Body], listed: Sequence[object]) -> list[dict[str, Any]]:
     """Describe the roles of a group in the order of its gang, or else of the file."""
-    by_role: dict[object, list[Body]] = {}
+    by_role: dict[str | None, list[Body]] = {}
     for each in sets:
-        by_role.setdefault(_labels(each).get(naming.ROLE), []).append(each)
+        role = _labels(each).get(naming.ROLE)
+        by_role.setdefault(role if role is None else str(role), []).append(each)
     found = {name: own for name, own in by_role.items() if any(map(_is_entry, own))}
     ordered = sorted(found, key=lambda name: listed.index(name) if name in listed else len(listed))
     return [_role(name, found[name]) for name in ordered]

@@ -12,7 +12,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import mapping, name_of
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.ray.served import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, Group, RayView
 
@@ -131,7 +131,7 @@ def _with_gpus(pod: PodFacts, gpus: MaybeInt) -> PodFacts:
     return replace(pod, devices=(device,))
 
 
-def _has_gang(view: RayView) -> bool:
+def _has_gang(view: RayView) -> MaybeBool:
     """Return whether the pods are placed together, or need not be, as for replicas of Serve.
 
     A cluster that starts no engine itself runs whatever its users submit.
@@ -141,8 +141,8 @@ def _has_gang(view: RayView) -> bool:
     labels = mapping(metadata.get("labels"))
     if cluster is None or view.served or _GANG_LABELS & {str(key) for key in labels}:
         return True
-    if admitted_together(metadata):
-        return True
+    if (admitted := admitted_together(metadata)) is not False:
+        return admitted
     template = mapping(cluster.head.fields.get("template"))
     scheduler = mapping(template.get("spec")).get("schedulerName")
     return not cluster.starts_engine or scheduler == "volcano" or is_unresolved(scheduler)

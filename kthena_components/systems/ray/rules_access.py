@@ -8,6 +8,7 @@ from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
+    inside,
     mapping,
     sequence,
     text,
@@ -74,15 +75,18 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
     names = [text(group.fields.get("groupName"), "") for group in view.workers]
     if stated is None or not view.has_since("1.7"):
         return
-    if gap := unknown_inside(stated) or first_unknown(*names):
+    listed = inside(stated, "workerGroups")
+    groups = (inside(item, "groupName") for item in sequence(listed))
+    shown = (view.fields.get("workerGroupSpecs"), *names, *groups)
+    if gap := unknown_inside(stated, listed) or first_unknown(*shown):
         yield not_checked(path, gap, _NETWORK)
         return
     policy = mapping(stated)
-    groups = list(enumerate(map(mapping, sequence(policy.get("workerGroups")))))
+    own_groups = list(enumerate(map(mapping, sequence(listed))))
     places: list[tuple[str, Mapping[str, Any]]] = [
         (f"{path}.{name}", mapping(policy.get(name))) for name in ("head", "worker")
     ]
-    places += [(f"{path}.workerGroups[{index}]", own) for index, own in groups]
+    places += [(f"{path}.workerGroups[{index}]", own) for index, own in own_groups]
     idle = _OPEN.get(str(policy.get("mode")))
     for place, rules in places:
         if idle is not None and sequence(rules.get(idle)):
@@ -93,7 +97,7 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
             seen = f"is {display(name)}, but part of a policy's name, and so a DNS label"
             remedy = "write lower-case letters, digits and dashes"
             yield refuse(f"{group.path}.groupName", seen, remedy, _NETWORK)
-    for index, own in groups:
+    for index, own in own_groups:
         if own.get("groupName") not in names:
             seen = f"is {display(own.get('groupName'))}, and no group of workers is called so"
             at = f"{path}.workerGroups[{index}].groupName"

@@ -6,13 +6,15 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence, text, whole
+from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import Group, RayView
 
 _RULE = "ray-autoscaler"
 _SWITCH = "RAY_enable_autoscaler_v2"
 _OWN = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 _ON = ("1", "true")
+_ELSEWHERE = Unknown("another object has the value of a variable")
 _NUMBERS = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
 _PRIORITY = (2, 56)
 """The first release of Ray with priorities of groups."""
@@ -35,9 +37,11 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     version = text(mapping(options).get("version"))
     variables = env_of(view.head.container)
     switch = variables.get(_SWITCH)
-    if gap := first_unknown(
-        options, scaled, version, view.head.container.get("env"), *variables, switch
-    ):
+    head = view.head
+    template = head.fields.get("template")
+    containers = inside(inside(template, "spec"), "containers")
+    shown = (head.fields, template, containers, *sequence(containers), head.container.get("env"))
+    if gap := first_unknown(options, scaled, version, *shown, *variables, switch):
         yield not_checked(f"{view.path}.enableInTreeAutoscaling", gap, _RULE)
         return
     at = f"{view.head.path}.template.spec.containers[0].env"
@@ -111,5 +115,6 @@ def env_of(container: Mapping[str, Any]) -> dict[Any, Any]:
     """Return the variables of a container by name. For duplicates, the first counts."""
     found: dict[Any, Any] = {}
     for item in map(mapping, sequence(container.get("env"))):
-        found.setdefault(text(item.get("name")), text(item.get("value"), ""))
+        late = None if item.get("valueFrom") is None else _ELSEWHERE
+        found.setdefault(text(item.get("name")), late or text(item.get("value"), ""))
     return found

@@ -10,6 +10,7 @@ from kthena_components.core.values.read import (
     mapping,
     sequence,
     unknown_inside,
+    unknown_within,
     whole,
 )
 from kthena_components.systems.ray.view import RayView
@@ -58,6 +59,9 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
     for index, rule in enumerate(map(mapping, sequence(rules))):
         path = f"{at}[{index}]"
         policy = rule.get("policy")
+        if gap := unknown_within(sequence(rules)[index]):
+            yield not_checked(path, gap, _RULE)
+            continue
         yield from _possible(policy, f"{path}.policy", is_selected=is_selected, scaled=scaled)
         yield from _one_rule(rule, path, read)
     yield from _in_order(at, read)

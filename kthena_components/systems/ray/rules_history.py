@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
-from kthena_components.core.values.read import mapping, sequence, text, unknown_inside
+from kthena_components.core.values.read import (
+    mapping,
+    sequence,
+    text,
+    unknown_inside,
+    unknown_within,
+)
 from kthena_components.systems.ray.view import RayView
 
 _RULE, _CONTAINER = "ray-history-server", "ray-history-collector"
@@ -54,6 +60,9 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
         return
     if options.get("image") in (None, ""):
         yield refuse(f"{path}.image", "is missing", "write the collector's image", _RULE)
+    if gap := unknown_within(options.get("env")):
+        yield not_checked(f"{path}.env", gap, _RULE)
+        return
     listed = map(mapping, sequence(options.get("env")))
     variables = {text(item.get("name")): item for item in listed}
     for name in variables:

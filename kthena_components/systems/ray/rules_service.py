@@ -79,6 +79,9 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
 
 def _steps(stated: object, path: str) -> Iterator[Finding]:
     options = mapping(stated)
+    if gap := unknown_inside(stated):
+        yield not_checked(path, gap, _UPGRADE)
+        return
     if stated is None:
         yield refuse(path, "is missing", "write stepSizePercent and intervalSeconds", _UPGRADE)
         return

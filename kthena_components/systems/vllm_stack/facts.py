@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.embedded import go_text
-from kthena_components.core.values.read import count_or_unknown, name_of, sequence
+from kthena_components.core.values.read import count_or_unknown, name_of, sequence, unknown_in
 from kthena_components.core.values.tokens import looks_like_token
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
@@ -102,13 +102,14 @@ def _pod(
     image = [fields.get(key) for key in ("repository", "tag")]
     known = all(isinstance(part, str) for part in image)
     shm = "tensorParallelSize" in model.config
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}] if shm else []  # noqa: S108 - NCCL's memory
     container = {
         "name": "vllm",
         "command": command,
         "env": fields.get("env"),
         "resources": asked.get("resources") or _requested(asked),
         **({"image": ":".join(map(str, image))} if known else {}),
-        **({"volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]} if shm else {}),  # noqa: S108 - NCCL's memory
+        "volumeMounts": unknown_in(fields.get("vllmConfig")) or mounts,
     }
     volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     field = "resources" if asked.get("resources") else "requestGPU"

@@ -65,8 +65,8 @@ def _nodes(model: Model) -> Iterator[Finding]:
 def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
     """Sizes are where the chart reads them: in vllmConfig, and pipelines only with raySpec.
 
-    Without raySpec.enabled a model is a Deployment, whose command gets no pipelineParallelSize.
-    Sizes next to vllmConfig instead of in it are not read.
+    Without raySpec.enabled (before 0.1.11 of the chart: without raySpec) a model is a Deployment,
+    whose command gets no pipelineParallelSize. Sizes next to vllmConfig are not read.
 
     Pass: pipelineParallelSize 2 with raySpec.enabled; tensorParallelSize 4 in vllmConfig.
     Fail: pipelineParallelSize 2 without raySpec; tensorParallelSize 4 next to vllmConfig.
@@ -79,7 +79,7 @@ def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
 
 def _misplaced(model: Model) -> Iterator[Finding]:
     for key in _MISPLACED:
-        if model.fields.get(key) is not None:
+        if key in model.fields and model.fields[key] is not None:
             at = f"{model.path}.{key}"
             seen = "is next to vllmConfig, where the chart does not read it"
             yield _advice(at, seen, f"move it to vllmConfig.{key}", _IGNORED)
@@ -90,11 +90,12 @@ def _misplaced(model: Model) -> Iterator[Finding]:
     stages, ray = _size_of(given), model.ray
     if given is None or stages == 1 or ray is True:
         return
-    if gap := first_unknown(stages, ray, model.fields.get("vllmConfig")):
+    enabled = model.fields.get("enabled")
+    if gap := first_unknown(stages, ray, enabled, model.fields.get("vllmConfig")):
         yield not_checked(at, gap, _IGNORED)
         return
-    seen = f"is {display(given)}, but without raySpec.enabled the model is a Deployment, and the "
-    remedy = "set raySpec.enabled with a headNode, or remove it"
+    seen = f"is {display(given)}, but without {model.switch} the model is a Deployment, and the "
+    remedy = f"set {model.switch} with a headNode, or remove it"
     yield _advice(
         at, f"{seen}chart does not pass it to vLLM: the engine has 1 stage", remedy, _IGNORED
     )

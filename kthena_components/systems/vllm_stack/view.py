@@ -5,13 +5,23 @@ values do. A values file alone is not read: it does not name its chart. Source:
 vllm-project/production-stack helm/templates.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.values.display import display
 from kthena_components.core.values.embedded import read_yaml_text
-from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence
+from kthena_components.core.values.images import Version
+from kthena_components.core.values.read import (
+    first_unknown,
+    inside,
+    is_name,
+    mapping,
+    sequence,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 RELEASE: GroupKind = ("helm.sh", "Release")
@@ -23,6 +33,10 @@ _GIT_PATH = ("vllm-project/production-stack", "helm")
 """Path of the chart in its repository."""
 _MODELS = "servingEngineSpec.modelSpec"
 _BESIDE = Unknown("the models may be in other values")
+_WITH_RAY, _BY_MODEL, _ENABLED = (0, 1, 3), (0, 1, 4), (0, 1, 11)
+"""The first release with Ray, with a raySpec of each model, and with raySpec.enabled: the tags
+vllm-stack-0.1.2 to 0.1.12, helm/templates/ray-cluster.yaml and deployment-vllm-multi.yaml."""
+_RELEASE_OF = re.compile(r"(?:vllm-stack-|[v=])?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +45,10 @@ class Model:
 
     path: str
     fields: Mapping[str, Any]
+    version: Version | Unknown | None = None
+    """The chart's release. None: not stated, so the newest."""
+    over_ray: object = None
+    """servingEngineSpec.raySpec, which release 0.1.3 reads."""
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -44,10 +62,28 @@ class Model:
 
     @property
     def ray(self) -> bool | Unknown:
-        """Whether it becomes a RayCluster instead of a Deployment."""
-        spec = self.fields.get("raySpec")
+        """Whether it becomes a RayCluster instead of a Deployment.
+
+        Since 0.1.11 raySpec.enabled decides; from 0.1.4 on, whether there is a raySpec; in 0.1.3,
+        whether servingEngineSpec has one.
+        """
+        spec, version = self.fields.get("raySpec"), self.version
         enabled = mapping(spec).get("enabled")
+        if isinstance(version, tuple) and version < _BY_MODEL:
+            return first_unknown(self.over_ray) or (
+                version >= _WITH_RAY and self.over_ray is not None
+            )
+        if isinstance(version, tuple) and version < _ENABLED:
+            return "raySpec" in self.fields or first_unknown(spec) or False
+        if isinstance(version, Unknown) and "raySpec" in self.fields and enabled is not True:
+            return version
         return first_unknown(spec, enabled) or bool(enabled)
+
+    @property
+    def switch(self) -> str:
+        """The field that makes it a RayCluster, for messages."""
+        is_old = isinstance(self.version, tuple) and self.version < _ENABLED
+        return "raySpec" if is_old else "raySpec.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +117,8 @@ class _Values:
     beside: bool
     """Whether there are values elsewhere, too."""
     namespace: object
+    version: object
+    """Version of the chart, as stated."""
 
 
 def read_releases(found: Object) -> Releases:
@@ -106,11 +144,27 @@ def _models(given: _Values) -> tuple[Model, ...] | Unknown:
         return gap
     if mapping(spec).get("enableEngine") is False:
         return ()
+    version, over_ray = _version(given.version), mapping(spec).get("raySpec")
     models = (
-        Model(path=f"{given.path}.{_MODELS}[{index}]", fields=mapping(item))
+        Model(
+            path=f"{given.path}.{_MODELS}[{index}]",
+            fields=mapping(item),
+            version=version,
+            over_ray=over_ray,
+        )
         for index, item in enumerate(listed if isinstance(listed, list | tuple) else ())
     )
     return tuple(model for model in models if model.fields.get("enabled") is not False)
+
+
+def _version(stated: object) -> Version | Unknown | None:
+    """Read the chart's version; one that is a range is unknown."""
+    if stated is None:
+        return None
+    found = _RELEASE_OF.fullmatch(stated.strip()) if isinstance(stated, str) else None
+    if found is not None:
+        return tuple(map(int, found.groups()))
+    return unknown_in(stated) or Unknown(f"{display(stated)} may be several releases of the chart")
 
 
 def _values(found: Object) -> Iterator[_Values]:
@@ -122,6 +176,7 @@ def _values(found: Object) -> Iterator[_Values]:
             values=body.get("values"),
             beside=bool(body.get("valueYamlFiles")),
             namespace=body.get("namespace"),
+            version=body.get("version"),
         )
     elif kind == HELM_RELEASE and _is_flux_chart(spec):
         yield _Values(
@@ -129,6 +184,7 @@ def _values(found: Object) -> Iterator[_Values]:
             values=spec.get("values"),
             beside=bool(spec.get("valuesFrom")),
             namespace=spec.get("targetNamespace") or found.metadata.get("namespace"),
+            version=inside(inside(spec.get("chart"), "spec"), "version"),
         )
     elif kind == APPLICATION:
         sources = [("spec.source", spec.get("source"))]
@@ -136,7 +192,7 @@ def _values(found: Object) -> Iterator[_Values]:
         goes = mapping(spec.get("destination")).get("namespace")
         for at, source in sources:
             if _is_argo_chart(mapping(source)):
-                yield _argo(mapping(mapping(source).get("helm")), f"{at}.helm", goes)
+                yield _argo(mapping(source), f"{at}.helm", goes)
 
 
 def _is_chart(value: object) -> bool:
@@ -161,8 +217,11 @@ def _is_argo_chart(source: Mapping[str, Any]) -> bool:
     return _is_chart(source.get("chart")) or _is_chart(place)
 
 
-def _argo(helm: Mapping[str, Any], path: str, namespace: object) -> _Values:
+def _argo(source: Mapping[str, Any], path: str, namespace: object) -> _Values:
     """Read Argo CD's values: an object overrides a text, and parameters override both."""
+    helm, version = mapping(source.get("helm")), source.get("targetRevision")
+    if version in ("", "HEAD", "main"):
+        version = None
     names = [mapping(item).get("name") for item in sequence(helm.get("parameters"))]
     values, key = helm.get("valuesObject"), "valuesObject"
     if values is None:
@@ -174,4 +233,5 @@ def _argo(helm: Mapping[str, Any], path: str, namespace: object) -> _Values:
         values=values,
         beside=bool(helm.get("valueFiles")),
         namespace=namespace,
+        version=version,
     )

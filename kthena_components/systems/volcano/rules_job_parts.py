@@ -6,7 +6,14 @@ from itertools import pairwise
 from kthena_components.core.findings import Finding, join_path, not_checked, refuse, suggest
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, mapping, sequence, text, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    sequence,
+    text,
+    unknown_inside,
+    whole,
+)
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 _EVENTS = (
@@ -121,13 +128,14 @@ def job_parts(found: Object) -> Iterator[Finding]:
             yield refuse(f"{path}.mountPath", seen, "write another path", rule)
         places.update([place] if isinstance(place, str) else [])
     if "mpi" in mapping(plugins):
-        yield from _mpi(mapping(plugins)["mpi"], tasks_of(found))
+        yield from _mpi(mapping(plugins)["mpi"], found.spec.get("tasks"), tasks_of(found))
 
 
-def _mpi(arguments: object, tasks: list[Task]) -> Iterator[Finding]:
+def _mpi(arguments: object, listed: object, tasks: list[Task]) -> Iterator[Finding]:
     words = [text(word) for word in sequence(arguments)]
     names = {text(task.fields.get("name")) for task in tasks}
-    if first_unknown(*words, *names):
+    if gap := unknown_inside(arguments, listed) or first_unknown(*names):
+        yield not_checked("spec.plugins.mpi", gap, _PARTS)
         return
     parts = [part for word in words for part in str(word).lstrip("-").split("=", 1)]
     for role in ("master", "worker"):

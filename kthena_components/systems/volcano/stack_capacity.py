@@ -14,7 +14,7 @@ from kthena_components.core.objects.stack import Stack
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import count, mapping, pairs, unknown_in
+from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
@@ -72,7 +72,7 @@ def _tree(stack: Stack) -> dict[str, HyperNodeSpec] | Unknown:
     found: dict[str, HyperNodeSpec] = {}
     for entry in stack.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)
-        if node is None:
+        if node is None or unknown_within(entry.spec.get("members")):
             return Unknown("a HyperNode of this stack is not known yet or has no tier")
         found.setdefault(node.name, node)
     return found
@@ -89,6 +89,8 @@ def _nodes(stack: Stack) -> dict[str, Amounts]:
 def _amounts(entry: Object) -> dict[str, Decimal]:
     status = mapping(entry.body.get("status"))
     stated = status.get("allocatable") or status.get("capacity")
+    if unknown_within(stated):
+        return {}
     read = ((key, parse_quantity(value)) for key, value in pairs(stated))
     return {str(key): amount for key, amount in read if amount is not None}
 

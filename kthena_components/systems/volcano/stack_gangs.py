@@ -145,7 +145,7 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
                     path=item.at(path),
                     seen="request no resources, so the hard network topology of PodGroup "
                     f"{display(entry.name)} does not apply to these pods",
-                    remedy="add requests, for example of CPU",
+                    remedy="add requests, for example of CPU, which restarts the pods",
                     rule="gang-requests",
                 )
 

@@ -12,7 +12,13 @@ from kthena_components.core.objects.stack import Stack
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import NOT_YET_KNOWN, sequence
+from kthena_components.core.values.read import (
+    NOT_YET_KNOWN,
+    first_unknown,
+    inside,
+    sequence,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.volcano.view import Topology, topologies
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
@@ -59,13 +65,23 @@ def _read(stack: Stack) -> _Tree:
     seen: set[str] = set()
     for entry in stack.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)
-        if node is None or is_unresolved(node.name) or is_unresolved(node.tier_name):
+        late = node is None or is_unresolved(node.name) or is_unresolved(node.tier_name)
+        if node is None or late or _hidden_members(entry.spec.get("members")):
             gap = Unknown("a HyperNode of this stack is not known yet or has no tier")
         elif node.name not in seen:  # it is unknown which of two applies: object-twice reports them
             seen.add(node.name)
             owners.append(entry)
             nodes.append(node)
     return _Tree(owners, nodes, gap)
+
+
+def _hidden_members(listed: object) -> Unknown | None:
+    """Explain why members may be missing in what was read; None if only their names are unknown."""
+    for member in sequence(listed):
+        selector = inside(member, "selector")
+        if gap := first_unknown(member, inside(member, "type")) or unknown_inside(selector):
+            return gap
+    return first_unknown(listed)
 
 
 def hypernode_tree(stack: Stack) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.values.unknown import MaybeBool, Unknown
+from kthena_components.judge.levels import environment_levels
 from tests.support.specs import gpu_template
 
 LLAMA, LARGE = "meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-405B-Instruct"
@@ -289,3 +290,19 @@ def test_a_share_that_is_none_is_not_judged(share: str) -> None:
 def test_without_a_gpu_nothing_is_said() -> None:
     assert judged(gpu_template(f"vllm serve {LLAMA}")) == []
     assert judged(gpu_template("vllm serve m/m")) == []
+
+
+@pytest.mark.parametrize(
+    ("length", "level"),
+    [(16_000, Level.ADVISORY), (36_000, Level.ADVISORY), (131_072, Level.MANDATORY)],
+)
+def test_what_may_fit_is_advice_in_every_environment(length: int, level: Level) -> None:
+    """65.7 of 73.3 GiB are weights: 160 KiB × 36,000 tokens are 5.5 GiB, which may just fit."""
+    flags = f"-tp 2 --gpu-memory-utilization 0.92 --max-model-len {length}"
+    pod: dict[str, Any] = gpu_template(f"vllm serve {LLAMA} {flags}")
+    pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    entry = read_pod(pod, "entry")
+    engine = EngineFacts(path="e", name="a", pods=1, replicas=1, entry=entry, worker=None)
+    found = memory_one_sequence(ServingFacts(path="", name="s", engines=(engine,)))
+    (finding,) = environment_levels("prod").apply(found)
+    assert finding.level is level

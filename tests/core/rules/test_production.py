@@ -160,3 +160,34 @@ def test_a_budget_selects_pods_by_their_labels(selector: Any, more: bool, limite
 def test_no_value_of_privileged_makes_a_rule_fail(privileged: object) -> None:
     own = {"spec.template.spec.containers[0].securityContext": {"privileged": privileged}}
     assert "rule-fault" not in {finding.rule for finding in found(changed(BARE, own))}
+
+
+@pytest.mark.parametrize("backend", ["kthena", "native", "lws", "matrixinfer"])
+def test_engines_of_several_pods_are_reviewed(backend: str) -> None:
+    """The README's first program: 405B on two pods, without a cache."""
+    engine = {
+        "kind": "vllm",
+        "image": "vllm/vllm-openai:v0.33.0",
+        "model": "meta-llama/Llama-3.1-405B-Instruct-FP8",
+        "parallelism": {"tensor": 8, "pipeline": 2},
+    }
+    role = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
+    args = {"name": "chat", "backend": backend, "roles": [{**role, "engine": engine}]}
+    made = compile_serving(args, today=TODAY).manifests
+    found = [f for m in made for f in judge_manifest(m.body, today=TODAY, asked=NAMES)]
+    (line,) = (f for f in found if f.rule == "production-cache")
+    assert "loads 'meta-llama/Llama-3.1-405B-Instruct-FP8' from the hub" in line.seen
+    assert [f for f in found if f.rule == "production-lifecycle"] == []
+    bare = [_bare(m.body) for m in made]
+    told = {f.rule for body in bare for f in judge_manifest(body, today=TODAY, asked=NAMES)}
+    assert "production-lifecycle" in told
+
+
+def _bare(value: Any) -> Any:
+    """Give an object without what the package writes for the life of a pod."""
+    written = {"lifecycle", "readinessProbe", "terminationGracePeriodSeconds"}
+    if isinstance(value, list):
+        return [_bare(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _bare(item) for key, item in value.items() if key not in written}

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import read_command
-from kthena_components.core.values.blanks import is_blank, mark_blanks, may_have_blanks
+from kthena_components.core.engines.numbers import takes_number
+from kthena_components.core.values.blanks import (
+    is_blank,
+    mark_blanks,
+    mark_empty,
+    may_have_blanks,
+)
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import BLANK_WORD, Blank, Unknown, is_unresolved
 from tests.toughness.guard import no_hang
@@ -214,3 +220,42 @@ def test_a_script_in_a_config_map_may_be_a_template(
     marked = mark_blanks(body)
     assert isinstance(marked["data"][name], Blank) is is_blank
     assert marked["data"] == body["data"]
+
+
+CAPITALS = [
+    (["--max-model-len", "MAX_MODEL_LEN"], ["--max-model-len", BLANK_WORD]),
+    (["--port=PORT"], [f"--port={BLANK_WORD}"]),
+    (["-tp", "GPU_COUNT"], ["-tp", BLANK_WORD]),
+    (["serve m --port PORT \\\n -tp GPUS"], [f"serve m --port {BLANK_WORD} \\\n -tp {BLANK_WORD}"]),
+    (["--attention-backend", "FLASH_ATTN"], ["--attention-backend", "FLASH_ATTN"]),
+    (["--dtype=AUTO"], ["--dtype=AUTO"]),
+    (["PORT", "--port", "$(PORT)"], ["PORT", "--port", "$(PORT)"]),
+    (["--unknown-option", "PORT"], ["--unknown-option", "PORT"]),
+]
+
+
+@pytest.mark.parametrize(("words", "marked"), CAPITALS)
+def test_a_word_in_capitals_is_a_placeholder_where_a_number_belongs(
+    words: list[str], marked: list[str]
+) -> None:
+    env = [{"name": "PORT", "value": "80"}]
+    made = mark_blanks({"args": words, "env": env}, (), takes_number)
+    assert made["args"] == marked
+    assert mark_blanks({"args": words, "env": env})["args"] == words
+
+
+@pytest.mark.parametrize("text", ["--port PORT", "- --port\n- PORT", '["-tp", "GPUS"]'])
+def test_a_file_with_such_a_word_may_have_placeholders(text: str) -> None:
+    assert may_have_blanks(text)
+
+
+def test_words_that_a_chart_leaves_empty_are_placeholders() -> None:
+    words = ["serve", "", "--port=", None, "-tp=8", "x="]
+    marked = ["serve", BLANK_WORD, f"--port={BLANK_WORD}", BLANK_WORD, "-tp=8", "x="]
+    body = {"spec": {"containers": [{"args": words, "env": [{"name": "A", "value": ""}]}]}}
+    container = mark_empty(body)["spec"]["containers"][0]
+    assert container == {"args": marked, "env": [{"name": "A", "value": ""}]}
+
+
+def test_a_size_named_data_is_a_field_like_others() -> None:
+    assert isinstance(mark_blanks({"parallelism": {"data": "${N}"}})["parallelism"]["data"], Blank)

@@ -245,3 +245,18 @@ TAKEN: dict[str, tuple[Args, Args]] = {
 def test_what_an_llm_service_can_do_is_taken(case: str) -> None:
     args, changes = TAKEN[case]
     assert said(args, changes) == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "engines", "longest"),
+    [(LLM, 1, 40), (LLM, 11, 39), (SPLIT, 1, 32)],
+)
+def test_a_name_is_as_long_as_the_stateful_sets_of_its_engines_may_be(
+    args: Args, engines: int, longest: int
+) -> None:
+    """KServe's LeaderWorkerSets are NAME-kserve-mn and NAME-kserve-mn-prefill."""
+    for length in range(30, 45):
+        changes = {"name": "a" * length, "roles[0].replicas": engines}
+        found = [text for text in said(args, changes).splitlines() if "name-fits" in text]
+        assert bool(found) is (length > longest), (length, found)
+        assert all("StatefulSet" in text or "worker pod" in text for text in found), found

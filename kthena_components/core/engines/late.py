@@ -1,0 +1,80 @@
+"""Variables that controllers add to containers, beside the env of a template.
+
+The one list of them. A test compares it with what the systems say that their controllers tell
+the pods (`tells` of a Kind).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+_OF_LWS = ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX")
+_OF_TPU = ("TPU_NAME", "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
+_OF_TORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+_SET_BY: Mapping[str, tuple[str, ...]] = {
+    "the ModelServing controller": ("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"),
+    "LeaderWorkerSet": _OF_LWS,
+    "LeaderWorkerSet on TPUs": _OF_TPU,
+    "KServe": (
+        *("PIPELINE_PARALLEL_SIZE", "RAY_NODE_COUNT", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
+        *("HEAD_SVC", "MODEL_DIR", "MODEL_NAME", "WORKER_SVC"),
+    ),
+    "llm-d": ("DP_SIZE", "DP_SIZE_LOCAL", "TP_SIZE"),
+    "RoleBasedGroup": (
+        *("RBG_LWP_GROUP_SIZE", "RBG_LWP_LEADER_ADDRESS", "RBG_LWP_WORKER_INDEX"),
+        "RBG_ROLE_INDEX",
+    ),
+    "Grove": ("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"),
+    "AIBrix": (
+        *("POD_GROUP_INDEX", "POD_GROUP_SIZE", "STORM_SERVICE_NAME"),
+        *("ROLE_NAME", "ROLE_REPLICA_INDEX"),
+    ),
+    "KAITO": ("POD_INDEX",),
+    "a plugin of a Volcano Job": ("VC_TASK_INDEX", "VK_TASK_INDEX"),
+    "a training Job": _OF_TORCH,
+    "a Job": ("JOB_COMPLETION_INDEX",),
+}
+"""Controllers with the names of their variables. Of a training Job: Kubeflow's PyTorchJob, and the
+plugin pytorch of a Volcano Job (volcano pkg/controllers/job/plugins/distributed-framework)."""
+_PREFIXES: Mapping[str, str] = {
+    "GROVE_": "Grove",
+    "JOBSET_": "JobSet",
+    "PET_": "a training Job",
+    "PODSET_NAME": "AIBrix",
+    "RBG_": "RoleBasedGroup",
+    "ROLESET_": "AIBrix",
+    "VC_": "a plugin of a Volcano Job",
+    "VK_": "a plugin of a Volcano Job",
+}
+"""Beginnings of names, some of which contain those of tasks."""
+_NUMBER = re.compile(r"INDEX|RANK|TPU_WORKER_ID")
+"""Names of variables that number the pods."""
+
+
+class _Late(Mapping[str, str]):
+    """Each variable with its controller. Iteration gives those that are known by their names."""
+
+    def __init__(self) -> None:
+        self._named = {name: by for by, names in _SET_BY.items() for name in names}
+
+    def __getitem__(self, name: str) -> str:
+        if name in self._named:
+            return self._named[name]
+        found = next((by for prefix, by in _PREFIXES.items() if name.startswith(prefix)), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+
+LATE_VARIABLES: Mapping[str, str] = _Late()
+"""Variables that a controller adds to the container, with its name. Never in a template's env."""
+
+
+def numbers_pods(name: str) -> bool:
+    """Return whether a variable of a controller has another value in each pod."""
+    return _NUMBER.search(name) is not None

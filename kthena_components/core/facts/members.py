@@ -1,0 +1,137 @@
+"""Reads the pods of an engine one by one, where a controller tells each its number.
+
+A pod of a group gets its rank from a variable, such as LWS_WORKER_INDEX, and a pod of a Job gets
+its number among those of its template. core/facts/ordinals.py does the same for StatefulSets.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.pod import PodFacts, read_pods
+from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+
+_MOST = 64
+"""Maximum number of pods that are read."""
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The names by which pods learn their numbers from a controller, each counted from 0."""
+
+    size: tuple[str, ...] = ()
+    """Variables with the number of pods of an engine."""
+    rank: tuple[str, ...] = ()
+    """Variables with the number of a pod in its engine."""
+    rank_fields: tuple[str, ...] = ()
+    """Paths of fields of a pod with that number, for `fieldRef`."""
+    ordinal: tuple[str, ...] = ()
+    """Variables with the number of a pod among those of its template."""
+    fields: tuple[str, ...] = ()
+    """Paths of fields of a pod with that number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A pod template, and the number of its pods over all engines."""
+
+    body: Mapping[str, Any]
+    count: MaybeInt
+
+
+def with_members(
+    engine: EngineFacts,
+    entry: Template,
+    worker: Template | None,
+    numbers: Numbers,
+    context: Context = NO_CONTEXT,
+) -> EngineFacts:
+    """Add the pods of one engine, if their ranks matter: their number, and their command lines.
+
+    Args:
+        engine: The engine. If its pods were read already, nothing is added.
+        entry: The template of its first pod, and of the others if they have none.
+        worker: The template of the other pods.
+        numbers: How its pods learn their numbers.
+        context: The context of the object.
+    """
+    if engine.siblings is not None or not states_rank(engine):
+        return engine
+    if engine.pods == 1 and engine.worker is None and not numbers.ordinal:
+        count = entry.count
+        found = SiblingFacts(count=count) if isinstance(count, int) else None
+        return replace(engine, siblings=found)
+    members = list(_members(engine, entry, worker, numbers))
+    if not _FEWEST <= len(members) <= _MOST:
+        return engine
+    commands = [_command(body, variables, fields, context) for body, variables, fields in members]
+    read = tuple(command for command in commands if command is not None)
+    if len(read) < len(commands):
+        return engine
+    return replace(engine, siblings=SiblingFacts(count=len(read), commands=read))
+
+
+def states_rank(engine: EngineFacts) -> bool:
+    """Return whether a pod states a rank that only one pod of an engine may have."""
+    pods = [engine.entry] if engine.worker is None else [engine.entry, engine.worker]
+    for command in filter(None, (pod.joined or pod.command for pod in pods)):
+        if command.data_rank is not None or command.data_start_rank is not None:
+            return True
+        if isinstance(command.node_rank, Unknown):
+            return True
+    return False
+
+
+_Member = tuple[Mapping[str, Any], dict[str, str], dict[str, str]]
+"""A pod's template, its variables, and the values of its fields."""
+
+
+def _members(
+    engine: EngineFacts, entry: Template, worker: Template | None, numbers: Numbers
+) -> Iterator[_Member]:
+    pods = engine.pods
+    if engine.worker is None and numbers.ordinal:
+        pods = entry.count
+    if not isinstance(pods, int) or pods > _MOST:
+        return
+    shared = {name: str(engine.pods) for name in numbers.size if isinstance(engine.pods, int)}
+    for rank in range(pods):
+        is_worker = rank > 0 and worker is not None
+        body, ordinal = (worker.body, rank - 1) if is_worker and worker else (entry.body, rank)
+        variables = {name: str(rank) for name in numbers.rank}
+        variables |= {name: str(ordinal) for name in numbers.ordinal}
+        fields = {path: str(rank) for path in numbers.rank_fields}
+        fields |= {path: str(ordinal) for path in numbers.fields}
+        yield body, {**shared, **variables}, fields
+
+
+def _command(
+    body: Mapping[str, Any],
+    variables: Mapping[str, str],
+    fields: Mapping[str, str],
+    context: Context,
+) -> CommandFacts | None:
+    """Read the command line of one pod; None if it has not exactly one part in an engine."""
+    spec = mapping(body.get("spec"))
+    containers = [_with_fields(item, fields) for item in sequence(spec.get("containers"))]
+    made = {**body, "spec": {**spec, "containers": containers}}
+    found: list[PodFacts] = read_pods(made, "", variables, context)
+    return found[0].command if len(found) == 1 else None
+
+
+def _with_fields(container: object, fields: Mapping[str, str]) -> object:
+    if not isinstance(container, Mapping) or is_unresolved(container.get("env")):
+        return container
+    return {**container, "env": [with_field(e, fields) for e in sequence(container.get("env"))]}
+
+
+def with_field(entry: object, fields: Mapping[str, str]) -> object:
+    """Return a variable with the value that one pod of the template gets from its own field."""
+    path = mapping(mapping(mapping(entry).get("valueFrom")).get("fieldRef")).get("fieldPath")
+    value = fields.get(path) if isinstance(path, str) else None
+    return entry if value is None else {"name": mapping(entry).get("name"), "value": value}

@@ -1,0 +1,53 @@
+"""A runtime of KServe is read with the InferenceService that names it, and listed only without."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Command
+
+Write = Callable[[str, str | bytes], Path]
+
+RUNTIME = """\
+apiVersion: serving.kserve.io/v1alpha1
+kind: ServingRuntime
+metadata: {name: ours, namespace: serving}
+spec:
+  supportedModelFormats: [{name: huggingface}]
+  containers:
+    - name: kserve-container
+      image: vllm/vllm-openai:v0.11.0
+      command: [vllm, serve]
+      args: [/mnt/models, --tensor-parallel-size, "2"]
+"""
+SERVICE = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: chat, namespace: serving}
+spec:
+  predictor:
+    model:
+      runtime: RUNTIME
+      modelFormat: {name: huggingface}
+      storageUri: hf://Qwen/Qwen3-8B
+      resources: {limits: {nvidia.com/gpu: 4}}
+"""
+UNREAD = "no rule reads an engine in the object"
+
+
+def test_a_runtime_alone_is_listed(run: Command, write: Write) -> None:
+    write("m/runtime.yaml", RUNTIME)
+    assert UNREAD in run("m").out
+
+
+def test_a_runtime_that_a_service_names_is_not(run: Command, write: Write) -> None:
+    write("m/runtime.yaml", RUNTIME)
+    write("m/service.yaml", SERVICE.replace("RUNTIME", "ours"))
+    told = run("m").out
+    assert UNREAD not in told
+    assert "tensor 2 × pipeline 1 = 2 ranks, but its pod has 4 GPUs" in told
+
+
+def test_a_runtime_that_another_service_does_not_name_is(run: Command, write: Write) -> None:
+    write("m/runtime.yaml", RUNTIME)
+    write("m/service.yaml", SERVICE.replace("RUNTIME", "theirs"))
+    assert UNREAD in run("m").out
