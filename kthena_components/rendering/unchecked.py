@@ -47,7 +47,7 @@ def unchecked(
     for real, file in left.items():
         if because := reach.of_file(real):
             yield _note(file, because)
-    known = left.keys() | {os.path.realpath(file) for file in kept}
+    known = left.keys() | {os.path.realpath(file) for file in kept if "\0" not in file}
     for file, because in reach.of_others(known):
         yield _note(file, because)
 
