@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 
+import cmarkgfm
 import pytest
+from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +105,47 @@ def test_the_findings_of_the_judge_are_cut_last() -> None:
     both = script.sealed(script.written(ITEMS, judge)[0])
     assert "the judge's" not in both
     assert len(both) <= 65_536
+
+
+HIDING = (
+    "<details>", "<details>\n\n`</details>`", "<details>\n`</details>`", "</details>\n<details>",
+    "- <details>", "> <details>", "<details><summary>x", "<details><summary><details></summary>",
+    "<details>\n\n    </details>", "<details>\n\n- </details>", "a <details>", "<summary>",
+    "<details><summary>a</summary>\n\n<details>\n\n</details>", "<details>\n\n\\</details>",
+)  # fmt: skip
+
+
+class Depth(HTMLParser):
+    """Whether a text is folded away in a page."""
+
+    def __init__(self, markdown: str) -> None:
+        super().__init__()
+        self.depth, self.shown = 0, ""
+        html = cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the parser's
+        self.depth += tag == "details"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.depth -= tag == "details" and self.depth > 0
+
+    def handle_data(self, data: str) -> None:
+        self.shown += "" if self.depth else data
+
+
+@pytest.mark.parametrize("text", HIDING)
+@pytest.mark.parametrize("more", [0, 1000])
+def test_no_text_hides_what_the_job_says_below_it(text: str, more: int) -> None:
+    sealed = script.sealed(f"{text}\n\n" + "a line\n\n" * more, 1500, "About the commit.")
+    shown = Depth(sealed).shown
+    assert "About the commit." in shown, sealed
+    assert ("The comment is too long, so " in shown) == bool(more), sealed
+
+
+@given(st.lists(st.sampled_from([*HIDING, "", "a", "</details>", "`", "- "])).map("\n".join))
+def test_nothing_hides_what_the_job_says_below_it(text: str) -> None:
+    assert "About the commit." in Depth(script.sealed(text, last="About the commit.")).shown
 
 
 @given(nasty_lines, st.integers(1000, 3000))

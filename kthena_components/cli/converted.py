@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components.cli.stack_config import stack_values
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.conversion import Converted, Kept
 from kthena_components.core.findings import SpecError
@@ -21,12 +22,14 @@ from kthena_components.core.values.read import mapping
 from kthena_components.core.values.visible import escaped, printable, visible
 from kthena_components.languages import typescript
 from kthena_components.languages.names import Names
+from kthena_components.reading.agreed import is_text, why_unsaid
 from kthena_components.reading.documents import read_documents
-from kthena_components.reading.scalars import STR, resolve
+from kthena_components.reading.project import Project, ProjectError, is_encrypted
 from kthena_components.systems.contract import Body
 
 _PULUMI = "pulumi.com/"
-_KEY = "kthena-components:"
+_PROJECT = "kthena-components"
+_ELSEWHERE = "change it, or write a program, with --to python or --to typescript"
 _WIDTH = 96
 _IMPORT = 'import * as kthena from "@pulumi/kthena";\n'
 _NEW = "new kthena.ModelServing("
@@ -47,7 +50,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    quoted = None if resolve(text)[0] == STR else "'"  # PyYAML writes y and 1e3 without quotes
+    quoted = None if is_text(text) else "'"  # PyYAML writes y and 1e3 without quotes
     style = "|" if "\n" in text else quoted
     if printable(text, escaped) != text:
         style = '"'  # the only style with escapes
@@ -91,17 +94,44 @@ def write_yaml(parts: Sequence[Converted | Kept]) -> str:
 
 def write_stack(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the stack file of a project with the package's stack program."""
-    found = [dict(serving.args) for serving in servings]
-    config = {f"{_KEY}output": "render", f"{_KEY}servings": found}
+    found = [
+        _as_setting(serving.args, f"{serving.compiled.plan.name}: ", "") for serving in servings
+    ]
+    config = {f"{_PROJECT}:output": "render", f"{_PROJECT}:servings": found}
     text = f"# Converted from {visible(origin)}\n{dump({'config': config})}"
-    (document,) = read_documents(text, "", lambda *_: True)
-    values = mapping(getattr(document, "body", None)).get("config")
-    known = {key.removeprefix(_KEY): value for key, value in mapping(values).items()}
-    spec, findings = parse_stack(known)
+    try:
+        values = stack_values(text, "stack file", Project(name=_PROJECT))
+    except ProjectError as error:
+        raise ProofError(f"the result is refused: {error}") from None
+    spec, findings = parse_stack(values.own)
     if findings:
         raise ProofError(f"the stack file is refused: {findings[0]}")
     _prove(spec.servings, servings, today)
     return text
+
+
+def _as_setting(value: Any, place: str, path: str) -> Any:
+    """Return a value in the form that Pulumi passes on unchanged from a stack file.
+
+    Raises:
+        ProofError: There is no such form.
+    """
+    if isinstance(value, Mapping):
+        if is_encrypted(value):
+            told = "has only the key 'secure', whose value Pulumi decrypts"
+            raise ProofError(f"{place}{path} {told}: {_ELSEWHERE}")
+        below = {key: f"{path}.{key}".lstrip(".") for key in value}
+        return {
+            _as_setting(key, place, below[key]): _as_setting(each, place, below[key])
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_as_setting(each, place, f"{path}[{at}]") for at, each in enumerate(value)]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # the same number for Kubernetes, and for every reader of YAML
+    if value is not None and (why := why_unsaid(value)):
+        raise ProofError(f"{place}{path} {why}: {_ELSEWHERE}")
+    return value
 
 
 def write_program(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:

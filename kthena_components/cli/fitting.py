@@ -7,7 +7,8 @@ import re
 
 _RESERVED = 300
 """Characters for the sentence that says what is left out."""
-_CLOSE = "\n\n</details>"
+_OPEN, _CLOSED = "<details>", "</details>"
+_CLOSE = f"\n\n{_CLOSED}"
 _LONGEST_LINE = 4_000
 _MORE = re.compile(r"- (\d{1,6}) more: ")
 
@@ -28,13 +29,23 @@ def fitting(text: str, most: int, log: str) -> str:
     lines = [_line(line) for line in text.split("\n")]
     room, kept = most - _RESERVED, 0
     for line in lines:
-        room -= len(line) + 1 + len(_CLOSE) * line.count("<details>")
+        room -= len(line) + 1 + len(_CLOSE) * line.startswith(_OPEN)
         if room < 0:
             break
         kept += 1
     shown = "\n".join(lines[:kept]).rstrip()
-    still_open = max(shown.count("<details>") - shown.count("</details>"), 0)
-    return f"{shown}{_CLOSE * still_open}\n\n{_omitted(lines[kept:], log)}"
+    return f"{closed(shown)}\n\n{_omitted(lines[kept:], log)}"
+
+
+def closed(text: str) -> str:
+    """Close the <details> of a text, so that they hide nothing below. Their tags begin lines."""
+    depth = 0
+    for line in text.split("\n"):
+        if line.startswith(_OPEN):
+            depth += 1
+        elif line.startswith(_CLOSED):
+            depth = max(depth - 1, 0)
+    return f"{text}{_CLOSE * depth}"
 
 
 def _line(line: str) -> str:

@@ -20,7 +20,7 @@ import stat
 import sys
 from contextlib import suppress
 
-from kthena_components.cli.fitting import fitting
+from kthena_components.cli.fitting import closed, fitting
 from kthena_components.cli.hosts import HostError, github, gitlab
 from kthena_components.cli.references import APART, broken
 from kthena_components.cli.references import MARK as BREAK
@@ -36,22 +36,25 @@ size of comments and descriptions.
 """
 _MOST_READ = 4 * 2**20
 _LOG = "the log of the job"
-ACTION = re.compile(r"^(?=[ \t]*/)", re.MULTILINE)
-"""The beginning of a line that GitLab would read as a quick action, such as `/label`."""
+ACTION = re.compile(r"^(?=[ \t]*(?:/|::))", re.MULTILINE)
+"""The beginning of a line that GitLab would read as a quick action, such as `/label`, or replace by
+a file, such as `::include`."""
 SYNTAX = re.compile(r"\](?=[(:\[])|``(?=`)")
 """The middle of a link, and the beginning of a block of code, which a host may draw as a diagram or
 a formula with links."""
 BROKEN = re.compile(rf"(?<!\\)\\*{APART}")
 """What is broken already. A backslash before it would write it out, and #8203 is a reference."""
 REFERENCE = re.compile(r"&(?!(?:amp|lt|gt);)")
-TAG = re.compile(r"<(?!/?(?:details|summary)>)")
+FOLD = re.compile(r"<details>(?:<summary>[^<>]*</summary>)?|</details>")
+"""A whole line with the only tags that a comment keeps. Elsewhere, such as in code, a host may not
+read a tag that seems to close one."""
 TITLE = re.compile(r"[A-Z][a-z ]+:")
 OUTDATED = f"**This review is out of date.** The host did not take a newer one: see {_LOG}."
 USAGE = "usage: post_comment github|gitlab NUMBER COMMIT JUDGE COMMENT"
 
 
 def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> str:
-    """Remove links, mentions, images, and all tags except <details>, from a text.
+    """Remove links, mentions, images, and all tags except lines of <details>, from a text.
 
     Args:
         text: Markdown of any length.
@@ -65,9 +68,11 @@ def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> 
 def _unlinked(text: str) -> str:
     text = BROKEN.sub(BREAK, text.replace(MARK, ""))
     shown = "".join(char for char in text if char.isprintable() or char in f"\n{BREAK}")
-    shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
+    shown = REFERENCE.sub("&amp;", shown.replace("##[", "## ["))
+    lines = (x if FOLD.fullmatch(x) else x.replace("<", "&lt;") for x in shown.split("\n"))
+    shown = "\n".join(lines)
     shown = ACTION.sub(BREAK, SYNTAX.sub(rf"\g<0>{BREAK}", shown))
-    return broken(shown).replace(BREAK, APART).rstrip()
+    return closed(broken(shown).replace(BREAK, APART).rstrip())
 
 
 def put_together(judge: str, comment: str) -> str:

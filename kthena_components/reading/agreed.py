@@ -74,6 +74,20 @@ class _Open:
     at_key: bool = True
 
 
+def is_text(value: str) -> bool:
+    """Return whether every program reads a scalar without quotes as a text."""
+    return resolve(value)[0] == STR and not _looks_typed(value)
+
+
+def why_unsaid(value: str | float) -> str:
+    """Explain why Pulumi passes on no form of a value unchanged; empty if there is one."""
+    if isinstance(value, str):
+        return "starts with a line break, which Pulumi drops" if _LEADING.match(value) else ""
+    if isinstance(value, bool) or _is_same_number(str(value)):
+        return ""
+    return f"has the number {value}, which not every program reads in the same way"
+
+
 def check_yaml(text: str) -> None:
     """Reject YAML settings that Pulumi would read differently.
 
@@ -128,7 +142,7 @@ def _check_key(event: Any, inside: _Open) -> None:
     if event.implicit[0]:
         if key == _MERGE:
             _refuse(f"has a merge key ({_MERGE}): write the keys that it adds", mark)
-        if resolve(key)[0] != STR or _looks_typed(key):
+        if not is_text(key):
             told = f"has the key {key[:_SHOWN]}, which not every program reads as a text"
             _refuse(f"{told}: write it in quotes", mark)
     _once(key, inside, mark)

@@ -5,7 +5,7 @@ A document that cannot be read is reported with its line, and the following ones
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from kthena_components.core.values.blanks import may_have_blanks
-from kthena_components.reading.files import Unreadable
+from kthena_components.core.values.read import mapping
+from kthena_components.reading.files import Unreadable, may_name_object
 from kthena_components.reading.heads import Wanted, read_head
 from kthena_components.reading.identity import (
     MERGES,
@@ -37,6 +38,11 @@ _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"
 _DIRECTIVES = re.compile(r"(?>(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*)")
 _BLANK = re.compile(r"\s*")
 _DIGITS = 1000
+_BOM = "\ufeff"
+_BEFORE = re.compile(rf"\A(?:---[^\n]*+\n)?(?>(?:[ \t\r{_BOM}]*+(?:#[^\n]*+)?\n)*){_BOM}*")
+"""What is before the content of a document, where kubectl passes over marks of byte order."""
+_ONLY_HERE = frozenset({"found duplicate anchor; first occurrence", "found unexpected ':'"})
+"""What libyaml refuses, and kubectl reads."""
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"
 
@@ -81,13 +87,24 @@ def read_documents(
 
     `only` selects YAML documents by their shifts, to read some of them again.
     """
-    if file.endswith(".json") or text.lstrip()[:1] in {"{", "["}:
-        documents = list(_read_json(text, file))
-        # YAML may start with a bracket, too, in a file with another name.
-        if file.endswith(".json") or not any(isinstance(d, Unreadable) for d in documents):
-            yield from documents
-            return
-    yield from _read_yaml(text, file, wanted, only)
+    is_named_json = file.endswith(".json")
+    if not (is_named_json or text.lstrip()[:1] in {"{", "["}):
+        yield from _read_yaml(text, file, wanted, only)
+        return
+    documents = list(_read_json(text, file))
+    if any(isinstance(each, Unreadable) for each in documents):
+        # YAML may start with a bracket, too, and kubectl reads both in a file with any name.
+        others = list(_read_yaml(text, file, wanted, only))
+        more = _count_objects(others) - _count_objects(documents)
+        documents = others if more > 0 or (more == 0 and not is_named_json) else documents
+    yield from documents
+
+
+def _count_objects(documents: Iterable[Document | Unreadable]) -> int:
+    return sum(
+        each.is_object if isinstance(each, Unreadable) else "kind" in mapping(each.body)
+        for each in documents
+    )
 
 
 def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
@@ -109,7 +126,8 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
             is_object = not isinstance(error, NoObjectError)
             yield Unreadable(file=file, because=_reason(error), line=line, is_object=is_object)
         except (RecursionError, ValueError) as error:
-            yield Unreadable(file=file, because=_reason(error), line=line)
+            is_object = isinstance(error, RecursionError)
+            yield Unreadable(file=file, because=_reason(error), line=line, is_object=is_object)
             return
         else:
             yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
@@ -134,6 +152,8 @@ def _read_yaml(
     for piece, before in _pieces(text):
         if only is not None and before not in only:
             continue
+        if _BOM in piece:
+            piece = _BEFORE.sub(_without_bom, piece)  # noqa: PLW2901 - the same document
         head = read_head(piece, wanted)
         if head is not None:
             body = {"apiVersion": head.version, "kind": head.kind}
@@ -159,9 +179,15 @@ def _told(error: Exception, piece: str, before: int, file: str) -> Unreadable:
     """Report a document that cannot be read, and whether kubectl may read it as an object."""
     why = error.why if isinstance(error, _ObjectError) else error
     told = unreadable(why, piece, before, file)
-    if isinstance(why, _REFUSED) or not isinstance(error, _OBJECTS):
+    said = {getattr(why, "context", None), getattr(why, "problem", None)}
+    is_strict = not said.isdisjoint(_ONLY_HERE) and may_name_object(piece.encode())
+    if isinstance(why, _REFUSED) or not (is_strict or isinstance(error, _OBJECTS)):
         return told
     return replace(told, because=_reason(why), is_object=True)
+
+
+def _without_bom(found: re.Match[str]) -> str:
+    return found[0].replace(_BOM, "")
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:

@@ -63,8 +63,8 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
     except ValueError as error:
         return Unreadable(file=name, because=f"cannot be read: {error}")
     if len(data) > MOST_BYTES:
-        limit = MOST_BYTES // 2**20
-        return Unreadable(file=name, because=f"is larger than the limit of {limit} MiB a file")
+        because = f"is larger than the limit of {MOST_BYTES // 2**20} MiB a file"
+        return Unreadable(file=name, because=because, is_object=True)
     encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
     try:
         return data.decode(encoding)
@@ -76,7 +76,14 @@ def read_text(path: str, *, named: bool = True) -> str | Unreadable:
             f"byte 0x{data[error.start]:02x} cannot be decoded",
             line=before.count(b"\n") + 1,
             column=error.start - (before.rfind(b"\n") + 1) + 1,
+            is_object=may_name_object(data),  # kubectl replaces such bytes
         )
+
+
+def may_name_object(data: bytes) -> bool:
+    """Return whether bytes in any encoding may contain the fields that every object has."""
+    plain = data.replace(b"\0", b"")
+    return b"\\" in plain or (b"apiVersion" in plain and b"kind" in plain)
 
 
 def read_regular(path: Path) -> bytes | None:

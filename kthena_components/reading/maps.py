@@ -7,6 +7,7 @@ encoding/json even merges lists of objects that are stated twice.
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def _parsed(text: str, file: str, *, is_settings: bool) -> Mapping[str, Any] | U
         because = f"is not JSON: {error.msg}"
         return Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
     except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        return unreadable(error, text, 0, file)
+        told = unreadable(error, text, 0, file)
+        # Other programs may read what is stated twice, or beyond a limit.
+        return replace(told, is_object=isinstance(error, LimitError))
     if not isinstance(content, Mapping):
         return Unreadable(file=file, because="contains no map of settings")
     return content

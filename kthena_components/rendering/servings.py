@@ -75,7 +75,7 @@ def holds_serving(file: str) -> bool:
     """Return whether a file may have an object that serves a model."""
     text = read_text(file, named=False)
     if isinstance(text, Unreadable):
-        return False
+        return text.is_object
     for document in read_documents(text, file, lambda *_: False):
         if isinstance(document, Unreadable):
             return True

@@ -24,8 +24,11 @@ from kthena_components.systems import all_systems, find_kind
 from kthena_components.systems.contract import Kind
 
 _SOURCE = "# Source: "
-_KIND = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]+)?", re.MULTILINE)
+_VALUE = r"[ \t]*:[ \t]*[\"']?([A-Za-z]+)?"
+_KIND = re.compile(rf"^([\"']?)kind\1{_VALUE}", re.MULTILINE)
 """The kind of an object in a template; a kind that the template computes has no name here."""
+_INNER_KIND = re.compile(rf"(?<![\w.])([\"']?)kind\1{_VALUE}")
+"""The same if no line begins with one, as in JSON and in indented YAML."""
 _DEFINE = re.compile(r"\{\{-?\s*define\b")
 _PARTIAL = "_"
 """Helm renders no template whose name begins with this."""
@@ -47,7 +50,7 @@ def unchecked(
     for real, file in left.items():
         if because := reach.of_file(real):
             yield _note(file, because)
-    known = left.keys() | {os.path.realpath(file) for file in kept}
+    known = left.keys() | {os.path.realpath(file) for file in kept if "\0" not in file}
     for file, because in reach.of_others(known):
         yield _note(file, because)
 
@@ -107,7 +110,7 @@ class _Reach:
             return ""
         if chart in self.layout.libraries:
             return f"{self.layout.libraries[chart]} is a library chart, which Helm does not render"
-        stated = Counter(_KIND.findall(text)) - self._seen(real)
+        stated = Counter(_kinds_of(text)) - self._seen(real)
         lost = [name for name in stated if name in _with_pods()]
         if stated[""] and not self._seen(real):
             lost.append("object")
@@ -164,8 +167,14 @@ def _count(rendering: Rendering) -> dict[str, Counter[str]]:
         comment, _, rest = part.removeprefix("---\n").partition("\n")
         real = rendering.origin({}, _SOURCE + comment.removeprefix(_SOURCE))
         if real is not None:
-            found.setdefault(real, Counter()).update(_KIND.findall(rest))
+            found.setdefault(real, Counter()).update(_kinds_of(rest))
     return found
+
+
+def _kinds_of(template: str) -> list[str]:
+    """List the kinds of the objects in a template or in its output, without reading it as YAML."""
+    found = _KIND.findall(template) or _INNER_KIND.findall(template)
+    return [kind for _, kind in found]
 
 
 def _kinds_in(text: str) -> Iterator[tuple[str, Any]]:

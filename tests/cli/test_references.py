@@ -39,6 +39,8 @@ FORMS = (
     "[[home]]", "[[a|b]]", "a/b>", "a/b&gt;", "#123[homescreen.jpg]", "smb://foo/bar", "irc://irc.net/a",
     "```mermaid\nflowchart\n  click A href '//x'\n```", "~~~mermaid\nx\n~~~", "$$\\href{x}{y}$$",
     "$`\\href{x}{y}`$", "```math\n\\href{x}{y}\n```",
+    r"$(\\href{x}{y})$", r"$-\\url{x}$", "[TOC]",
+    "::include{file=a.md}", " ::include{url=x}",
     "/close", " /label ~bug", "a\n\t/approve",
     # What a break after four characters of a commit would leave over.
     "deada5c3785ed8d6a35868bc", "ga5c3785", "_1234567_",
@@ -50,11 +52,14 @@ PATTERNS = (
     # gitlabhq: app/models, `reference_pattern` of each class; an epic also in its escaped form.
     r"@[\w.]", r"[#!$]\d", r"(?:&|&amp;)\d", r"~[A-Za-z0-9_\-?.&]*[A-Za-z0-9_\-&]", r'~".+?"',
     r'%(?!\u200b)[^"\s<]+\b', r'%"[^"]+"', r"\*iteration:\S", r"\^alert#\d", r"[0-9a-fA-F]{7}",
-    r"(?i)gl-\d", r"\[\w+:[^\]]+\]", r"\[\[.+\]\]", r"\w/[\w.-]+(?:>|&gt;)",
+    r"(?i)gl-\d", r"(?i)\[toc\]", r"\$[^\s\u200b]",
+    r"\[\w+:[^\]]+\]", r"\[\[.+\]\]", r"\w/[\w.-]+(?:>|&gt;)",
 )  # fmt: skip
 """A name that begins with a zero-width space is none of a milestone."""
-QUICK_ACTION = re.compile(r"^[ \t]*/\w", re.MULTILINE)
-"""Source: gitlabhq lib/gitlab/quick_actions/extractor.rb, which reads the lines of the source."""
+QUICK_ACTION = re.compile(r"^[ \t]*(?:/\w|::include)", re.MULTILINE)
+"""Source: gitlabhq lib/gitlab/quick_actions/extractor.rb, which reads the lines of the source; and
+docs.gitlab.com, GitLab Flavored Markdown, Includes.
+"""
 BETWEEN = (
     "", " ", "\n", "\n\n", "\\", "*", "_", "`", "\0", "\u200b", "\u202e", APART, "&", "&amp;", "-",
     "<details>", "</details>", "<summary>", "|", "(", "[", "]", '"', "~", "#", "&#35;", "&#x40;",

@@ -4,10 +4,12 @@ import io
 import json
 import os
 import tarfile
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kthena_components.rendering import helm
 from tests.cli.conftest import Command, Server
@@ -305,8 +307,20 @@ def test_an_object_in_crds_is_checked_as_helm_installs_it(run: Command, write: W
 
 
 @pytest.mark.usefixtures("chart")
-def test_a_template_that_no_values_render_is_told(run: Command, write: Write) -> None:
-    write("m/chat/templates/bad.yaml", f"{{{{ if .Values.bad }}}}\n{DEPLOYMENT}{{{{ end }}}}\n")
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        (DEPLOYMENT, 13),
+        (DEPLOYMENT.replace("kind:", '"kind" :'), 13),
+        (textwrap.indent(f"# a\n{DEPLOYMENT}", "  "), 14),
+        (f"{json.dumps(yaml.safe_load(DEPLOYMENT))}\n", 1),
+    ],
+    ids=["plain", "quoted", "indented", "JSON"],
+)
+def test_a_template_that_no_values_render_is_told(
+    run: Command, write: Write, template: str, line: int
+) -> None:
+    write("m/chat/templates/bad.yaml", f"{{{{ if .Values.bad }}}}\n{template}{{{{ end }}}}\n")
     assert run("m").err == (
         "m/chat/templates/bad.yaml: is not checked: no values of the chart render the Deployment "
         "in it: add a file ci/NAME-values.yaml to the chart that does, or remove it\n"
@@ -314,6 +328,7 @@ def test_a_template_that_no_values_render_is_told(run: Command, write: Write) ->
     write("m/chat/ci/bad-values.yaml", "bad: true\n")
     done = run("m")
     assert done.err == ""
-    assert any(line.startswith("m/chat/templates/bad.yaml:13: mandatory: ") for line in done.lines)
+    place = f"m/chat/templates/bad.yaml:{line}: mandatory: "
+    assert any(told.startswith(place) for told in done.lines)
     write("m/chat/.helmignore", "bad.yaml\n")
     assert run("m").err.startswith("m/chat/templates/bad.yaml: is not checked: ")

@@ -84,3 +84,18 @@ def test_a_patch_with_a_word_of_a_definition_is_a_patch(run: Command, write: Wri
     write("m/a.yaml", plain.replace("nvidia.com/gpu", "memory"))
     write("m/p.yaml", f"# openAPIV3Schema of a CustomResourceDefinition\n{BAD}")
     assert "m: not rendered: " in run("m").err
+
+
+def test_a_kustomization_that_states_a_key_twice_fails_the_run(run: Command, write: Write) -> None:
+    """Kustomize builds it, with the last of the two."""
+    write("m/kustomization.yaml", "resources: []\nresources: [bad.txt]\n")
+    write("m/bad.txt", BAD)
+    done = run("m")
+    assert done.err.startswith("m/kustomization.yaml:2:1: states 'resources' twice in one map")
+    assert done.status == 2
+
+
+def test_an_object_that_is_not_utf_8_is_told(run: Command, write: Write) -> None:
+    write("m/kustomization.yaml", "resources: [bad.txt]\n")
+    write("m/bad.txt", BAD.encode() + b"# \xff\n")
+    assert "m/bad.txt: is not checked: it is a part of m/kustomization.yaml" in run("m").err

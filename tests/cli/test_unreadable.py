@@ -1,10 +1,12 @@
 """What cannot be read is named with its place and its limit, and the rest is checked."""
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kthena_components.reading import files
 from kthena_components.reading import limits as guards
@@ -112,6 +114,31 @@ UNSURE = {
         ":6:253: is nested",
     ),
 }
+DEEP = f'{{"kind": "Pod", "apiVersion": {"[" * 100_000}'
+INVALID = b'{"k\\u0069nd": "Pod", "\xff": 1}'
+UNSURE_FILES = {
+    "JSON that is too deep": ("a.json", DEEP, ":1: is nested"),
+    "no UTF-8": ("a.yaml", WRONG.encode() + b"# \xff\n", ": is not UTF-8: byte 0xff"),
+    "no UTF-8 in JSON": ("a.json", INVALID, ": is not UTF-8: byte 0xff"),
+    "an anchor twice": (
+        "a.yaml",
+        f"{WRONG}x: [&a 1, &a 2]\n",
+        ": is not valid YAML: found duplicate",
+    ),
+    "a colon in a list": ("a.yaml", f"{WRONG}x: [a:, b]\n", " found unexpected ':'"),
+}
+BOM = "\ufeff"
+OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n"
+POD = json.dumps(yaml.safe_load(WRONG))
+READ = {
+    "a BOM after a marker": ("a.yaml", f"{OTHER}{BOM}{WRONG}"),
+    "a BOM after a comment": ("a.yaml", f"{BOM}# a\n\n{BOM}{BOM}{WRONG}"),
+    "YAML in a .json": ("a.json", WRONG),
+    "more YAML in a .json": ("a.json", f"{OTHER}{WRONG}"),
+    "a comment in a .json": ("a.json", f"# a\n{POD}"),
+    "JSON after a marker": ("a.json", f"---\n{POD}"),
+    "JSON before garbage": ("a.yaml", f"{POD} garbage"),
+}
 REFUSED = {
     "another case": (WRONG.replace(KIND, "Kind: ModelServing"), ":2:1: has the key 'Kind', which"),
     "a number": (WRONG.replace(KIND, "kind: 8"), ":2:7: has 8 as its kind, which not every"),
@@ -127,6 +154,28 @@ def test_what_kubectl_may_read_as_an_object_fails_the_run_wherever_it_is(
     for done in (run("a.yaml"), run(".")):
         assert done.err.startswith(f"a.yaml{told}")
         assert done.status == 2
+
+
+@pytest.mark.parametrize(("name", "text", "told"), UNSURE_FILES.values(), ids=UNSURE_FILES)
+def test_a_file_that_kubectl_may_read_fails_the_run_wherever_it_is(
+    run: Command, write: Write, name: str, text: str | bytes, told: str
+) -> None:
+    write(name, text)
+    for done in (run(name), run(".")):
+        assert done.err.startswith(name)
+        assert told in done.err
+        assert done.status == 2
+
+
+@pytest.mark.parametrize(("name", "text"), READ.values(), ids=READ)
+def test_objects_that_kubectl_reads_are_checked(
+    run: Command, write: Write, name: str, text: str
+) -> None:
+    write(name, text)
+    done = run(".")
+    assert done.lines[-1].startswith("1 object checked in 1 file")
+    assert ": 1 mandatory" in done.lines[-1]
+    assert done.status == 1
 
 
 @pytest.mark.parametrize(("text", "told"), REFUSED.values(), ids=REFUSED)
@@ -171,7 +220,9 @@ def test_a_file_beyond_the_limit_is_not_read(
 ) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 2**20)
     write("a.yaml", " " * (2**20 + 1))
-    assert run("a.yaml").err == "a.yaml: is larger than the limit of 1 MiB a file\n"
+    for done in (run("a.yaml"), run(".")):
+        assert done.err == "a.yaml: is larger than the limit of 1 MiB a file\n"
+        assert done.status == 2
 
 
 def test_a_file_that_is_not_there_is_named(run: Command, write: Write) -> None:

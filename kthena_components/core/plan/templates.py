@@ -27,6 +27,7 @@ from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.templates.overlay import lay_over
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources, parse_quantity
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 
 
@@ -144,11 +145,11 @@ def mirror_requests(template: Template) -> tuple[Template, list[str]]:
     count requests. Returns the new template and a message for each changed container. Source:
     kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
-    spec, told = template.get("spec") or {}, list[str]()
+    spec, told = mapping(template.get("spec")), list[str]()
     mirrored = {
         kind: [_mirror(container, told) for container in spec[kind]]
         for kind in ("initContainers", "containers")
-        if spec.get(kind)
+        if sequence(spec.get(kind))
     }
     if not told:
         return template, told
@@ -156,12 +157,12 @@ def mirror_requests(template: Template) -> tuple[Template, list[str]]:
 
 
 def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
-    resources = container.get("resources") or {}
-    limits, requests = (resources.get(kind) or {} for kind in ("limits", "requests"))
+    resources = mapping(mapping(container).get("resources"))
+    limits, requests = (mapping(resources.get(kind)) for kind in ("limits", "requests"))
     missing = {key: amount for key, amount in limits.items() if key not in requests}
     if not missing:
         return container
-    listed = ", ".join(f"{key} {amount}" for key, amount in sorted(missing.items()))
+    listed = ", ".join(f"{key} {amount}" for key, amount in sorted(missing.items(), key=str))
     told.append(f"container '{container.get('name')}': {listed}")
     return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
 

@@ -84,6 +84,7 @@ class Rewritten:
 
 def reference(name: str) -> str:
     """Return the pattern of a reference to a variable, by Kubernetes or in a script."""
+    name = re.escape(name)
     return rf"\$(?:\({name}\)|\{{{name}\}}|{name}\b)"
 
 
@@ -128,7 +129,8 @@ class _Container:
 
     def reading(self, *paths: str) -> list[str]:
         """Return the variables that are set from some fields of the pod."""
-        return [str(e.get("name")) for e in self.env if _field_of(e) in paths]
+        names = [e.get("name") for e in self.env if _field_of(e) in paths]
+        return [name for name in names if isinstance(name, str) and name]
 
     def made(self, *, after: int, pods: int) -> dict[str, Any]:
         numbers = self.reading(*self.told.fields)
@@ -138,14 +140,14 @@ class _Container:
         made = {k: self.changed(v, changes, k in _COMMANDS) for k, v in self.stated.items()}
         env = [self.changed_entry(entry, changes) for entry in self.env]
         texts = _texts({**made, "env": env})
-        used = {n for n in numbers if any(re.search(rf"\b{n}\b", text) for text in texts)}
+        used = {n for n in numbers if any(re.search(_word(n), text) for text in texts)}
         gone = [name for name in numbers if pods > 1 and name not in used]
         kept = [entry for entry in env if entry.get("name") not in gone]
         told = {note.partition(" ")[0] for note in self.result.notes}
         self.tell(f"{n} to {naming.WORKER_INDEX} in {self.at}.env" for n in gone if n not in told)
         unset = [*self.unset(texts, own), *self.hidden_fields(kept)]
         if pods > 1 and "HOSTNAME" not in own:
-            mentioned = "|".join([_HOST, *(rf"\b{name}\b" for name in names)])
+            mentioned = "|".join([_HOST, *map(_word, names)])
             unset += [m[0] for text in texts for m in re.finditer(mentioned, text)]
         self.result.unset += [(self.at, name) for name in dict.fromkeys(unset)]
         made.pop("env", None)
@@ -159,15 +161,15 @@ class _Container:
         same = {naming.GROUP_SIZE: told.size, naming.ENTRY_ADDRESS: told.leader, index: told.rank}
         for ours, variables in same.items():
             for name in (v for v in variables if v not in own):
-                yield _Change(rf"\b{name}\b", ours, _renaming(name, ours), f"$({_FIRST[ours]})")
+                yield _Change(_word(name), ours, _renaming(name, ours), f"$({_FIRST[ours]})")
         ours = naming.ENTRY_ADDRESS
         for pattern in told.addresses:
             yield _Change(pattern, ours, _writing(pattern, f"$({ours})"), f"$({_FIRST[ours]})")
         for name in (v for v in (*told.ordinal, *numbers) if v not in own and pods > 1):
             how = _shifting(name) if after else _renaming(name, index)
-            yield _Change(rf"\b{name}\b", index, how, "" if after else f"$({_FIRST[index]})")
+            yield _Change(_word(name), index, how, "" if after else f"$({_FIRST[index]})")
         for name in names if told.numbered_names and pods > 1 else ():
-            pattern = rf"\$\{{{name}##\*-\}}"
+            pattern = rf"\$\{{{re.escape(name)}##\*-\}}"
             yield _Change(pattern, index, _writing(pattern, _number(after)))
 
     def changed(self, value: Any, changes: list[_Change], is_command: bool) -> Any:
@@ -204,7 +206,7 @@ class _Container:
         """Yield the variables that are still used and that only the controller sets."""
         told = self.told
         names = (*told.size, *told.leader, *told.rank, *told.ordinal)
-        patterns = [rf"\b{name}\b" for name in names] + [rf"\b{p}\w*" for p in told.others]
+        patterns = [*map(_word, names)] + [rf"\b{p}\w*" for p in told.others]
         for text in texts:
             for pattern in patterns:
                 yield from (m[0] for m in re.finditer(pattern, text) if m[0] not in own)
@@ -221,8 +223,13 @@ def _field_of(entry: Mapping[str, Any]) -> object:
     return mapping(mapping(entry.get("valueFrom")).get("fieldRef")).get("fieldPath")
 
 
+def _word(name: str) -> str:
+    """Return the pattern of a name, which an object may choose, as a word."""
+    return rf"\b{re.escape(name)}\b"
+
+
 def _renaming(name: str, ours: str) -> Callable[[str], str]:
-    return lambda text: re.sub(rf"\b{name}\b", ours, text)
+    return lambda text: re.sub(_word(name), ours, text)
 
 
 def _writing(pattern: str, ours: str) -> Callable[[str], str]:
@@ -235,6 +242,7 @@ def _number(after: int) -> str:
 
 def _shifting(name: str) -> Callable[[str], str]:
     """Write the number among the workers as the number in the engine less 1, in a script."""
+    name = re.escape(name)
     bare = re.compile(rf"(?<![$\w{{]){name}\b")
     reference = re.compile(rf"\$\{{{name}\}}|\${name}\b")
 

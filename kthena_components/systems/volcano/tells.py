@@ -3,6 +3,8 @@
 Source: Volcano v1.14 pkg/controllers/job/plugins/env/env.go (VC_TASK_INDEX), svc/svc.go (hosts).
 """
 
+import re
+
 from kthena_components.core.objects.object import Object
 from kthena_components.core.plan.told import Told, reference
 from kthena_components.core.values.read import name_of
@@ -26,7 +28,7 @@ def tells(found: Object) -> Told:
         # The first of several hosts, or the only one.
         addresses=(
             first_pod(f"{name}-{first}-0", name, found.metadata.get("namespace")),
-            rf"\$\{{{hosts}_HOSTS%%,\*\}}",
+            rf"\$\{{{re.escape(hosts)}_HOSTS%%,\*\}}",
             *(() if alone else (reference(f"{hosts}_HOSTS"),)),
         ),
         size=(f"{hosts}_NUM",) if alone else (),
