@@ -6,13 +6,18 @@ the base, too.
 
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
 from kthena_components.cli.branch import Branch, Layout, named, sort_branch
 from kthena_components.cli.branch_changes import Sides, changes_of
+from kthena_components.cli.branch_settings import (
+    base_project,
+    layout_of,
+    stack_after,
+    stack_before,
+)
 from kthena_components.cli.checkout import other_settings, uncommitted
 from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
@@ -81,12 +86,12 @@ def _review(made: BranchReview, options: ReviewOptions) -> None:
     sides = options.sides
     sides.require_readable([*PROJECT_FILES, *_levels(sides, sides.after)])
     project = sides.project_in(sides.after)
-    projects = [*_base_project(sides), project]
+    projects = [*base_project(sides), project]
     changes = changes_of(sides, projects, options.reads)
-    layout = _layout(project)
+    layout = layout_of(project)
     unread = [path for path in options.reads or () if not sides.after.is_folder(path)]
     known = sorted(_stacks(sides, project, layout))
-    branch = sort_branch(changes, list(map(_layout, projects)), known, options.reads)
+    branch = sort_branch(changes, list(map(layout_of, projects)), known, options.reads)
     if not (known or branch.odd) and branch != Branch():
         made.failed.append(f"there is no stack file {layout.file_of('<stack>')}")
     made.failed += [
@@ -105,16 +110,6 @@ def _review(made: BranchReview, options: ReviewOptions) -> None:
         _preview(made, options, branch, project)
 
 
-def _layout(project: Project) -> Layout:
-    folder = f"{project.stacks}/" if project.stacks else ""
-    return Layout(prefix=f"{folder}Pulumi.", suffix=project.suffix)
-
-
-def _base_project(sides: Sides) -> Iterator[Project]:
-    with suppress(ProjectError):  # the project is new, or the branch repairs it
-        yield sides.project_in(sides.before)
-
-
 def _stacks(sides: Sides, project: Project, layout: Layout) -> Iterator[str]:
     folder = f"{project.stacks}/" if project.stacks else ""
     for name in sides.after.names(sides.at(project.stacks)):
@@ -125,7 +120,7 @@ def _stacks(sides: Sides, project: Project, layout: Layout) -> Iterator[str]:
 
 def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: Project) -> None:
     """Record which changes need an approval, and which checks the branch would weaken."""
-    layout, sides = _layout(project), options.sides
+    layout, sides = layout_of(project), options.sides
     _tell_code(made, branch)
     sides.require_readable([*branch.files, *map(layout.file_of, branch.stacks)])
     where = list(_tell_stacks(made, options, branch, project))
@@ -148,14 +143,14 @@ def _tell_stacks(
     made: BranchReview, options: ReviewOptions, branch: Branch, project: Project
 ) -> Iterator[str]:
     """Report checks that stack files would weaken. Yield settings that redirect a preview."""
-    layout = _layout(project)
+    layout = layout_of(project)
     # Defaults of Pulumi.yaml are settings of every stack.
     for file in dict.fromkeys((*branch.files, *map(layout.file_of, branch.stacks))):
         stack = layout.stack_of(file)
         if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
         try:
-            after = _stack_after(options.sides, file, project)
+            after = stack_after(options.sides, file, project)
         except ProjectError as error:
             made.failed.append(str(error))
             continue
@@ -215,7 +210,7 @@ def _preview(made: BranchReview, options: ReviewOptions, branch: Branch, project
     made.notes += list(uncommitted(options.sides, options.tree)) if branch.stacks else []
     previewer = Previewer(tree=options.tree, policies=options.judge / FOLDER, work=options.work)
     for number, stack in enumerate(branch.stacks):
-        file = _layout(project).file_of(stack)
+        file = layout_of(project).file_of(stack)
         problem = _problem(options, stack, file, project)
         if problem:
             made.failed.append(f"stack {stack} is not previewed, because {problem}")
@@ -245,12 +240,12 @@ def _problem(options: ReviewOptions, stack: str, file: str, project: Project) ->
         return other
     try:
         after = options.sides.stack_in(options.sides.after, file, project)
-        before = _stack_before(options, stack)
+        before = stack_before(options.sides, stack)
     except ProjectError:  # Pulumi may still be able to read the file, and it was not checked here
         return f"{file} cannot be read"
     if options.allow_exec:
         return ""
-    mains = [base.main for base in _base_project(options.sides)] or [""]
+    mains = [base.main for base in base_project(options.sides)] or [""]
     known = set(kubeconfigs(before.kubeconfigs(), options.judge, mains[0]))
     found = kubeconfigs(after.kubeconfigs(), options.tree, project.main)
     new = [content for content in found if content not in known]
@@ -263,8 +258,8 @@ def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> s
     """Return which changed settings of a stack a person must approve before a preview."""
     if options.approved or options.allow_exec:
         return ""
-    after = _stack_after(options.sides, file, project)
-    found = after.starting(_stack_before(options, stack))
+    after = stack_after(options.sides, file, project)
+    found = after.starting(stack_before(options.sides, stack))
     return (
         f"{file} changes what may start programs or send secrets elsewhere ({named(found)})"
         if found
@@ -275,35 +270,7 @@ def _waits(options: ReviewOptions, stack: str, file: str, project: Project) -> s
 def _before(made: BranchReview, options: ReviewOptions, stack: str) -> StackValues:
     """Return the settings of a stack in the base, or ask for a person if they cannot be read."""
     try:
-        return _stack_before(options, stack)
+        return stack_before(options.sides, stack)
     except ProjectError as error:
         made.reasons.append(f"settings whose former values are unknown: in its base, {error}")
         return StackValues()
-
-
-def _stack_after(sides: Sides, file: str, project: Project) -> StackValues:
-    """Return the settings of a stack after the merge.
-
-    What only the base has changed since the branch began is no change of the branch.
-
-    Raises:
-        ProjectError: They cannot be read in the branch.
-    """
-    own = sides.stack_in(sides.after, file, project)
-    with suppress(ProjectError):
-        return sides.stack_in(sides.merged, file, sides.project_in(sides.merged))
-    return own
-
-
-def _stack_before(options: ReviewOptions, stack: str) -> StackValues:
-    """Return the settings of a stack in the base. They are empty if it has no such stack.
-
-    Raises:
-        ProjectError: It has one that cannot be read.
-    """
-    sides = options.sides
-    for project in _base_project(sides):
-        file = _layout(project).file_of(stack)
-        if sides.before.has(sides.at(file)):
-            return sides.stack_in(sides.before, file, project)
-    return StackValues()
