@@ -240,6 +240,10 @@ class _Steps:
             TreeError: All links together take too many steps.
         """
         here, waiting, links = list[str](), link.split("/")[::-1], 0
+        left, above = (
+            False,
+            0,
+        )  # how many folders above the repository: `../checkout/docs` comes back to docs
         while waiting:
             self.done += 1
             if self.done > _MOST_STEPS:
@@ -248,9 +252,12 @@ class _Steps:
             if name in {"", "."}:
                 continue
             if name == "..":
-                if not here:
-                    return None
-                here.pop()
+                above += not here
+                here = here[:-1]
+                continue
+            if above:
+                above -= 1
+                left = True
                 continue
             here.append(name)
             target = self.targets.get("/".join(here))
@@ -261,7 +268,7 @@ class _Steps:
                 return None
             here.pop()
             waiting += target.split("/")[::-1]
-        return "/".join(here)
+        return None if above or (left and not here) else "/".join(here)
 
 
 def parts_of(path: str) -> Iterator[str]:

@@ -46,7 +46,7 @@ _PREFIXES: Mapping[str, str] = {
     "VK_": "a plugin of a Volcano Job",
 }
 """Beginnings of names, some of which contain those of tasks."""
-_NUMBER = re.compile(r"INDEX|RANK|TPU_WORKER_ID")
+_NUMBER = re.compile(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 
 
