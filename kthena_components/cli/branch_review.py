@@ -179,11 +179,12 @@ def _stack_findings(
 
 def _pack(sides: Sides, tree: Tree) -> Pack:
     """Read the files of one side that decide how its stacks are checked."""
-    start = f"{sides.at(FOLDER)}/{LEVELS}/"
+    # Through links, as a preview reads them. Links out of the repository stay links.
+    start = f"{tree.real(f'{sides.at(FOLDER)}/{LEVELS}')}/"
     found = [path for path in tree.entries if path.startswith(start)]
     return Pack(
-        levels={path[len(start) :]: tree.text(path) for path in sorted(found)},
-        is_own=tree.has(f"{sides.at(FOLDER)}/{SETTINGS}"),
+        levels={path[len(start) :]: tree.text(tree.real(path)) for path in sorted(found)},
+        is_own=tree.has(tree.real(f"{sides.at(FOLDER)}/{SETTINGS}")),
     )
 
 

@@ -100,18 +100,26 @@ class Tree:
         heads = ("/".join(parts[: number + 1]) for number in range(len(parts)))
         return next((head for head in heads if head in self.entries), "")
 
+    def real(self, path: str) -> str:
+        """Return where a path leads through links, as far as they stay in the repository."""
+        return [path, *_followed(path, self._targets())][-1]
+
+    def _targets(self) -> dict[str, str]:
+        """Return what each link contains."""
+        links = [entry for entry in self.entries.values() if entry.is_link]
+        contents = self.load([link.oid for link in links]) if links else ()
+        return {
+            link.path: content.decode(errors="surrogateescape")
+            for link, content in zip(links, contents, strict=True)
+        }
+
     def linked(self, folders: Iterable[str]) -> set[str]:
         """Return the paths that links in some folders lead to, also through further links.
 
         Args:
             folders: From the root of the repository; an empty one is the root.
         """
-        links = [entry for entry in self.entries.values() if entry.is_link]
-        contents = self.load([link.oid for link in links]) if links else ()
-        targets = {
-            link.path: content.decode(errors="surrogateescape")
-            for link, content in zip(links, contents, strict=True)
-        }
+        targets = self._targets()
         waiting, reached, seen = list(folders), set[str](), set[str]()
         while waiting:
             folder = waiting.pop()
