@@ -98,13 +98,12 @@ class Sides:
         """Require settings files of the branch that can be read and compared in a minute or so.
 
         Args:
-            files: From the project's folder. Those that are no regular files are passed over.
+            files: From the root of the repository. Those that are no regular files are passed over.
 
         Raises:
             ProjectError: They are too many or too large.
         """
-        paths = dict.fromkeys(map(self.at, files))
-        found = [entry for entry in map(self.after.entries.get, paths) if entry]
+        found = [entry for entry in map(self.after.entries.get, dict.fromkeys(files)) if entry]
         sizes = self.after.sizes([entry.oid for entry in found if entry.is_file])
         if len(sizes) > MOST_FILES or sum(sizes) > MOST_SETTINGS:
             seen = f"{len(sizes):,} settings files with {sum(sizes):,} bytes need a comparison"

@@ -84,7 +84,7 @@ def review_branch(options: ReviewOptions) -> BranchReview:
 
 def _review(made: BranchReview, options: ReviewOptions) -> None:
     sides = options.sides
-    sides.require_readable([*PROJECT_FILES, *_levels(sides, sides.after)])
+    sides.require_readable([*map(sides.at, PROJECT_FILES), *_levels(sides, sides.after).values()])
     project = sides.project_in(sides.after)
     projects = [*base_project(sides), project]
     changes = changes_of(sides, projects, options.reads)
@@ -122,7 +122,9 @@ def _tell(made: BranchReview, options: ReviewOptions, branch: Branch, project: P
     """Record which changes need an approval, and which checks the branch would weaken."""
     layout, sides = layout_of(project), options.sides
     _tell_code(made, branch)
-    sides.require_readable([*branch.files, *map(layout.file_of, branch.stacks)])
+    sides.require_readable(
+        [sides.at(file) for file in (*branch.files, *map(layout.file_of, branch.stacks))]
+    )
     where = list(_tell_stacks(made, options, branch, project))
     before, after = (_pack(sides, tree) for tree in (sides.before, sides.merged))
     _weigh(made, options, level_findings(before, after))
@@ -186,18 +188,21 @@ def _stack_findings(
 
 def _pack(sides: Sides, tree: Tree) -> Pack:
     """Read the files of one side that decide how its stacks are checked."""
-    start = f"{FOLDER}/{LEVELS}/"
+    own = tree.real(sides.at(f"{FOLDER}/{SETTINGS}"))
     return Pack(
-        levels={path[len(start) :]: tree.text(sides.at(path)) for path in _levels(sides, tree)},
-        is_own=tree.has(f"{sides.at(FOLDER)}/{SETTINGS}"),
+        levels={name: tree.text(path) for name, path in _levels(sides, tree).items()},
+        is_own=tree.has(own),
     )
 
 
-def _levels(sides: Sides, tree: Tree) -> list[str]:
-    """List the files of levels, from the project's folder."""
-    start = f"{sides.at(FOLDER)}/{LEVELS}/"
-    outside = len(start) - len(f"{FOLDER}/{LEVELS}/")
-    return sorted(path[outside:] for path in tree.entries if path.startswith(start))
+def _levels(sides: Sides, tree: Tree) -> dict[str, str]:
+    """Return the paths of the files of levels by name, through links, as a preview reads them.
+
+    Links out of the repository stay links.
+    """
+    start = f"{tree.real(sides.at(f'{FOLDER}/{LEVELS}'))}/"
+    found = sorted(path for path in tree.entries if path.startswith(start))
+    return {path[len(start) :]: tree.real(path) for path in found}
 
 
 def _weigh(made: BranchReview, options: ReviewOptions, findings: Iterator[Finding]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.cli.gpu_table import Gpus, Pair, gpus_of, pairs_of, unregistered
-from kthena_components.cli.preview import Preview, Said, Weight
+from kthena_components.cli.preview import STACK_TYPE, Preview, Said, Weight
 from kthena_components.core.findings import RULE_FAULT, count_of
 
 
@@ -73,4 +73,9 @@ def _nearness(item: Said) -> tuple[int, str, str]:
 
 
 def _others(items: Sequence[Said]) -> int:
-    return len({item.urn for item in items if item.urn} - {items[0].urn})
+    """Count the other findings. A program reports those of several servings at one resource."""
+    first = items[0]
+    others = len({item.urn for item in items if item.urn} - {first.urn})
+    if first.urn and first.urn.split("::")[2:3] != [STACK_TYPE]:
+        return others
+    return others + len({item.text for item in items if item.urn == first.urn}) - 1

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -68,7 +69,7 @@ class Entry:
         return not (self.is_file or self.is_link)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tree:
     """All entries of a commit, by path."""
 
@@ -122,19 +123,29 @@ class Tree:
         heads = ("/".join(parts[: number + 1]) for number in range(len(parts)))
         return next((head for head in heads if head in self.entries), "")
 
+    def real(self, path: str) -> str:
+        """Return where a path leads through links, as far as they stay in the repository."""
+        found = _Steps(self._targets).follow(path)
+        return path if found is None else found
+
+    @cached_property
+    def _targets(self) -> Mapping[str, str]:
+        """What each link contains."""
+        links = [entry for entry in self.entries.values() if entry.is_link]
+        contents = self.load([link.oid for link in links], _LONGEST_TARGET)
+        return {
+            link.path: content.decode(errors="surrogateescape")
+            for link, content in zip(links, contents, strict=True)
+            if content is not None
+        }
+
     def linked(self, folders: Iterable[str]) -> set[str]:
         """Return the paths that links in some folders lead to, also through further links.
 
         Args:
             folders: From the root of the repository; an empty one is the root.
         """
-        links = [entry for entry in self.entries.values() if entry.is_link]
-        contents = self.load([link.oid for link in links], _LONGEST_TARGET)
-        targets = {
-            link.path: content.decode(errors="surrogateescape")
-            for link, content in zip(links, contents, strict=True)
-            if content is not None
-        }
+        targets = self._targets
         # A link is followed once. Those below a folder are together in this order.
         left = sorted(targets, key=_as_folder)
         keys = [_as_folder(path) for path in left]
@@ -240,10 +251,8 @@ class _Steps:
             TreeError: All links together take too many steps.
         """
         here, waiting, links = list[str](), link.split("/")[::-1], 0
-        left, above = (
-            False,
-            0,
-        )  # how many folders above the repository: `../checkout/docs` comes back to docs
+        # How many folders above the repository: `../checkout/docs` comes back to docs.
+        left, above = False, 0
         while waiting:
             self.done += 1
             if self.done > _MOST_STEPS:

@@ -107,6 +107,15 @@ def test_a_mandatory_finding_refuses(review: Review) -> None:
     assert line.endswith(SENTENCE)
 
 
+def test_equal_findings_of_several_servings_are_counted(review: Review) -> None:
+    """A program that refuses its config reports all of them at the stack."""
+    told = [f"a.yaml: p:servings[{number}].engine: {SENTENCE}" for number in range(3)]
+    ran = review(prod=events(message("\n".join(told), "error", urn=STACK), result="failed"))
+    (line,) = (line for line in ran.lines if "[world-size-equals-gpus]" in line)
+    assert "servings\\[0\\]" in line
+    assert line.endswith("(and 2 more)")
+
+
 def test_one_thing_is_said_once(review: Review) -> None:
     """The component says it in the user's coordinates, the pack of each object that it makes."""
     own = f"roles[0].engine.parallelism: {SENTENCE}"

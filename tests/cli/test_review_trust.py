@@ -215,6 +215,17 @@ def test_stack_files_behind_a_link_of_the_base_are_not_passed_over(tmp_path: Pat
     assert "docs/stacks/Pulumi.prod.yaml" in ran.text
 
 
+@pytest.mark.parametrize("link", ["policies", "policies/levels", "policies/levels/prod.json"])
+def test_levels_behind_a_link_of_the_base_are_compared(tmp_path: Path, link: str) -> None:
+    """A preview reads them through the link."""
+    to = "../" * link.count("/") + "real"
+    file = f"real{'policies/levels/prod.json'.removeprefix(link)}"
+    base: dict[str, Content] = {**FILES, link: (LINK, to.encode()), file: "{}"}
+    ran = reviewed(tmp_path, {file: '{"all": "disabled"}'}, base)
+    assert ran.status == 1
+    assert "policies/levels/prod.json: all: would be disabled" in ran.text
+
+
 def test_a_program_behind_a_link_of_the_base_is_code(tmp_path: Path) -> None:
     base = {**FILES, "__main__.py": (LINK, "examples/app.py"), "examples/app.py": "a\n"}
     ran = reviewed(tmp_path, {"examples/app.py": "b\n"}, base)

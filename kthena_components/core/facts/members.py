@@ -62,6 +62,8 @@ def with_members(
     """
     if engine.siblings is not None or not states_rank(engine):
         return engine
+    if not isinstance(entry.count, int):  # the engine's other pods may be those of another object
+        return engine
     if engine.pods == 1 and engine.worker is None and not numbers.ordinal:
         count = entry.count
         found = SiblingFacts(count=count) if isinstance(count, int) else None
