@@ -7,7 +7,7 @@ import json
 import re
 
 from kthena_components.cli.references import APART, MARK, broken
-from kthena_components.core.values.visible import visible
+from kthena_components.core.values.visible import COMMAND, visible
 
 _BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
 """The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
@@ -24,8 +24,8 @@ def cell_text(text: str) -> str:
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    r"""Write JSON with escapes for invisible characters, such as `\u202e`, and for `##[`."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent).replace("##[", "#\\u0023[")
+    r"""Write JSON with escapes for invisible characters, such as `\u202e`, and for `##vso[`."""
+    text = COMMAND.sub(r"#\\u0023", json.dumps(value, ensure_ascii=False, indent=indent))
     if text.isprintable():
         return text
     return "".join(

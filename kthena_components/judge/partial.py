@@ -36,7 +36,7 @@ def _part(kind: Kind[Any], body: Mapping[str, Any]) -> str:
     found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):
         return ""
-    listed = [spec.get("containers") for spec in found]
+    listed = [mapping(spec).get("containers") for spec in found]
     if not any(listed):
         return "no pod template in it has containers"
     images = [_image(container) for one in listed for container in sequence(one)]

@@ -267,3 +267,14 @@ def test_scalars_are_read_as_kubernetes_reads_them(run: Command, write: Write) -
     text = WRONG.replace("name: llama", "name: 22:30").replace("serving\n", "2026-01-01\n", 1)
     write("a.yaml", text)
     assert "ModelServing 2026-01-01/22:30: " in run("a.yaml").lines[0]
+
+
+@pytest.mark.parametrize("spec", ["a", "[a]", "8", "{containers: a}"])
+def test_a_pod_template_that_is_no_map_is_no_traceback(
+    run: Command, write: Write, spec: str
+) -> None:
+    write(
+        "m/a.yaml",
+        f"apiVersion: apps/v1\nkind: StatefulSet\nspec: {{template: {{spec: {spec}}}}}\n",
+    )
+    assert run("m").status in {0, 1}

@@ -65,9 +65,7 @@ def with_members(
     if not isinstance(entry.count, int):  # the engine's other pods may be those of another object
         return engine
     if engine.pods == 1 and engine.worker is None and not numbers.ordinal:
-        count = entry.count
-        found = SiblingFacts(count=count) if isinstance(count, int) else None
-        return replace(engine, siblings=found)
+        return replace(engine, siblings=SiblingFacts(count=entry.count))
     members = list(_members(engine, entry, worker, numbers))
     if not _FEWEST <= len(members) <= _MOST:
         return engine

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 
-_COMMAND = re.compile(r"##(?=\w{0,20}\[)")
+COMMAND = re.compile(r"##(?=\w{0,20}\[)")
 """Start of a command in a log, anywhere in a line: `##[error]`, `##vso[…]`.
 
 Source: actions/runner src/Runner.Common/ActionCommand.cs: TryParse searches the whole line for
@@ -30,7 +30,7 @@ def visible(text: str) -> str:
     if not text.isprintable():
         text = "".join(char if char.isprintable() else escaped(char) for char in text)
     if "##" in text:
-        text = _COMMAND.sub(r"#\\x23", text)
+        text = COMMAND.sub(r"#\\x23", text)
     if text.lstrip().startswith("::"):
         text = text.replace(":", r"\x3a", 1)
     return text
