@@ -7,6 +7,7 @@ from functools import cached_property
 from tabulate import tabulate
 
 from kthena_components.cluster.events import Key, key_of, newest_warnings
+from kthena_components.cluster.held_back import resized_groups
 from kthena_components.cluster.objects import (
     Body,
     Listed,
@@ -232,6 +233,7 @@ def waits(seen: Servings) -> Iterator[tuple[str, str]]:
             warned = seen.warnings.get(key_of("Pod", pod))
             yield title_of(pod), held or why_pod_waits(pod) or warned or f"is {state}"
     yield from _without_pods(seen)
+    yield from resized_groups(known(seen.model_servings), seen.groups)
 
 
 def _gangs(seen: Servings) -> dict[tuple[str, str], list[Body]]:

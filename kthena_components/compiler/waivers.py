@@ -35,7 +35,9 @@ def annotate(
     made = []
     for name, manifest in zip(bodies, manifests, strict=True):
         wide = shared if has_rules(manifest.body) else frozenset[str]()
-        own = annotations(entry for entry in stated if entry.rule in rules[name] | wide)
+        # Those of its updates are known only to the engine and the cluster.
+        rules[name] |= {*wide, *manifest.update_rules}
+        own = annotations(entry for entry in stated if entry.rule in rules[name])
         made.append(_annotated(manifest, own) if own else manifest)
     return tuple(made), shared.union(*rules.values())
 

@@ -137,6 +137,18 @@ Pass: an object without the annotation kthena-components/stack, or with this sta
 Fail: an object that states another one.
 Level: advisory, in previews, for ten components; not checked without the extra `cluster`.
 Source: pulumi-kubernetes v4.25 provider/pkg/await/await.go, patchForce.""",
+    "kthena-partition-restores": """A partition holds back groups of the size that Kthena stored.
+
+Kthena stores the roles of a revision when it creates groups, and gives them back to the groups that
+a partition holds back. If a role was scaled since, these groups get their old number of engines,
+and the ModelServing does not become Available.
+
+Pass: 2 groups created with 2 engines of a role, then a partition of 1 and another image.
+Fail: the same, but the role was scaled to 1 engine before the partition.
+Level: mandatory, in previews and updates; not checked without the extra `cluster`, or if the API
+server cannot be queried.
+Source: Kthena v1.0.0 pkg/model-serving-controller/controller/model_serving_controller.go
+syncRoleReplicas, checkServingGroupReady; run with Kthena 1.0.0.""",
     "component-option": """Pulumi's options of a component reach its objects.
 
 docs/own-program.md has a row for each option.

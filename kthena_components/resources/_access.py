@@ -5,9 +5,9 @@ Only for questions whose answer the engine does not have. Nothing is asked witho
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -18,6 +18,8 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.resources._outputs import Outputs, without_tokens
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,12 @@ def access_of(provider: pulumi.ProviderResource | None) -> Access | None:
     return Access(config.get("kubeconfig"), config.get("context"))
 
 
-def live(access: Access, place: Place) -> tuple[str, Mapping[str, Any] | None] | None:
-    """Return the cluster's address and the metadata of an object there, None if it is missing.
+def answer_of(access: Access, question: Callable[[Any], _Answer]) -> tuple[str, _Answer] | None:
+    """Return the cluster's address and its answer to a question; None if there is none.
 
-    None instead of both if that could not be found out.
+    Args:
+        access: How the cluster is reached.
+        question: Reads from a `cluster.client.Cluster`.
     """
     # Imported here because most programs need none of it.
     from kthena_components.core.plan.stack import OutputMode, StackSpec  # noqa: PLC0415
@@ -108,13 +112,26 @@ def live(access: Access, place: Place) -> tuple[str, Mapping[str, Any] | None] |
         return None
     try:
         from kthena_components.cluster.asking import ask  # noqa: PLC0415 - needs the extra
-        from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415
     except ImportError:
         return None
+    return ask(access.kubeconfig, context, question)
+
+
+def live(access: Access, place: Place) -> tuple[str, Mapping[str, Any] | None] | None:
+    """Return the cluster's address and the metadata of an object there, None if it is missing.
+
+    None instead of both if that could not be found out.
+    """
     metadata = {"name": place.name, **({"namespace": place.namespace} if place.namespace else {})}
     body = {"apiVersion": place.api_version, "kind": place.kind, "metadata": metadata}
-    answer = ask(access.kubeconfig, context, lambda cluster: read(cluster, body))
+    answer = answer_of(access, lambda cluster: _read(cluster, body))
     if answer is None or isinstance(answer[1], Unknown):
         return None
     server, found = answer
     return server, None if found is None else mapping(mapping(found).get("metadata"))
+
+
+def _read(cluster: Any, body: Mapping[str, Any]) -> Any:
+    from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415 - needs the extra
+
+    return read(cluster, body)

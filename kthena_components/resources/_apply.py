@@ -92,7 +92,7 @@ def apply(
                 replace_with=[resources[key] for key in manifest.replace_with],
                 custom_timeouts=_timeouts(scope.timeouts, manifest.timeout_seconds),
                 version=provider_version(),
-                hooks=hooks_of(manifest, scope.name_of(manifest.name)),
+                hooks=hooks_of(manifest, scope.name_of(manifest.name), provider),
             ),
         )
         if len(resources) == 1:

@@ -210,3 +210,39 @@ def test_one_serving_can_be_shown_alone() -> None:
     assert [row[3] for row in rows(both.only("talk"))] == ["b"]
     assert reasons(both.only("talk")) == []
     assert render_status(both.only("none")) == ""
+
+
+def _partitioned(engines: int, partition: int | None = 1) -> dict[str, Any]:
+    roles = [{"name": "serve", "replicas": engines}]
+    rolling = {"rollingUpdateConfiguration": {"partition": partition}}
+    return {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+        "kind": "ModelServing",
+        "metadata": {"name": "chat", "namespace": "serving"},
+        "spec": {"replicas": 2, "template": {"roles": roles}, "rolloutStrategy": rolling},
+    }
+
+
+def _engine(group: str, number: int, node: str) -> dict[str, Any]:
+    made = pod(f"{group}-serve-{number}-0", group, node=node, gang="")
+    own = {
+        "modelserving.volcano.sh/role": "serve",
+        "modelserving.volcano.sh/role-id": f"serve-{number}",
+    }
+    return {**made, "metadata": {**made["metadata"], "labels": made["metadata"]["labels"] | own}}
+
+
+def test_a_held_group_with_its_old_number_of_engines_is_named() -> None:
+    """As Kthena 1.0.0 leaves them: the role was scaled from 2 to 1 before the partition."""
+    pods = [_engine("chat-0", n, "n-0-0") for n in (0, 1)] + [_engine("chat-1", 0, "n-0-1")]
+    assert reasons(seen(pods=pods, pod_groups=[], model_servings=[_partitioned(1)])) == [
+        (
+            "serving/chat: group chat-0 has 2 engines of role 'serve', and the "
+            "ModelServing states 1. Kthena gives the groups that a partition holds back the number "
+            "that it stored when it created groups, and the ModelServing does not become Available "
+            "until the partition is removed"
+        )
+    ]
+    ready = {"conditions": [{"type": "Available", "status": "True"}]}
+    for right in (_partitioned(1, None), _partitioned(2), {**_partitioned(1), "status": ready}):
+        assert reasons(seen(pods=pods, pod_groups=[], model_servings=[right])) == []

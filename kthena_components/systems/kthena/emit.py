@@ -28,7 +28,10 @@ from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
-from kthena_components.systems.kthena.changes_partition import PARTITION_SCALING
+from kthena_components.systems.kthena.changes_partition import (
+    PARTITION_RESTORES,
+    PARTITION_SCALING,
+)
 from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
@@ -47,6 +50,7 @@ from kthena_components.systems.volcano import emit as volcano
 _Labels = tuple[str, str]
 _GROUP, _KIND = MODEL_SERVING
 API_VERSION = f"{_GROUP}/v1alpha1"
+_UPDATE_RULES = (PARTITION_SCALING, PARTITION_RESTORES)
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
@@ -62,7 +66,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         # The CRD forbids changing these, so another value needs another object.
         replace_on=("spec.template.gangPolicy",),
         ignore=kept_replicas(plan),
-        update_rules=(PARTITION_SCALING,) if plan.rollout.partition else (),
+        update_rules=_UPDATE_RULES if plan.rollout.partition else (),
         delete_first=True,
         timeout_seconds=plan.ready_timeout_seconds,
         after=tuple(each.key for each in scaling) if forced else (),

@@ -13,8 +13,11 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.systems.kthena.emit_autoscaling import port_of
+from kthena_components.systems.kthena.emit_connector import connector_of
 from kthena_components.systems.kthena.options import options_of
 from kthena_components.systems.kthena.options_router import (
+    Connector,
+    ConnectorSpec,
     InferenceEngine,
     ModelRouteSpec,
     ModelServerSpec,
@@ -39,6 +42,8 @@ class Served:
     engine: InferenceEngine | None
     model: str | None
     """The name that the engine serves. None: unknown."""
+    connector: Connector | None
+    """What the engines of the pair transfer with. None: unknown, or not for vLLM's engines."""
 
 
 def served(plan: ServingPlan) -> Served:
@@ -61,6 +66,7 @@ def served(plan: ServingPlan) -> Served:
         port=server.workload_port.port or (ports.pop() if len(ports) == 1 else None),
         engine=server.inference_engine or (kinds.pop() if len(kinds) == 1 else None),
         model=server.model or (models.pop() if len(models) == 1 else None),
+        connector=connector_of(engines) if pair else None,
     )
 
 
@@ -102,7 +108,10 @@ def _server(plan: ServingPlan, server: ModelServerSpec) -> dict[str, Any]:
     }
     if found.model is not None:
         spec["model"] = found.model
-    stated = {"trafficPolicy": server.traffic_policy, "kvConnector": server.kv_connector}
+    # Without it, the router sends no transfer parameters, and decode computes the prompt again.
+    derived = ConnectorSpec(type=found.connector) if found.connector else None
+    connector = server.kv_connector or derived
+    stated = {"trafficPolicy": server.traffic_policy, "kvConnector": connector}
     return spec | {key: render(value) for key, value in stated.items() if value is not None}
 
 

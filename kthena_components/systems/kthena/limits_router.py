@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.systems.kthena.emit_connector import WITH_PARAMETERS
 from kthena_components.systems.kthena.emit_router import Served, served
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, wrong
 from kthena_components.systems.kthena.options_router import (
+    InferenceEngine,
     ModelRouteSpec,
     ModelServerSpec,
     RuleSpec,
@@ -41,9 +43,7 @@ def _refuse_server(plan: ServingPlan, server: ModelServerSpec, found: Served) ->
             "write the role whose engines serve, or pd_group",
         )
         return
-    if server.kv_connector is not None and found.pair is None:
-        seen = "is given, but the serving has no pair of prefill and decode"
-        yield wrong(f"{_SERVER}.kv_connector", seen, "write pd_group, or remove it")
+    yield from _refuse_connector(server, found)
     of = f"role '{found.roles[0]}'" if len(found.roles) == 1 else "both roles"
     if found.port is None:
         seen = f"is not given, and the command line of {of} does not show it"
@@ -51,6 +51,23 @@ def _refuse_server(plan: ServingPlan, server: ModelServerSpec, found: Served) ->
     if found.engine is None:
         seen = f"is not given, and the command line of {of} does not show vLLM or SGLang"
         yield wrong(f"{_SERVER}.inference_engine", seen, "write vLLM or SGLang")
+
+
+def _refuse_connector(server: ModelServerSpec, found: Served) -> Iterator[Finding]:
+    if server.kv_connector is None:
+        return
+    path, stated = f"{_SERVER}.kv_connector", server.kv_connector.type
+    needed = found.connector
+    if found.pair is None:
+        seen = "is given, but the serving has no pair of prefill and decode"
+        yield wrong(path, seen, "write pd_group, or remove it")
+    elif found.engine is InferenceEngine.SGLANG:
+        seen = f"is '{stated}', but the engines are SGLang, and the router then sends them no "
+        yield wrong(f"{path}.type", f"{seen}bootstrap_room", "remove kv_connector")
+    elif needed in WITH_PARAMETERS and stated not in WITH_PARAMETERS:
+        seen = f"is '{stated}', but the engines transfer with {needed}, and the router then sends "
+        remedy = f"write '{needed}', or remove kv_connector"
+        yield wrong(f"{path}.type", f"{seen}them no kv_transfer_params", remedy)
 
 
 def _refuse_roles(server: ModelServerSpec, known: list[str]) -> Iterator[Finding]:

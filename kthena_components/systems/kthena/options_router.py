@@ -118,7 +118,9 @@ class ModelServerSpec(Spec):
     workload_port: WorkloadPortSpec = Field(default_factory=WorkloadPortSpec)
     traffic_policy: TrafficPolicySpec | None = None
     kv_connector: ConnectorSpec | None = None
-    """Default: the router's own: http for vLLM, and SGLang's for SGLang."""
+    """Default: the connector of the engines' --kv-transfer-config, such as nixl. Without one, the
+    router's own: http for vLLM, and SGLang's for SGLang.
+    """
 
 
 class StringMatchSpec(Spec):

@@ -1,15 +1,19 @@
 """Checks ModelInfers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.plan.model import VOLCANO
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in
+from kthena_components.systems.kthena.rules_roles import kthena_gang_minimum, kthena_replicas
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.matrixinfer.facts import schedulers
 
-_SCHEDULER = "model-infer-scheduler"
+_SCHEDULER, _COUNTS = "model-infer-scheduler", "model-infer-counts"
+_ALIKE = "0.1"
+"""The release of Kthena whose webhook checks these counts as MatrixInfer's does."""
 
 
 def model_infer_scheduler(view: Serving) -> Iterator[Finding]:
@@ -42,4 +46,22 @@ def model_infer_scheduler(view: Serving) -> Iterator[Finding]:
             )
 
 
-RULES = (model_infer_scheduler,)
+def model_infer_counts(view: Serving) -> Iterator[Finding]:
+    """MatrixInfer's webhook accepts the counts of a ModelInfer, and the minima of its gang.
+
+    Counts are not negative. A minimum names an existing role, and is from 0 to that role's replicas
+    and workers together; of those, the controller counts the replicas only.
+
+    Pass: minRoleReplicas serve 2, role serve with 2 replicas.
+    Fail: replicas -1; serve 3 of 1 replica and 1 worker; serv, where the role is serve.
+    Level: mandatory.
+    Source: matrixinfer-ai/kthena pkg/infer-controller/webhook/validator.go and
+    gangscheduling/manager.go calculateRequirements.
+    """
+    yield from (replace(finding, rule=_COUNTS) for finding in kthena_replicas(view))
+    for finding in kthena_gang_minimum(replace(view, version=_ALIKE)):
+        path = finding.path.replace("gangPolicy", "gangSchedule", 1)
+        yield replace(finding, path=path, rule=_COUNTS)
+
+
+RULES = (model_infer_scheduler, model_infer_counts)

@@ -6,7 +6,16 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import BACKGROUND, Manifest
-from tests.support.specs import ENGINE_NATIVE, PREFILL_DECODE, SGLANG, Args, changed, template
+from tests.support.specs import (
+    ENGINE_NATIVE,
+    PAIR,
+    PREFILL_DECODE,
+    REMOVED,
+    SGLANG,
+    Args,
+    changed,
+    template,
+)
 from tests.support.strategies import LATE
 
 WAITING = {"name": "waiting", "target_value": "5"}
@@ -217,6 +226,45 @@ def test_prefill_and_decode_are_a_pair_in_their_group() -> None:
     }
     assert spec["kvConnector"] == {"type": "nixl"}
     assert spec["trafficPolicy"] == {"timeout": "2m"}
+
+
+TRANSFER = '--kv-transfer-config={"kv_connector":"%s","kv_role":"%s"%s}'
+MULTI = (
+    ',"kv_connector_extra_config":{"connectors":[{"kv_connector":"NixlConnector",'
+    '"kv_role":"kv_both"},{"kv_connector":"OffloadingConnector","kv_role":"kv_both"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("connector", "extra", "expected"),
+    [
+        ("NixlConnector", "", {"type": "nixl"}),
+        ("MooncakeConnector", "", {"type": "mooncake"}),
+        ("LMCacheConnectorV1", "", {"type": "lmcache"}),
+        ("MultiConnector", MULTI, {"type": "nixl"}),
+        ("OffloadingConnector", "", None),
+    ],
+)
+def test_the_router_hands_over_the_cache_as_the_engines_do(
+    connector: str, extra: str, expected: object
+) -> None:
+    """Kthena v1.0.0 router.go getKVConnector takes HTTP if the ModelServer states nothing."""
+    words = [[TRANSFER % (connector, role, extra)] for role in ("kv_producer", "kv_consumer")]
+    changes: dict[str, Any] = {f"roles[{i}].engine.extra_args": w for i, w in enumerate(words)}
+    changes |= {f"roles[{i}].engine.image": "vllm/vllm-openai:v0.13.0" for i in range(len(words))}
+    spec = spec_of(changed(PREFILL_DECODE, changes), {"model_server": {}}, "ModelServer/split")
+    assert spec.get("kvConnector") == expected
+
+
+def test_the_connector_of_kv_transfer_is_the_routers() -> None:
+    args = changed(PAIR, {"expose": REMOVED})
+    pair: dict[str, Any] = {"model_server": {"pd_group": {}}}
+    assert spec_of(args, pair, "ModelServer/pair")["kvConnector"] == {"type": "nixl"}
+
+
+def test_engines_outside_a_pair_have_no_connector() -> None:
+    spec = spec_of(PREFILL_DECODE, {"model_server": {"role": "decode"}}, "ModelServer/split")
+    assert "kvConnector" not in spec
 
 
 def test_one_of_several_roles_is_chosen_by_its_label() -> None:

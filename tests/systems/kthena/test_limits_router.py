@@ -4,13 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.specs import ENGINE_NATIVE, PREFILL_DECODE, Args, changed
+from tests.support.specs import ENGINE_NATIVE, PREFILL_DECODE, SGLANG, Args, changed
 from tests.systems.kthena.test_limits_production import TEMPLATE, said
 
 
 def route(**fields: Any) -> dict[str, Any]:
     return {"model_server": {}, "model_route": fields}
 
+
+def _sglang(role: str) -> Args:
+    engine = {**SGLANG["roles"][0]["engine"], "kv_transfer": {"role": role, "connector": "nixl"}}
+    return {**SGLANG["roles"][0], "name": role, "engine": engine}
+
+
+SGLANG_PAIR: Args = {**SGLANG, "roles": [_sglang("prefill"), _sglang("decode")]}
 
 ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "route-to-no-server": (
@@ -128,6 +135,24 @@ ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "backend_options.model_server.kv_connector: is given, but the serving has no pair of "
             "prefill and decode. Write pd_group, or remove it. [backend-options]"
+        ),
+    ),
+    "http-for-nixl": (
+        PREFILL_DECODE,
+        {"model_server": {"kv_connector": {"type": "http"}}},
+        (
+            "backend_options.model_server.kv_connector.type: is 'http', but the engines transfer "
+            "with nixl, and the router then sends them no kv_transfer_params. Write 'nixl', or "
+            "remove kv_connector. [backend-options]"
+        ),
+    ),
+    "connector-of-sglang": (
+        SGLANG_PAIR,
+        {"model_server": {"kv_connector": {"type": "mooncake"}}},
+        (
+            "backend_options.model_server.kv_connector.type: is 'mooncake', but the engines are "
+            "SGLang, and the router then sends them no bootstrap_room. Remove kv_connector. "
+            "[backend-options]"
         ),
     ),
 }
