@@ -198,10 +198,14 @@ def test_a_resource_is_refused_with_what_to_pass() -> None:
     record(make)
     start = "but must be plain data: a map, a list, text or a number. Pass"
     assert refused == [
-        f"namespace: is of the type Namespace, {start} its name, not the object: "
-        ".metadata.name, or the text. [type]",
-        f"queue: is of the type ComponentResource, {start} one of its outputs, not the object. "
-        "[type]",
+        (
+            f"namespace: is of the type Namespace, {start} its name, not the object: "
+            ".metadata.name, or the text. [type]"
+        ),
+        (
+            f"queue: is of the type ComponentResource, {start} one of its outputs, not the "
+            "object. [type]"
+        ),
     ]
 
 
