@@ -100,7 +100,7 @@ def _placed(
     shape, share, split = (
         model_shape(command, engine.entry.shape),
         _share_of(engine, command),
-        _split_of(command),
+        split_of(command),
     )
     unknown = first_unknown(gpu, shape, split, share)
     if unknown is not None:
@@ -158,7 +158,7 @@ def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
     return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
 
 
-def _split_of(command: CommandFacts) -> Split | Unknown:
+def split_of(command: CommandFacts) -> Split | Unknown:
     """Return how many ranks share each part of the model.
 
     vLLM distributes the experts over its data parallel ranks, too, whole or sliced.
