@@ -45,11 +45,6 @@ class Placed:
     """Share of a GPU for weights, or for weights, overhead and cache together."""
 
     @property
-    def ranks(self) -> int:
-        """GPUs of one copy of the model."""
-        return self.split.tensor * self.split.pipeline
-
-    @property
     def budget(self) -> float:
         """Memory of one GPU that the engine may use."""
         return self.share * self.gpu.memory_gib
