@@ -12,6 +12,7 @@ import yaml
 
 from kthena_components.cli.clashes import find_clashes
 from kthena_components.cli.connect import add_cluster, opened
+from kthena_components.cli.convert_remedies import in_flags
 from kthena_components.cli.convert_sources import (
     Source,
     UsageError,
@@ -139,7 +140,7 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
     as_yaml = asked.to in EMITTERS
     refused = [error for file in files for error in file.conversion.errors]
     for file in files:
-        for line in (line for e in file.conversion.errors for line in str(e).splitlines()):
+        for line in "\n".join(map(in_flags, file.conversion.errors)).splitlines():
             _say(line if line.startswith(" ") else f"{file.name}: {line}")
     open_losses = list(_report(files, asked.accept_loss, as_yaml=as_yaml))
     clashes = list(find_clashes(files, as_yaml=as_yaml, as_stack=asked.to == STACK))

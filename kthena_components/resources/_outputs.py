@@ -110,7 +110,7 @@ class _Hiding:
         if isinstance(value, pulumi.Output) or isawaitable(value):
             return self._token(value, path)
         wanted = "plain data: a map, a list, text or a number"
-        self.refuse(path, value, wanted, "write its fields as a map")
+        self.refuse(path, value, wanted, _instead_of(value))
         return None
 
     def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
@@ -158,6 +158,15 @@ class _Hiding:
             wanted = "text without the characters U+E000 and U+E001, which mark Outputs here"
             self.refuse(path, without_tokens(text), wanted, "remove them")
         return str(text)
+
+
+def _instead_of(value: object) -> str:
+    """Say what to pass in place of an object: a resource has a name, other objects have fields."""
+    if not isinstance(value, pulumi.Resource):
+        return "write its fields as a map"
+    if hasattr(type(value), "metadata"):
+        return "pass its name, not the object: .metadata.name, or the text"
+    return "pass one of its outputs, not the object"
 
 
 def _shown(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi_kubernetes.core.v1 import Namespace
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
@@ -184,6 +185,28 @@ def test_args_objects_are_refused_with_the_remedy() -> None:
         "list, text or a number. Write its fields as a map. [type]"
     )
     assert found[1].startswith("x: is of the type set, but must be plain data")
+
+
+def test_a_resource_is_refused_with_what_to_pass() -> None:
+    """`namespace=namespace` is frequent: the object in place of its name."""
+    refused: list[str] = []
+
+    def make() -> None:
+        args = {"namespace": Namespace("ai"), "queue": pulumi.ComponentResource("a:b:C", "c")}
+        refused.extend(findings(args))
+
+    record(make)
+    start = "but must be plain data: a map, a list, text or a number. Pass"
+    assert refused == [
+        (
+            f"namespace: is of the type Namespace, {start} its name, not the object: "
+            ".metadata.name, or the text. [type]"
+        ),
+        (
+            f"queue: is of the type ComponentResource, {start} one of its outputs, not the "
+            "object. [type]"
+        ),
+    ]
 
 
 def test_keys_must_be_text() -> None:

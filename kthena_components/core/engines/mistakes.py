@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kthena_components.core.engines.options import Dialect, Meaning, Option, probably
 from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.engines.shapes import Meant, meant_option
-from kthena_components.core.engines.successors import successor
+from kthena_components.core.engines.successors import equivalent, successor
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert
 
@@ -97,15 +97,25 @@ def not_accepted(
 def _unknown(head: str, shown: str, dialect: Dialect) -> tuple[Mistake | None, Sequence[str]]:
     """Report a flag that no release is known to have."""
     near = probably(head, dialect).instead
-    meant = [near] if near else []
+    remedy = f"write {near}" if near else "remove it"
+    if other := _of_other_engine(head, dialect):
+        equal = equivalent(head.replace("_", "-"), dialect)
+        remedy = equal or f"remove it: it is an option of {other}"
+    meant = [near] if near and not other else []
     if dialect.complete:
         text = f"{_title(dialect)} has no option '{shown}' and does not start with it"
-        remedy = f"write {near}" if near else "remove it"
         return Mistake(text, remedy, by_release=True), meant
     if not near:
         return None, []
     text = f"{dialect.engine} has no known flag '{shown}'"
-    return Mistake(text, f"write {near}", hard=False), meant
+    return Mistake(text, remedy, hard=False), meant
+
+
+def _of_other_engine(head: str, dialect: Dialect) -> str:
+    """Return the engine that has this option; empty if none has. A similar one means else."""
+    spellings = (head.replace("_", "-"), f"--{head[2:].replace('-', '_')}")
+    others = (engine for engine in TITLES if engine != dialect.table)
+    return next((TITLES[other] for other in others if any(map(load(other).history, spellings))), "")
 
 
 def _of_other_release(head: str, shown: str, dialect: Dialect) -> Mistake | None:

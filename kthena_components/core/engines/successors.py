@@ -1,4 +1,4 @@
-"""What to write in place of an option that a release no longer has.
+"""What to write in place of an option that a release no longer has, or only another engine has.
 
 Sources: the help texts, deprecation notes and `new_flag` of the releases that had both
 (vllm/engine/arg_utils.py; sglang/srt/server_args.py), and vllm/config/parallel.py EPLBConfig.
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kthena_components.core.engines.options import Dialect
 
-_OPTION = re.compile(r"--[a-z0-9-]+")
+_OPTION = re.compile(r"--[a-z0-9_-]+")
 _SPECULATIVE = (
     "disable-by-batch-size",
     "draft-tensor-parallel-size",
@@ -91,8 +91,40 @@ SUCCESSORS: Mapping[str, Mapping[str, str]] = {
 """By engine and removed option. The first option in a text is one that the release must have."""
 
 
+EQUIVALENTS: Mapping[str, Mapping[str, str]] = {
+    "vLLM": {
+        "--disable-cuda-graph": "write --enforce-eager",
+        "--disable-radix-cache": "write --no-enable-prefix-caching",
+        "--enable-metrics": "remove it: vLLM serves metrics at /metrics in any case",
+        "--max-running-requests": "write --max-num-seqs",
+    },
+    "SGLang": {
+        "--enable-prefix-caching": "remove it: SGLang reuses prefixes in any case",
+        "--enforce-eager": "write --disable-cuda-graph",
+        "--max-num-seqs": "write --max-running-requests",
+        "--no-enable-prefix-caching": "write --disable-radix-cache",
+    },
+    "TensorRT-LLM": {
+        "--max-model-len": "write --max_seq_len",
+        "--max-num-batched-tokens": "write --max_num_tokens",
+        "--max-num-seqs": "write --max_batch_size",
+    },
+}
+"""By engine and another engine's option. The first option in a text must be one of the release."""
+
+
 def successor(flag: str, dialect: Dialect) -> str | None:
     """Return what to write for a removed option; None if the release has nothing in its place."""
-    remedy = SUCCESSORS.get(dialect.engine, {}).get(flag)
+    return _stated(SUCCESSORS, flag, dialect)
+
+
+def equivalent(flag: str, dialect: Dialect) -> str | None:
+    """Return what to write for another engine's option; None if there is nothing in its place."""
+    return _stated(EQUIVALENTS, flag, dialect)
+
+
+def _stated(table: Mapping[str, Mapping[str, str]], flag: str, dialect: Dialect) -> str | None:
+    remedy = table.get(dialect.engine, {}).get(flag)
     named = _OPTION.search(remedy) if remedy else None
-    return remedy if named and named[0] in dialect.options else None
+    known = named is None or named[0] in dialect.options
+    return remedy if known else None

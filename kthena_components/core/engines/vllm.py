@@ -36,6 +36,10 @@ def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
     """
     release = release_for("vllm", scope.image)
     reading = Reading(dialect_of(release), scope).read(words)
+    if len(reading.bare) > 1 and (started := _take_command(reading)):
+        text = f"`vllm serve` takes the bare word '{started[0]}' for the model"
+        remedy = f"remove '{' '.join(started)}': the program is started already"
+        reading.problem(started[0], Mistake(text, remedy, by_release=True))
     _judge_model(reading, release, words)
     reading.take_model(positional=True)
     return _facts(reading, "vllm", words, serve=True)
@@ -48,14 +52,37 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
     """
     release = release_for("vllm", scope.image)
     reading = Reading(dialect_of(release, server=True), scope).read(words)
-    taken = release.version >= BARE_WORD_TAKEN and reading.hidden is None
+    given, one_ignored = len(reading.bare), release.version >= BARE_WORD_TAKEN
+    if reading.hidden is None and (started := _take_command(reading)):
+        text = f"the API server has no command '{started[-1]}' and takes its model from --model"
+        remedy = f"remove '{' '.join(started)}'"
+        if reading.bare and "model" not in reading.values and not has_gap(reading.bare[0]):
+            word = scope.show(reading.bare.pop(0))
+            remedy = f"write --model {word} without '{' '.join(started)}', or start "
+            remedy += f"`vllm serve {word}`"
+        hard = given > 1 or not one_ignored
+        reading.problem(started[0], Mistake(text, remedy, hard=hard, by_release=True))
+    taken = one_ignored and reading.hidden is None
     if taken and reading.bare and not has_gap(reading.bare[0]):
         word = scope.show(reading.bare.pop(0))
         text = f"the API server ignores the bare word '{word}' and takes its model from --model"
         remedy = f"write --model {word}, or start `vllm serve {word}`"
+        remedy = "remove it" if "model" in reading.values else remedy
         reading.problem(word, Mistake(text, remedy, hard=False))
     reading.take_model(positional=False)
     return _facts(reading, "vllm", words)
+
+
+def _take_command(reading: Reading) -> list[str]:
+    """Remove `serve` or `vllm serve` from the bare words in front of the model, and return them.
+
+    Images start the program themselves, so a container's args must not repeat it.
+    """
+    for started in (["vllm", SERVE], [SERVE]):
+        if reading.bare[: len(started)] == started:
+            del reading.bare[: len(started)]
+            return started
+    return []
 
 
 def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> CommandFacts:

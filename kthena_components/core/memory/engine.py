@@ -45,11 +45,6 @@ class Placed:
     """Share of a GPU for weights, or for weights, overhead and cache together."""
 
     @property
-    def ranks(self) -> int:
-        """GPUs of one copy of the model."""
-        return self.split.tensor * self.split.pipeline
-
-    @property
     def budget(self) -> float:
         """Memory of one GPU that the engine may use."""
         return self.share * self.gpu.memory_gib
@@ -100,7 +95,7 @@ def _placed(
     shape, share, split = (
         model_shape(command, engine.entry.shape),
         _share_of(engine, command),
-        _split_of(command),
+        split_of(command),
     )
     unknown = first_unknown(gpu, shape, split, share)
     if unknown is not None:
@@ -158,7 +153,7 @@ def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
     return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
 
 
-def _split_of(command: CommandFacts) -> Split | Unknown:
+def split_of(command: CommandFacts) -> Split | Unknown:
     """Return how many ranks share each part of the model.
 
     vLLM distributes the experts over its data parallel ranks, too, whole or sliced.

@@ -217,22 +217,48 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
         return _ANY_WAY
     ways: list[str] = []
+    apart: list[str] = []
+    # If pods that nothing connects share a copy already, executor-stated reports that.
+    torn = _is_torn(engine, command, sizes, gpus)
     # Within a pod prefer tensor, between pods pipeline: the usual way to split an engine.
     for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
-        if wanted and not rest and _fits(command, {**sizes, word: wanted}, gpus, pods):
-            ways.append(f"set {word} to {wanted}")
+        changed = {**sizes, word: wanted}
+        if wanted and not rest and _fits(command, changed, gpus, pods):
+            spans = not torn and _is_torn(engine, command, changed, gpus)
+            (apart if spans else ways).append(f"set {word} to {wanted}")
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
     alike = alike and command.engine != _ONE_POD
     if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
         ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
-    if ranks % pods == 0 and _fits(command, sizes, ranks // pods, pods):
-        ways.append(f"give each pod {count_of(ranks // pods, 'GPU')}")
+    each = ranks // pods
+    spans = not torn and _is_torn(engine, command, sizes, each)
+    if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
+        ways.append(f"give each pod {count_of(each, 'GPU')}")
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
         ways.append(f"set tensor to {gpus} and pipeline to {pods}")
+    if apart:
+        ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
     return ", or ".join(ways) or _ANY_WAY
 
 
+def _is_torn(
+    engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int], gpus: int
+) -> bool:
+    """Return whether a copy of these sizes spans pods that nothing in the command connects."""
+    if engine.pods == 1 or command.engine not in _CONNECTED_BY or command.hidden is not None:
+        return False
+    alone = command.nnodes in {None, 1} and command.executor is None and command.ray_role is None
+    copy = math.prod(size for word, size in sizes.items() if word != "data")
+    return alone and command.data_backend != "ray" and copy > gpus
+
+
+def _connecting(command: CommandFacts, pods: int) -> str:
+    return f"--nnodes {pods}, --node-rank and {_CONNECTED_BY[str(command.engine)]}"
+
+
+_CONNECTED_BY = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
+"""Engines that connect their pods by options, and the option with the first pod's address."""
 _ONE_POD = "tgi"
 """The engine that cannot be spread over pods (text-generation-inference launcher/src/main.rs)."""
 _ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})

@@ -7,6 +7,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory import GIB
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
+from kthena_components.core.memory.larger import larger_sizes
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.unknown import Unknown
 
@@ -116,9 +117,13 @@ def _more_gpus(placed: Placed) -> str:
     least = math.ceil(placed.weights / placed.share)
     if placed.budget <= 0:
         return f"use GPUs of {least} GiB or more"
-    ranks = math.ceil(placed.ranks * placed.weights / placed.budget)
-    over = f"split the model over {count_of(ranks, 'GPU')} or more"
-    return f"{over}, or use GPUs of {least} GiB or more"
+    sizes = larger_sizes(placed)
+    bigger = f"use GPUs of {least} GiB or more"
+    if not sizes:
+        return bigger
+    gpus = count_of(sizes[0][0] * sizes[0][1], "GPU")
+    ways = ", or ".join(f"tensor {tensor} × pipeline {pipeline}" for tensor, pipeline in sizes)
+    return f"split the model over {gpus} or more ({ways}), or {bigger}"
 
 
 def _gib(size: float) -> str:

@@ -24,6 +24,10 @@ _ESCALATION = Lack("allowPrivilegeEscalation: false", "allowPrivilegeEscalation:
 _SECCOMP = Lack("seccompProfile", "seccompProfile.type: RuntimeDefault")
 _ADMIN = frozenset({"SYS_ADMIN", "CAP_SYS_ADMIN"})
 """A capability with which a container always may gain privileges, whatever it states."""
+_LOCK = frozenset({"IPC_LOCK", "CAP_IPC_LOCK"})
+"""Capabilities that an engine is given to lock memory."""
+_RDMA = re.compile(r"rdma|infiniband|roce|mlnx|mellanox|/(?:ib|hca)", re.IGNORECASE)
+"""Names of extended resources that device plugins give to RDMA devices."""
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
 """Sources of volumes that are empty, or hold no weights, in a new pod."""
@@ -96,13 +100,16 @@ def production_security(view: Reviewed) -> Iterator[Finding]:
 
     These are fields that the restricted Pod Security Standard requires. Engines' images run as root
     unless a user is stated. Privileged containers, as some networks need them, are asked for a user
-    only.
+    only. Engines with RDMA devices, or with the capability IPC_LOCK, are not asked for a user: one
+    besides root cannot lock the memory that RDMA registers, whatever capabilities are added.
 
-    Pass: runAsNonRoot true, allowPrivilegeEscalation false, seccompProfile RuntimeDefault.
+    Pass: runAsNonRoot true, allowPrivilegeEscalation false, seccompProfile RuntimeDefault; rdma/hca
+    without a user.
     Fail: no securityContext in the container and in the pod.
     Level: advisory, and only if asked for, as in prod.
     Source: Kubernetes documentation, Pod Security Standards; kubernetes
-    pkg/apis/core/validation/validation.go ValidateSecurityContext.
+    pkg/apis/core/validation/validation.go ValidateSecurityContext; capabilities(7), Transformation
+    of capabilities during execve().
     """
     found = ((each, tuple(_rights(each))) for each in view.engines)
     yield from told_once(found, "the engine has more rights than it needs", "production-security")
@@ -111,17 +118,28 @@ def production_security(view: Reviewed) -> Iterator[Finding]:
 def _rights(container: EngineContainer) -> Iterator[Lack]:
     own, pod = (mapping(each.get("securityContext")) for each in (container.fields, container.pod))
     users = [each.get(key) for each in (own, pod) for key in ("runAsUser", "runAsNonRoot")]
-    if all(user is None or user is False for user in users):
+    added = inside(own.get("capabilities"), "add")
+    listed = sequence(added)
+    locks = not _LOCK.isdisjoint(map(str, listed)) or _has_rdma(container)
+    if all(user is None or user is False for user in users) and not locks:
         yield _USER
     if own.get("privileged") not in (None, False):
         return
-    added = inside(own.get("capabilities"), "add")
-    listed = sequence(added)
     may = any(map(is_unresolved, (added, *listed))) or not _ADMIN.isdisjoint(map(str, listed))
     if own.get("allowPrivilegeEscalation") is None and not may:
         yield _ESCALATION
     if own.get("seccompProfile") is None and pod.get("seccompProfile") is None:
         yield _SECCOMP
+
+
+def _has_rdma(container: EngineContainer) -> bool:
+    """Return whether a container gets RDMA devices, by resource or as a folder of the node."""
+    resources = mapping(container.fields.get("resources"))
+    amounts = (mapping(resources.get(kind)) for kind in ("limits", "requests"))
+    mounts = map(mapping, sequence(container.fields.get("volumeMounts")))
+    return any(_RDMA.search(str(name)) for each in amounts for name in each) or any(
+        str(mount.get("mountPath")).rstrip("/") == "/dev/infiniband" for mount in mounts
+    )
 
 
 def production_cache(view: Reviewed) -> Iterator[Finding]:

@@ -53,22 +53,24 @@ def parse_spec(model: type[M], data: object, subject: str = "") -> M:
     except ValidationError as error:
         details = error.errors(include_url=False)
         others = [each for each in details if path_of(each["loc"]) not in wrong]
-        raise SpecError([*wrong.values(), *translate(model, others)], subject) from None
+        raise SpecError([*wrong.values(), *translate(model, others, data)], subject) from None
     if wrong:
         raise SpecError(list(wrong.values()), subject)
     return made
 
 
-def translate(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Finding]:
-    """Translate pydantic's errors to findings, one for each path."""
-    findings = [_finding(model, error) for error in errors]
+def translate(
+    model: type[BaseModel], errors: Sequence[ErrorDetails], data: object = None
+) -> list[Finding]:
+    """Translate pydantic's errors about some data to findings, one for each path."""
+    findings = [_finding(model, error, data) for error in errors]
     return list({finding.path: finding for finding in reversed(findings)}.values())[::-1]
 
 
-def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
+def _finding(model: type[BaseModel], error: ErrorDetails, data: object) -> Finding:
     path, kind, value = path_of(error["loc"]), error["type"], error["input"]
     if kind == "extra_forbidden":
-        return _unknown_field(model, error["loc"])
+        return _unknown_field(model, error["loc"], value, data)
     if kind == "missing":
         return Finding(
             path=path, seen="is missing", remedy=f"add '{error['loc'][-1]}'", rule="required"
@@ -91,17 +93,30 @@ def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
-def _unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Finding:
+def _unknown_field(
+    model: type[BaseModel], location: Sequence[str | int], value: object, data: object
+) -> Finding:
+    # Only unknown fields need the tables of engines and pods.
+    from kthena_components.core.spec.misplaced import elsewhere  # noqa: PLC0415
+
     name = str(location[-1])
     fields = known_fields(model, location[:-1])
     close = nearest(name, fields)
     hint = f"write '{close}'" if close else f"remove it; known: {', '.join(sorted(fields))}"
+    if not (close and _is_same(close, name)):
+        hint = elsewhere(model, location, value, data) or hint
     return Finding(
         path=path_of(location),
         seen=f"there is no field '{name}' here",
         remedy=hint,
         rule="unknown-field",
     )
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two names differ in case, dashes and underscores only."""
+    first, second = (word.replace("-", "").replace("_", "") for word in (one, other))
+    return first.casefold() == second.casefold()
 
 
 def _wrong_value(

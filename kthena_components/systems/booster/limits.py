@@ -98,7 +98,9 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
         for name, value in budgets.items():
             if value is not None:
                 path = f"rollout_strategy.rolling_update_configuration.{name}"
-                yield _refusal(path, f"is {value}, {_HERE}", _INSTEAD)
+                other = "lws" if name == "max_surge" else "kthena"
+                remedy = f"remove it, or write backend: {other}"
+                yield _refusal(path, f"is {value}, {_HERE}", remedy)
     if plan.recovery not in {None, RecoveryPolicy.ROLE_RECREATE}:
         seen = f"is {plan.recovery}, but the ModelServing of a ModelBooster has RoleRecreate"
         yield _refusal("recovery_policy", seen, _INSTEAD)

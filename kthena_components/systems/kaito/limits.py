@@ -10,7 +10,7 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.words import RolloutType
+from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.limits_preset import refusal, refuse_preset
 from kthena_components.systems.kaito.objects import is_workspace, set_name
@@ -23,6 +23,8 @@ from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.kubernetes.spread import refuse_spread
 
 _ELSEWHERE = "remove it, or write backend: native or kthena"
+_SURGE = "remove it, or write backend: lws"
+_BY_ROLE = "remove it, or write backend: kthena"
 _SUFFIX = "-00000"
 """A dash and the characters that an InferenceSet adds to the names of its Workspaces."""
 _HEADLESS = "-headless"
@@ -51,7 +53,7 @@ def _refuse_fields(plan: ServingPlan) -> Iterator[Finding]:
             "gang_policy.min_role_replicas",
             f"requests {count_of(plan.min_member, 'pod')} together, but KAITO's pods are scheduled "
             "one by one",
-            _ELSEWHERE,
+            "remove gang_policy, or write backend: native or kthena",
         )
     yield from refuse_spread(plan, "KAITO's labels do not tell its engines apart")
     policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
@@ -66,7 +68,8 @@ def _refuse_fields(plan: ServingPlan) -> Iterator[Finding]:
             "recovery_policy",
             f"is {plan.recovery}, but the pods of a Workspace are a StatefulSet, which recreates "
             "only the pod that failed",
-            "remove it, or write backend: lws or kthena",
+            "remove it, or write backend: "
+            + ("lws or kthena" if plan.recovery is RecoveryPolicy.ROLE_RECREATE else "kthena"),
         )
     if plan.restart_grace_seconds:
         yield refusal(
@@ -82,11 +85,12 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
     if plan.rollout.type is RolloutType.ROLE:
         yield refusal(f"{at}.type", f"is {plan.rollout.type}, {why}", _ELSEWHERE)
     if plan.rollout.stated is not None:
-        yield refusal(f"{at}.rolling_update_configuration", f"is given, {why}", _ELSEWHERE)
+        instead = _ELSEWHERE if plan.rollout.stated.max_surge is None else _SURGE
+        yield refusal(f"{at}.rolling_update_configuration", f"is given, {why}", instead)
     for role in plan.roles:
         if role.max_unavailable is not None:
             at = join_path(role.path, "max_unavailable")
-            yield refusal(at, f"is {role.max_unavailable}, {why}", _ELSEWHERE)
+            yield refusal(at, f"is {role.max_unavailable}, {why}", _BY_ROLE)
 
 
 def _refuse_template(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, p
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 _SHARED_MOUNT = {"name": "dshm", "mountPath": SHM_PATH}
+_UNPUBLISHED = Unknown("KServe publishes no preset for pipelines")
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
 _UNSPREAD = Unknown("without a worker the effect of data is unknown")
 
@@ -63,6 +64,8 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     command, own = pod.command, engine.get("command") is not None
     if command and not own and not workload.many and workload.states("data"):
         command = replace(command, data=_UNSPREAD)
+    if command and not own and workload.many and workload.states("pipeline"):
+        command = replace(command, executor=_UNPUBLISHED)
     new = f"{at}.{field}.containers"
     pod = relocated(pod, lambda path: path.replace("spec.containers", new, 1))
     devices = pod.devices

@@ -21,6 +21,7 @@ from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.kubernetes.spread import refuse_spread
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
+_GANGS = "native or kthena"
 _ELSEWHERE = "remove it, or write backend: native or kthena"
 
 
@@ -100,10 +101,12 @@ def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
 def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
     """Reject gangs: KServe's Deployments have no PodGroup."""
     if plan.min_role_replicas is not None and plan.min_member > 1:
+        # A gang of LeaderWorkerSet is one engine.
+        one = sum(role.gang_replicas for role in plan.roles) == 1
         yield refusal(
             "gang_policy.min_role_replicas",
             f"requests {plan.min_member} pods together, but KServe schedules each pod by itself",
-            "remove it, or write backend: native, kthena or lws",
+            f"remove gang_policy, or write backend: {'native, kthena or lws' if one else _GANGS}",
         )
 
 

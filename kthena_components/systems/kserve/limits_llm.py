@@ -74,7 +74,7 @@ def _refuse_policies(plan: ServingPlan) -> Iterator[Finding]:
         yield _loss(
             "gang_policy.min_role_replicas",
             f"requests {together} engines together, but each engine is a gang of its own",
-            "remove it, or write backend: native or kthena",
+            "remove gang_policy, or write backend: native or kthena",
         )
     yield from _refuse_budgets(plan)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import unknown_in, whole
+from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 
@@ -19,13 +19,16 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
     dataLocal divides data: KServe creates data ÷ dataLocal pods and silently drops the remainder.
 
     Pass: tensor 1, data 16, dataLocal 8, with a worker: 2 pods.
-    Fail: data 5, dataLocal 2; pipeline 2 without a worker, which is ignored (kserve#6044).
-    Level: mandatory; advisory for the pipeline that is ignored.
+    Fail: data 5, dataLocal 2; pipeline 2 without a worker, which is ignored (kserve#6044); the same
+    with a worker, without commands and baseRefs: KServe publishes no preset for pipelines.
+    Level: mandatory; advisory for the pipeline that is ignored, or that has no preset.
     Source: kserve pkg/apis/serving/v1alpha2/llm_inference_service_validation.go,
-    llm_inference_service_types_func.go GetSize.
+    llm_inference_service_types_func.go GetSize; config/llmisvcconfig of KServe 0.20.
     """
     for workload in view.workloads:
         yield from _parallelism(workload)
+        if not view.is_based:
+            yield from _pipeline_preset(workload)
 
 
 def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
@@ -58,6 +61,30 @@ def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
             rule=_RULE,
             level=Level.ADVISORY,
         )
+
+
+def _pipeline_preset(workload: LlmWorkload) -> Iterator[Finding]:
+    """Report pods of a pipeline that no published config of KServe starts."""
+    stages = workload.size("pipeline")
+    pods = [workload.fields.get(field) for field in ("template", "worker")]
+    if not (workload.many and isinstance(stages, int) and stages > 1) or any(map(unknown_in, pods)):
+        return
+    if all(map(_has_command, pods)) or workload.states("data") or workload.states("dataLocal"):
+        return
+    yield Finding(
+        path=f"{workload.path}.parallelism.pipeline",
+        seen=f"is {stages}, but KServe 0.20 publishes no preset for pipelines, and not both pods "
+        "have a command",
+        remedy="write a command in template and in worker, or name a config of your own in "
+        "baseRefs, or state data and dataLocal instead",
+        rule=_RULE,
+        level=Level.ADVISORY,
+    )
+
+
+def _has_command(pod: object) -> bool:
+    containers = sequence(mapping(pod).get("containers"))
+    return bool(containers) and mapping(containers[0]).get("command") is not None
 
 
 def _positive(path: str, value: object) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
             "gang_policy.min_role_replicas",
             f"requests {together} engines together, but LWS schedules each engine as a gang of "
             "its own",
-            _ELSEWHERE,
+            "remove gang_policy, or write backend: native or kthena",
         )
     policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
     for field, policy in policies.items():

@@ -9,6 +9,42 @@ from kthena_components.core.engines.facts import MAX_PROBLEMS
 from kthena_components.core.values.unknown import Unknown
 
 CASES: dict[str, tuple[str, Problem]] = {
+    "the program named twice": (
+        "vllm serve vllm serve M",
+        Problem(
+            flag="vllm",
+            text="`vllm serve` takes the bare word 'vllm' for the model",
+            remedy="remove 'vllm serve': the program is started already",
+            hard=True,
+        ),
+    ),
+    "a command of another program": (
+        "python3 -m vllm.entrypoints.openai.api_server serve M",
+        Problem(
+            flag="serve",
+            text="the API server has no command 'serve' and takes its model from --model",
+            remedy="write --model M without 'serve', or start `vllm serve M`",
+            hard=True,
+        ),
+    ),
+    "a command of another program beside the model": (
+        "python3 -m vllm.entrypoints.openai.api_server serve --model M",
+        Problem(
+            flag="serve",
+            text="the API server has no command 'serve' and takes its model from --model",
+            remedy="remove 'serve'",
+            hard=False,
+        ),
+    ),
+    "a bare word beside the model": (
+        "python3 -m vllm.entrypoints.openai.api_server B --model M",
+        Problem(
+            flag="B",
+            text="the API server ignores the bare word 'B' and takes its model from --model",
+            remedy="remove it",
+            hard=False,
+        ),
+    ),
     "a value that hangs on a long short": (
         "vllm serve M -tp8",
         Problem(

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from kthena_components.core.engines import Problem, read_command
-from kthena_components.core.engines.successors import SUCCESSORS
+from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.successors import EQUIVALENTS, SUCCESSORS
 from kthena_components.core.engines.table import load
 
 IMAGES = {"vLLM": "vllm/vllm-openai:v", "SGLang": "lmsysorg/sglang:v"}
@@ -65,3 +66,49 @@ def test_a_retired_option_is_one_problem_with_one_remedy(release: str, text: str
     [told] = problems("SGLang", release, "--enable-ep-moe")
     assert text in told.text
     assert told.remedy == "write --ep-size with the value of --tp-size"
+
+
+NEWEST = {"vLLM": "0.33.0", "SGLang": "0.5.23"}
+FOREIGN = [
+    (engine, flag, told)
+    for engine, options in EQUIVALENTS.items()
+    if engine in STARTS
+    for flag, told in options.items()
+]
+
+
+@pytest.mark.parametrize(("engine", "flag", "told"), FOREIGN)
+def test_what_replaces_an_option_of_another_engine_is_accepted(
+    engine: str, flag: str, told: str
+) -> None:
+    [problem] = problems(engine, NEWEST[engine], flag)
+    assert (problem.flag, problem.remedy) == (flag, told)
+
+    instead = re.findall(r"^write (--[a-z0-9-]+)", told)
+    assert instead or told.startswith("remove it")
+    table = load(engine.lower())
+    for row in table.at(table.versions[-1]):
+        if instead and instead[0] in row.names + row.off:
+            value = "" if row.arity == "0" else "8"
+            assert problems(engine, NEWEST[engine], f"{instead[0]} {value}") == []
+            break
+    else:
+        assert not instead
+
+
+@pytest.mark.parametrize(("engine", "other"), [("vLLM", "sglang"), ("SGLang", "vllm")])
+def test_no_option_of_another_engine_is_taken_for_a_similar_one(engine: str, other: str) -> None:
+    table = load(other)
+    flags = {name for row in table.at(table.versions[-1]) for name in row.names if name[:2] == "--"}
+    similar = []
+    for flag in sorted(flags):
+        for told in problems(engine, NEWEST[engine], flag):
+            if (
+                told.flag == flag
+                and "has no option" in told.text
+                and "release with" not in told.text
+            ):
+                foreign = f"it is an option of {TITLES[other]}" in told.remedy
+                if not foreign and told.remedy != EQUIVALENTS[engine].get(flag):
+                    similar.append((flag, told.remedy))
+    assert similar == []

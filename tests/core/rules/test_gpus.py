@@ -98,6 +98,19 @@ WRONG = {
         "starts tensor 1 × pipeline 3 = 3 ranks, but its pod has 1 GPU",
         "Set pipeline to 1, or give the engine 3 pods, or give each pod 3 GPUs",
     ),
+    "pods-that-nothing-connects": (
+        engine("-tp 4", 4, pods=2),
+        "starts tensor 4 × pipeline 1 = 4 ranks, but its 2 pods × 4 GPUs hold 8",
+        (
+            "Give the engine 1 pod, or set pipeline to 2 or set tensor to 8 and connect the pods "
+            "with --nnodes 2, --node-rank and --master-addr"
+        ),
+    ),
+    "pods-that-are-connected": (
+        engine("-tp 4 --nnodes 2", 4, pods=2),
+        "starts tensor 4 × pipeline 1 = 4 ranks, but its 2 pods × 4 GPUs hold 8",
+        "Set pipeline to 2, or set tensor to 8, or give the engine 1 pod, or give each pod 2 GPUs",
+    ),
     "no-gpus": (
         engine("-tp 8", 0),
         "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 0 GPUs",

@@ -1,5 +1,6 @@
 """memory-weights-fit and memory-one-sequence, by command lines on GPUs that a pod names."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +45,8 @@ REFUSED = {
     f"vllm serve {LARGE} -tp 8": (
         80, ("puts 94.5 GiB of weights on each GPU, 756 GiB of meta-llama/Llama-3.1-405B-Instruct "
         "over tensor 8, but may use 73.6 GiB of it: 0.92 × 80 GiB of a GPU of 81920 MiB. Split "
-        "the model over 11 GPUs or more, or use GPUs of 103 GiB or more"),
+        "the model over 16 GPUs or more (tensor 16 × pipeline 1, or tensor 8 × pipeline 2), or use "
+        "GPUs of 103 GiB or more"),
     ),
     f"vllm serve {DEEPSEEK} -tp 8": (80, "puts 80.2 GiB of weights on each GPU"),
     f"vllm serve {LLAMA} -tp 4 -pp 2 --gpu-memory-utilization 0.2": (
@@ -306,3 +308,19 @@ def test_what_may_fit_is_advice_in_every_environment(length: int, level: Level) 
     found = memory_one_sequence(ServingFacts(path="", name="s", engines=(engine,)))
     (finding,) = environment_levels("prod").apply(found)
     assert finding.level is level
+
+
+@pytest.mark.parametrize("command", [*REFUSED])
+def test_the_named_sizes_fit_the_model(command: str) -> None:
+    gib, _ = REFUSED[command]
+    [line, *_] = [line for line in told(command, gib) if "memory-weights-fit" in line]
+    named = re.findall(r"tensor (\d+) × pipeline (\d+)", line.partition(" or more (")[2])
+    flags = {"sglang": ("--tp-size", "--pp-size"), "trtllm": ("--tp_size", "--pp_size")}
+    tp, pp = next((flags[word] for word in flags if word in command), ("-tp", "-pp"))
+    for tensor, pipeline in named:
+        sizes = f"{command} {tp} {tensor} {pp} {pipeline}"
+        pod: dict[str, Any] = gpu_template(sizes)
+        pod["spec"]["containers"][0]["image"] = "vllm/vllm-openai:v0.20.0"
+        pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.memory": str(int(gib * 1024))}
+        assert not [line for line in judged(pod) if line.endswith("[memory-weights-fit]")]
+    assert named or "Split the model" not in line

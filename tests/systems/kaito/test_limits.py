@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "gang_policy.min_role_replicas: requests 2 pods together, but KAITO's pods are "
             "scheduled "
-            f"one by one. {ELSEWHERE}"
+            "one by one. Remove gang_policy, or write backend: native or kthena. [backend-loss]"
         ),
     ),
     "group-topology": (

@@ -51,7 +51,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         },
         (
             "gang_policy.min_role_replicas: requests 2 pods together, but KServe schedules each "
-            "pod by itself. Remove it, or write backend: native, kthena or lws. [backend-loss]"
+            "pod by itself. Remove gang_policy, or write backend: native or kthena. [backend-loss]"
         ),
     ),
     "gang-of-one-engine": (
@@ -59,7 +59,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {"gang_policy": {"min_role_replicas": {"decode": 1}}},
         (
             "gang_policy.min_role_replicas: requests 2 pods together, but KServe schedules each "
-            "pod by itself. Remove it, or write backend: native, kthena or lws. [backend-loss]"
+            "pod by itself. Remove gang_policy, or write backend: native, kthena or lws. "
+            "[backend-loss]"
         ),
     ),
     "topology": (

@@ -55,7 +55,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {"gang_policy": {"min_role_replicas": {"prefill": 1, "decode": 1}}},
         (
             "gang_policy.min_role_replicas: requests 2 engines together, but each engine is a "
-            "gang of its own. Remove it, or write backend: native or kthena. [backend-loss]"
+            "gang of its own. Remove gang_policy, or write backend: native or kthena. "
+            "[backend-loss]"
         ),
     ),
     "topology": (

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.judge.manifest import judge_manifest
 from tests.support.peers import LATE, llm, said_by
 
 RULE = "kserve-llm-parallelism"
@@ -17,7 +18,6 @@ LATER = f"not checked, because the value is known only after the deployment. [{R
         (None, False),
         ({"tensor": 8}, False),
         ({"tensor": 8, "pipeline": 1}, False),
-        ({"tensor": 8, "pipeline": 2}, True),
         ({"data": 16, "dataLocal": 8}, True),
         ({"data": 8, "dataLocal": 8}, True),
     ],
@@ -99,3 +99,30 @@ def test_what_is_not_known_is_not_checked() -> None:
     assert said_by(RULE, llm({"data": LATE, "dataLocal": 8}, worker=True)) == [
         f"{AT}.data: {LATER}"
     ]
+
+
+def _without_preset(service: Any) -> list[str]:
+    found = judge_manifest(service)
+    assert not [each for each in found if each.rule == "executor-stated"]
+    return [str(each) for each in found if each.rule == RULE]
+
+
+def test_no_published_preset_starts_a_pipeline() -> None:
+    """Options such as --nnodes would change nothing: there is no command to add them to."""
+    sizes = {"tensor": 8, "pipeline": 2}
+    (told,) = _without_preset(llm(sizes, worker=True))
+    assert told == (
+        f"{AT}.pipeline: is 2, but KServe 0.20 publishes no preset for pipelines, and not both "
+        "pods have a command. Write a command in template and in worker, or name a config of your "
+        f"own in baseRefs, or state data and dataLocal instead. [{RULE}]"
+    )
+
+    based = llm(sizes, worker=True)
+    based["spec"]["baseRefs"] = [{"name": "mine"}]
+    assert _without_preset(based) == []
+    assert _without_preset(llm({"tensor": 8, "data": 2, "dataLocal": 1}, worker=True)) == []
+    own = llm(sizes, worker=True)
+    for field in ("template", "worker"):
+        container = own["spec"][field]["containers"][0]
+        container["command"] = ["vllm", "serve", "M", "-tp", "8", "-pp", "2", "--nnodes", "2"]
+    assert _without_preset(own) == []
