@@ -31,8 +31,6 @@ _OPS = {
 }  # fmt: skip
 _NO_REASON = "preview failed"
 """The engine adds this error if a policy or the program has reported the reason."""
-
-
 _EXITED = "an unhandled error occurred: "
 """The engine's error after a program that exited by itself, such as after a refusal."""
 
@@ -158,10 +156,9 @@ def read_preview(stack: str, path: str) -> Preview:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise PreviewError(f"{path}: cannot read the file: {error}") from error
-    try:
         return parse_preview(stack, text)
+    except OSError as error:
+        raise PreviewError(f"{path}: cannot read the file: {error}") from error
     except (ValueError, RecursionError) as error:
         raise PreviewError(f"{path}: not a Pulumi preview: {error}") from error
 

@@ -29,7 +29,10 @@ while not os.path.exists({started!r}):
     time.sleep(0.01)
 """
 PARENT = """\
-import os, sys
+import os, signal, sys
+# A shell ignores both for what it starts in the background, and so would this.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 os.environ["PATH"] = {path!r}
 from kthena_components.cli.main import main
 sys.exit(main(["check", {folder!r}]))

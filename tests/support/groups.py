@@ -262,7 +262,9 @@ GROVE_RICH: Manifest = {
                     minAvailable=1,
                     autoScalingConfig={"minReplicas": 1, "maxReplicas": 4},
                 ),
-                clique("ranks", "vllm serve m -tp 8 -pp 2 --nnodes 2 --node-rank $RANK", 2, 8),
+                clique(
+                    "ranks", "vllm serve m -tp 8 -pp 2 --nnodes 2 --node-rank $RANK $MORE", 2, 8
+                ),
             ],
             "podCliqueScalingGroups": [
                 {

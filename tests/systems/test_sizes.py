@@ -182,8 +182,12 @@ def test_a_launcher_that_takes_part_is_a_pod_of_the_engine() -> None:
 
 
 def test_pods_of_a_job_that_are_whole_engines_are_engines() -> None:
-    assert told("job-set", {f"{JOB}.parallelism": 4, f"{JOB}.completions": 4}) == []
-    (*_, extra) = told("job-set", {f"{JOB}.parallelism": 3, f"{JOB}.completions": 3})
+    rank = {f"{JOB}.template.spec.containers[0].args[2]": "--node-rank=$(POD_RANK)"}
+    four = {f"{JOB}.parallelism": 4, f"{JOB}.completions": 4}
+    assert told("job-set", {**four, **rank}) == []
+    (wrong,) = told("job-set", four)
+    assert "has 4 pods with --node-rank 0, 1, 2, 3, but --nnodes 2 needs 2 pods with 0, 1" in wrong
+    (*_, extra) = told("job-set", {f"{JOB}.parallelism": 3, f"{JOB}.completions": 3, **rank})
     assert "has 3 pods, but is started with --nnodes 2" in extra
     ranked = {
         f"{JOB}.parallelism": 1,

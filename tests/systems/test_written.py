@@ -47,6 +47,7 @@ PROBES: dict[str, list[Args]] = {
     "ready_timeout_seconds": [{"ready_timeout_seconds": 60}],
     "labels": [{"labels": {"team": "chat"}}],
     "pod_disruption_budget": [{"pod_disruption_budget": True}],
+    "fill_requests": [{}, {"fill_requests": False}],
     "waivers": [{"waivers": {"image-pinned": "2099-01-01 a test"}}],
 }
 """Values of each argument, of which a backend that takes it takes at least one."""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 
 _OF_LWS = ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX")
 _OF_TPU = ("TPU_NAME", "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
-_OF_TORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 _SET_BY: Mapping[str, tuple[str, ...]] = {
     "the ModelServing controller": ("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"),
     "LeaderWorkerSet": _OF_LWS,
@@ -30,14 +29,17 @@ _SET_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "KAITO": ("POD_INDEX",),
     "a plugin of a Volcano Job": ("VC_TASK_INDEX", "VK_TASK_INDEX"),
-    "a training Job": _OF_TORCH,
     "a Job": ("JOB_COMPLETION_INDEX",),
 }
-"""Controllers with the names of their variables. Of a training Job: Kubeflow's PyTorchJob, and the
-plugin pytorch of a Volcano Job (volcano pkg/controllers/job/plugins/distributed-framework)."""
+"""Controllers with the names of their variables.
+
+Not RANK, MASTER_ADDR and the like: a PyTorchJob and the plugin pytorch of a Volcano Job set them,
+and so do scripts and images of pods that no such controller creates.
+"""
 _PREFIXES: Mapping[str, str] = {
     "GROVE_": "Grove",
     "JOBSET_": "JobSet",
+    "LWS_": "LeaderWorkerSet",
     "PET_": "a training Job",
     "PODSET_NAME": "AIBrix",
     "RBG_": "RoleBasedGroup",

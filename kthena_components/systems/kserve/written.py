@@ -36,6 +36,7 @@ WRITTEN = {
     "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
     "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),
     **FOR_ALL,
+    "fill_requests": FOR_ALL["fill_requests"]._replace(limits="always in a `workerSpec`"),
 }
 PROVEN = (
     "Verdicts of the webhooks of KServe 0.20 on random objects. Deployments, LeaderWorkerSets and "

@@ -25,6 +25,10 @@ RAY_HEAD = (
 )
 RAY_WORKER = "ray start --block --address=$VC_HEAD_HOSTS:6379"
 NODES = f"{SERVE} --pipeline-parallel-size 4 --nnodes 4 --master-addr x"
+RANKED = (
+    f"if [ $VC_TASK_INDEX = 0 ]; then {NODES} --node-rank 0; "
+    f"else {NODES} --headless --node-rank $VC_TASK_INDEX; fi"
+)
 
 
 def task(name: str, command: str, replicas: Any = 1, gpus: int = 8, **fields: Any) -> Args:
@@ -67,7 +71,7 @@ ONE = job(task("server", SERVE, 2))
 RAY = job(task("head", RAY_HEAD), task("worker", RAY_WORKER, 3))
 NATIVE = job(
     task("master", f"{NODES} --node-rank 0"),
-    task("worker", f"{NODES} --headless --node-rank $VC_TASK_INDEX", 3),
+    task("worker", f"{NODES} --headless --node-rank $((VC_TASK_INDEX + 1))", 3),
 )
 CLIENT: Args = {"name": "client", "replicas": 2, "template": template()}
 RIGHT: dict[str, tuple[Args, list[tuple[object, ...]]]] = {
@@ -79,7 +83,7 @@ RIGHT: dict[str, tuple[Args, list[tuple[object, ...]]]] = {
     "ray": (RAY, [("head", 4, 1, 8)]),
     "native": (NATIVE, [("master", 4, 1, 8)]),
     "one-template": (
-        job(task("server", f"{NODES} --node-rank $VC_TASK_INDEX", 4)),
+        job(task("server", RANKED, 4)),
         [("server", 4, 1, 8)],
     ),
     "beside-others": (job(*RAY["spec"]["tasks"], CLIENT), [("head", 4, 1, 8)]),
@@ -207,7 +211,7 @@ def test_what_nothing_tells_is_not_guessed(body: Args, because: Unknown) -> None
 @pytest.mark.parametrize("plugins", [{"svc": []}, {"pytorch": ["--master=server"]}])
 def test_the_numbers_of_pods_that_a_plugin_tells_are_known(plugins: Args) -> None:
     command = NODES.replace("--nnodes 4", "--nnodes $(VC_THE_SERVER_NUM)")
-    body = job(task("the-server", f"{command} --node-rank $VC_TASK_INDEX", 4), plugins=plugins)
+    body = job(task("the-server", RANKED.replace(NODES, command), 4), plugins=plugins)
     assert engines(body) == [("the-server", 4, 1, 8)]
     assert told(body) == []
     (line,) = told(changed(body, {"spec.tasks[0].replicas": 3}))
