@@ -9,7 +9,7 @@ import re
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.plan.told import Told
-from kthena_components.core.values.read import is_name, mapping, name_of
+from kthena_components.core.values.read import count, is_name, mapping, name_of
 
 COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -26,7 +26,7 @@ def first_pod(host: str, domain: object, namespace: object) -> str:
 def tells_of_set(found: Object) -> Told:
     """Return what a StatefulSet tells its pods: their names end with their numbers."""
     first = mapping(found.spec.get("ordinals")).get("start")
-    if first not in {None, 0}:
+    if count(first, 0) != 0:
         return Told()
     domain = found.spec.get("serviceName")
     address = first_pod(f"{name_of(found.body)}-0", domain, found.metadata.get("namespace"))

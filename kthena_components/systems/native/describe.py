@@ -149,7 +149,8 @@ def _roles(sets: Sequence[Body], listed: Sequence[object]) -> list[dict[str, Any
     """Describe the roles of a group in the order of its gang, or else of the file."""
     by_role: dict[object, list[Body]] = {}
     for each in sets:
-        by_role.setdefault(_labels(each).get(naming.ROLE), []).append(each)
+        role = _labels(each).get(naming.ROLE)
+        by_role.setdefault(role if isinstance(role, str) else None, []).append(each)
     found = {name: own for name, own in by_role.items() if any(map(_is_entry, own))}
     ordered = sorted(found, key=lambda name: listed.index(name) if name in listed else len(listed))
     return [_role(name, found[name]) for name in ordered]
