@@ -113,6 +113,8 @@ class Kind(Generic[V]):
     rollouts: Callable[[V], Iterator[Rollout]] | None = None
     templates: tuple[str, ...] = ()
     """Paths of whole pod templates; `[]` after a key is each member of a list."""
+    own_templates: tuple[str, ...] = ()
+    """Paths of whole pod templates of which its CRD has the fields and their types."""
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None

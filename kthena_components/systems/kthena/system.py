@@ -71,6 +71,10 @@ SYSTEM = System(
             pods=pods,
             rules=RULES,
             change_rules=(gang_topology_only_change, kthena_gang_fixed),
+            own_templates=(
+                "spec.template.roles[].entryTemplate",
+                "spec.template.roles[].workerTemplate",
+            ),
             kept=kept_pods,
             restarts=Restart(
                 paths=ROLE_PATHS, how="group after group restarts", otherwise=_by_role
