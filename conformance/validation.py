@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from conformance import families, scalars
+from conformance import families, pod_values, scalars
 from conformance.__main__ import Context
 from conformance.cases import KINDS, Kind, ours, theirs, wrong_pods
 from conformance.deliberate import (
@@ -72,6 +72,8 @@ def run(context: Context) -> None:
         families.compare_families(context.part, sandbox.api, context.seed, number)
         number = max(context.many(scalars.NUMBER), scalars.LEAST)
         scalars.compare_scalars(context.part, sandbox.api, context.seed, number)
+        number = max(context.many(pod_values.NUMBER), pod_values.LEAST)
+        pod_values.compare_values(context.part, sandbox.api, context.seed, number)
     finally:
         sandbox.processes.stop_all()
 

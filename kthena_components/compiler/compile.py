@@ -21,6 +21,7 @@ from kthena_components.core.plan.build import (
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
+from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.rules.models import MODEL_RULES
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.spec.fields import Spec
@@ -223,10 +224,11 @@ def _waived(
 
 def judge(plan: ServingPlan, backend: "Emitter | None" = None) -> list[Finding]:
     """Check a plan by all rules; paths are those of the user's input."""
+    values = list(dict.fromkeys(plan_values(plan)))
     if backend is None:
-        return run_checks(facts_from_plan(plan))
+        return [*values, *run_checks(facts_from_plan(plan))]
     facts = facts_from_plan(plan, backend.sizes)
-    return run_checks(replace(facts, names=tuple(backend.names(plan))))
+    return [*values, *run_checks(replace(facts, names=tuple(backend.names(plan))))]
 
 
 def _no_backend(name: str) -> Finding:

@@ -23,7 +23,7 @@ from kthena_components.judge.crd_schema import RULE as SCHEMA
 from kthena_components.judge.crd_schema import crd_schema
 from kthena_components.judge.extra import FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.extra_edges import EDGE_DOCS
-from kthena_components.judge.pod_schema import pod_schema
+from kthena_components.judge.pod_schema import pod_schema, pod_values
 from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
 from kthena_components.judge.unread import kind_read
 from kthena_components.judge.waivers import waiver
@@ -54,7 +54,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     kinds = [kind for system in systems for kind in system.kinds]
     alone = [rule for system in systems for rule in system.stack_rules]
     listed = (
-        *_documented((*CHECKS, pod_schema, crd_schema, kind_read), ANY_MANIFEST),
+        *_documented((*CHECKS, pod_schema, pod_values, crd_schema, kind_read), ANY_MANIFEST),
         *_documented(PRODUCTION, REVIEW),
         *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),

@@ -7,12 +7,19 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.language import UNDECLARED
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
+from kthena_components.core.schema.pod_values import judge_values
 from kthena_components.core.schema.quick import judge_quickly
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 
 _RULE = "pod-schema"
 _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 """Fields of a Pod that a template does not have."""
+
+
+_CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
+"""Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
+_DEEPEST = 12
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -44,6 +51,42 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
                     yield unknown_field(finding, _RULE)
                 elif finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
+
+
+def pod_values(
+    manifest: Mapping[str, Any], templates: Iterable[str], more: Iterable[str] = ()
+) -> Iterator[Finding]:
+    """The values in a pod template are those that Kubernetes accepts in a pod.
+
+    The rule checks names, amounts of resources, variables, ports, mounts, probes and tolerations.
+    The API server rejects its own workloads. It takes custom resources with such a template, and
+    then rejects each pod. Values that are not known yet are skipped.
+
+    Pass: container engine-1; nvidia.com/gpu 8; a request of 4Gi below a limit of 8Gi.
+    Fail: container A_B; nvidia.com/gpu "7.5"; a memory request above its limit; a volumeMount
+    without its volume; resourceFieldRef limits.nvidia.com/gpu; a probe with 2 actions.
+    Level: mandatory.
+    Source: kubernetes v1.34 pkg/apis/core/validation/validation.go; compared with the API server on
+    random pod templates.
+    """
+    claims = list(_claims(manifest))
+    for place in (*templates, *more):
+        for path, found in places_of(manifest, place):
+            yield from judge_values(found, path, claims)
+
+
+def _claims(value: object, depth: int = 0) -> Iterator[str]:
+    """List the names of the claims that a controller mounts, at any depth outside templates."""
+    for key, item in mapping(value).items() if depth < _DEEPEST else ():
+        if key in _CLAIMS:
+            for claim in sequence(item):
+                name = mapping(mapping(claim).get("metadata")).get("name")
+                if isinstance(name, str):
+                    yield name
+        if isinstance(item, Mapping):
+            yield from _claims(item, depth + 1)
+        for each in sequence(item):
+            yield from _claims(each, depth + 1)
 
 
 def _template_of(pod: object) -> object:

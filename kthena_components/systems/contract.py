@@ -103,8 +103,7 @@ class Kind(Generic[V]):
     pods: Callable[[V], Iterator[PodSet]] | None = None
     """The pods of templates in the object. None: they are counted from the facts."""
     demand: Callable[[V], GpuDemand | None] | None = None
-    """GPUs of pods without templates in it, in addition to `pods`. None: without `pods` they are
-    counted from the facts."""
+    """GPUs of pods without templates in it. None: without `pods` they are counted from the facts."""
     rules: tuple[Rule[V], ...] = ()
     """Rules of the system, with paths in the object."""
     change_rules: tuple[ChangeRule, ...] = ()
@@ -112,6 +111,7 @@ class Kind(Generic[V]):
     rollouts: Callable[[V], Iterator[Rollout]] | None = None
     templates: tuple[str, ...] = ()
     """Paths of whole pod templates; `[]` after a key is each member of a list."""
+    own_templates: tuple[str, ...] = ()  # the same, where its CRD has their fields and types
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None

@@ -207,6 +207,22 @@ def _add_topology(draw: st.DrawFn, args: Args, version: str) -> None:
         return
     policies = {"group_policy": _policies(), "role_policy": _policies()}
     args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
+    if args["backend"] == "native" and "hard" in topology_modes(args):
+        _add_requests(args["roles"])
+
+
+def topology_modes(args: Mapping[str, Any]) -> set[str]:
+    """List the modes of a serving's topologies."""
+    policies = args.get("network_topology", {}).values()
+    return {policy.get("mode", "hard") for policy in policies}
+
+
+def _add_requests(roles: list[Args]) -> None:
+    """Add requests to templates without any: a hard topology does not apply to such pods."""
+    for role in roles:
+        for field in {"entry_template", "worker_template"}.intersection(role):
+            (container,) = role[field]["spec"]["containers"]
+            container.setdefault("resources", {"requests": {"cpu": "1"}})
 
 
 def _add_rollout(draw: st.DrawFn, args: Args, backend: str, version: str) -> None:

@@ -177,7 +177,8 @@ def test_another_role_leaves_the_names_of_the_first_alone(
         watched_servings(backend).filter(lambda drawn: fewest <= len(drawn["roles"]) < 4)
     )
     args.setdefault("expose", {"role": args["roles"][0]["name"]})
-    role = {"name": "z", "entry_template": template()}
+    entry = template(resources={"requests": {"cpu": "1"}})
+    role = {"name": "z", "entry_template": entry}
     more = changed(args, {f"roles[{len(args['roles'])}]": role})
     before, after = (compile_serving(each).manifests for each in (args, more))
     assert {m.key for m in before} <= {m.key for m in after}

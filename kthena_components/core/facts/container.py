@@ -54,6 +54,8 @@ class SharedMemory(StrEnum):
     """No volume: the runtime's default is 64 MiB."""
     MISSING = "missing"
     """A mount of a volume that is missing in the pod."""
+    FIXED = "fixed"
+    """Nothing, in pods that a controller writes from an object without a field for volumes."""
 
 
 class TokenKind(StrEnum):

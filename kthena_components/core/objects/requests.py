@@ -17,12 +17,17 @@ def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
     Init containers run before the others, so a pod requests the larger of the two. Sidecars
     (restartPolicy Always) count with the others.
     """
-    if gap := first_unknown(pods.spec.get("containers"), pods.spec.get("initContainers")):
+    return requests_in(pods.spec)
+
+
+def requests_in(spec: Mapping[str, object]) -> dict[str, Decimal] | Unknown:
+    """Add up the requests of the containers in the spec of a pod, as `requests_of` does."""
+    if gap := first_unknown(spec.get("containers"), spec.get("initContainers")):
         return gap
     asked: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
     for name in ("containers", "initContainers"):
-        for item in sequence(pods.spec.get(name)):
+        for item in sequence(spec.get(name)):
             amounts = _requests(item)
             if isinstance(amounts, Unknown):
                 return amounts

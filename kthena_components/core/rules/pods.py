@@ -22,7 +22,8 @@ def shm_present(facts: ServingFacts) -> Iterator[Finding]:
 
     Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
     enough for small models, and a runtime may be configured to provide more. On TPUs and on AWS
-    Neuron one process serves all devices of a pod.
+    Neuron one process serves all devices of a pod. It stays advisory for a ModelBooster, whose pods
+    Kthena writes.
 
     Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
@@ -39,7 +40,9 @@ _SHM_SEEN = {
     SharedMemory.NOTHING: "has nothing mounted at /dev/shm and gets 64 MiB there",
     SharedMemory.DISK: "has a volume at /dev/shm that is not in memory",
     SharedMemory.MISSING: "mounts a volume at /dev/shm that the pod does not have",
+    SharedMemory.FIXED: "gets 64 MiB at /dev/shm, which its object has no field for",
 }
+_MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
 
 
 def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
@@ -53,13 +56,15 @@ def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     if unknown is not None:
         yield from unjudged(engine, unknown, "shm-present", own.path)
     elif isinstance(own.shm, SharedMemory):
+        is_fixed = own.shm is SharedMemory.FIXED
         yield Finding(
             path=own.path,
             seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
             "exchange data through it",
-            remedy="mount an emptyDir with medium Memory at /dev/shm",
+            remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _MOUNT,
             rule="shm-present",
             level=Level.ADVISORY,
+            most=Level.ADVISORY if is_fixed else Level.MANDATORY,
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.facts.container import SharedMemory
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
@@ -95,6 +96,7 @@ def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any
     )
     own = pod.own and replace(pod.own, path=at, image_path=f"{at}.image")
     if own is not None:
+        own = own if memory else replace(own, shm=SharedMemory.FIXED)
         tokens = tuple(replace(token, path=f"{at}.config") for token in own.tokens)
         own = replace(own, tokens=tokens)
     return fill_requests(replace(pod, own=own))

@@ -74,6 +74,10 @@ SYSTEM = System(
             tells=lambda _: TOLD_BY_KTHENA,
             rules=RULES,
             change_rules=(gang_topology_only_change, kthena_gang_fixed, kthena_partition_scaling),
+            own_templates=(
+                "spec.template.roles[].entryTemplate",
+                "spec.template.roles[].workerTemplate",
+            ),
             kept=kept_pods,
             restarts=Restart(
                 paths=ROLE_PATHS, how="group after group restarts", otherwise=_by_role

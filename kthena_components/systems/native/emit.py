@@ -101,7 +101,7 @@ def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
     ]
     yield from named
     made = [manifest.key for manifest in named]
-    if plan.gang and plan.pod_group is None:
+    if plan.gang and plan.pod_group is None and engines:
         # After the Services: another stack's update then fails at those, which are never forced.
         pod_group = volcano.emit_pod_group(plan, group, tuple(made) or before)
         yield pod_group

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
-from kthena_components.core.findings import Finding, join_path
-from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.core.findings import Finding, advise, join_path
+from kthena_components.core.objects.requests import requests_in
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.words import RecoveryPolicy, TopologyMode
+from kthena_components.core.values.read import mapping
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
@@ -43,6 +45,38 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
                 "so they cannot be replaced a few at a time",
             )
     yield from _same_services(plan)
+    yield from _gang(plan)
+
+
+def _gang(plan: ServingPlan) -> Iterator[Finding]:
+    """Report what `check` reports about the PodGroups, where the user can change it."""
+    if not plan.gang or plan.pod_group is not None or not plan.pods:
+        return
+    if plan.min_member == 0:
+        yield advise(
+            "gang_policy.min_role_replicas",
+            "adds up to 0 pods, so nothing starts together: each pod starts as soon as it fits",
+            "write the number of engines of a role that must start together, or remove the field",
+            "gang-minimum-stated",
+        )
+    stated = (plan.group_topology, plan.role_topology)
+    if any(topology and topology.mode is TopologyMode.HARD for topology in stated):
+        for role in plan.roles:
+            yield from _without_requests(role)
+
+
+def _without_requests(role: RolePlan) -> Iterator[Finding]:
+    """Report pods without requests: Volcano does not apply a hard topology to them."""
+    workers = {"worker_template": role.worker} if role.worker_replicas else {}
+    for field, template in ({"entry_template": role.entry} | workers).items():
+        if role.replicas and requests_in(mapping((template or {}).get("spec"))) == {}:
+            yield Finding(
+                path=join_path(role.path, f"{field}.spec.containers"),
+                seen="request no resources, so the hard network topology does not apply to these "
+                "pods",
+                remedy="add requests, for example of CPU, or write mode: soft",
+                rule="gang-requests",
+            )
 
 
 def _needs_controller(path: str, seen: str) -> Finding:

@@ -95,10 +95,8 @@ def test_sglang_gets_the_option_without_which_it_has_no_metrics() -> None:
 
 
 def test_a_role_without_an_engine_is_told_and_not_scraped() -> None:
-    router = {
-        "name": "router",
-        "entry_template": {"spec": {"containers": [{"name": "r", "image": "r:1"}]}},
-    }
+    container = {"name": "r", "image": "r:1", "resources": {"requests": {"cpu": "1"}}}
+    router = {"name": "router", "entry_template": {"spec": {"containers": [container]}}}
     one = compiled("native", {"roles[2]": router})
     assert len(made(one, "PodMonitor")) == 2
     [told] = [str(f) for f in one.findings if f.rule == "monitoring-metrics"]
