@@ -103,7 +103,7 @@ class Kind(Generic[V]):
     pods: Callable[[V], Iterator[PodSet]] | None = None
     """The pods of templates in the object. None: they are counted from the facts."""
     demand: Callable[[V], GpuDemand | None] | None = None
-    """GPUs of pods without templates in it. None: without `pods` they are counted from the facts."""
+    """GPUs of pods without templates in it. None: without `pods`, counted from the facts."""
     rules: tuple[Rule[V], ...] = ()
     """Rules of the system, with paths in the object."""
     change_rules: tuple[ChangeRule, ...] = ()
