@@ -131,7 +131,8 @@ def _toleration(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
 def _name(item: object, path: str, first: dict[str, str]) -> Iterator[Finding]:
     """Report a name that is no DNS label, or that another item has."""
     name = mapping(item).get("name")
-    if not isinstance(name, str) or unknown_in(name):
+    # The schema of a kind tells whether a name may be left out, or empty.
+    if not isinstance(name, str) or not name or unknown_in(name):
         return
     if len(name) > DNS_LABEL or not DNS_1123_LABEL.fullmatch(name):
         meant = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:DNS_LABEL].strip("-")
