@@ -66,6 +66,7 @@ def test_every_form_says_the_same(data: st.DataObject) -> None:
     backend = data.draw(st.sampled_from(["kthena", "lws", "matrixinfer"]))
     args = data.draw(servings(backend))
     text = data.draw(st.sampled_from(ODD) | st.text("abc'\"\\\n\t\x7f:", max_size=8))
+    assume(text[:1] not in set("\n\r\x85\u2028\u2029"))  # no stack file can state it: UNSAID
     for role in args["roles"]:
         if "entry_template" in role:
             role["entry_template"]["spec"]["containers"][0]["workingDir"] = text

@@ -6,7 +6,16 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import shape
-from tests.policies.objects import COMPONENT, UNKNOWN, Args, advice, container, refusals, silent
+from tests.policies.objects import (
+    COMPONENT,
+    UNKNOWN,
+    Args,
+    advice,
+    container,
+    pod,
+    refusals,
+    silent,
+)
 from tests.support.specs import ALL, ENGINE_RAY, changed
 
 KINDS = ("ModelServing", "ServingGroup", "Role")
@@ -85,7 +94,7 @@ def test_other_components_are_not_spoken_of() -> None:
 def test_what_a_template_adds_to_tensor_and_pipeline_is_in_the_rows(command: str) -> None:
     engine = container(gpus="8", command=["sh", "-c", command])
     exporter = container("exporter", gpus="1", image="exporter:1")
-    role = {"name": "decode", "entry_template": {"spec": {"containers": [engine, exporter]}}}
+    role = {"name": "decode", "entry_template": {"spec": pod(engine, exporter)["spec"]}}
     props = rows({"name": "chat", "roles": [role]})
     assert silent(COMPONENT, props)
     (only,) = props["shape"]

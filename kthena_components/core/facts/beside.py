@@ -56,4 +56,5 @@ class Beside:
 
     def is_named(self, body: Mapping[str, Any]) -> bool:
         """Return whether an object refers to this one, by its name."""
-        return mapping(body.get("metadata")).get("name") in self._named
+        name = mapping(body.get("metadata")).get("name")
+        return isinstance(name, str | None) and name in self._named
