@@ -105,7 +105,7 @@ def test_an_engine_that_cannot_be_read_gives_a_line_of_advice_for_each_rule(case
 @pytest.mark.parametrize("case", UNREAD)
 def test_a_custom_resource_says_the_same_in_its_own_coordinates(case: str) -> None:
     unread, path, because = UNREAD[case]
-    serving = model_serving(pod(unread))
+    serving = model_serving({"spec": pod(unread)["spec"]})
     at = path.replace("spec.template", "spec.template.roles[0].entryTemplate")
     assert refusals(MODEL_SERVING, serving) == ""
     assert not_checked(at, because, "decode") in advice(MODEL_SERVING, serving).splitlines()
@@ -145,7 +145,7 @@ def test_a_custom_resource_whose_pods_are_hidden_says_so(roles: object) -> None:
 
 
 def test_an_unknown_number_of_workers_says_so() -> None:
-    wrong = model_serving(pod(vllm(FLAG, "16", "--nnodes", "2")))
+    wrong = model_serving({"spec": pod(vllm(FLAG, "16", "--nnodes", "2"))["spec"]})
     wrong["spec"]["template"]["roles"][0]["workerReplicas"] = UNKNOWN
     assert refusals(MODEL_SERVING, wrong) == ""
     at = "spec.template.roles[0].entryTemplate.spec.containers[0].args"
