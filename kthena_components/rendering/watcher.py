@@ -27,6 +27,7 @@ class Watcher:
         """Prepare to delete a folder, which need not exist yet."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._running: set[int] = set()
 
     def __enter__(self) -> Self:
         """Start the other process. Without it, only an orderly end leaves nothing behind."""
@@ -55,7 +56,8 @@ class Watcher:
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._process is None:
             return
-        if not self._folder.exists():
+        # A second interruption may have come before the first one had killed a group.
+        if not self._running and not self._folder.exists():
             self._process.kill()
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -63,11 +65,13 @@ class Watcher:
 
     def started(self, group: int) -> None:
         """Tell it about a new group of processes."""
+        self._running.add(group)
         self._tell(f"+{group}\n")
 
     def ended(self, group: int) -> None:
         """Tell it that a group has ended."""
         self._tell(f"-{group}\n")
+        self._running.discard(group)
 
     def _tell(self, line: str) -> None:
         if self._process is not None and self._process.stdin is not None:

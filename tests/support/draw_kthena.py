@@ -82,7 +82,8 @@ def _servers(draw: st.DrawFn, args: Args) -> Args:
     server: Args = {"inference_engine": "vLLM", "workload_port": {"port": 8000}}
     if {"prefill", "decode"} <= set(names) and draw(st.booleans()):
         server["pd_group"] = {"prefill": "prefill", "decode": "decode"}
-        server["kv_connector"] = {"type": draw(st.sampled_from(["nixl", "http"]))}
+        if draw(st.booleans()):  # otherwise it follows from the engines; no other type fits
+            server["kv_connector"] = {"type": "nixl"}
     else:
         server["role"] = draw(st.sampled_from(names))
     if draw(st.booleans()):
