@@ -58,9 +58,10 @@ def planned_changes(steps: Iterable[Step]) -> list[PlannedChange]:
     every = [*steps]
     groups: dict[object, set[object]] = {}
     for serving, group in map(_group, every):
-        groups.setdefault(serving, set()).add(group)
+        if group is not None:  # a Service belongs to the whole serving
+            groups.setdefault(serving, set()).add(group)
     return [
-        _happening(step, others=len(groups[_group(step)[0]]) > 1)
+        _happening(step, others=len(groups.get(_group(step)[0], ())) > 1)
         for step in every
         if step.op != "same" and not step.type.startswith(("kthena:", "pulumi:"))
     ]
@@ -68,8 +69,11 @@ def planned_changes(steps: Iterable[Step]) -> list[PlannedChange]:
 
 def _group(step: Step) -> tuple[object, object]:
     """Return the serving and the group that an object belongs to, by the package's labels."""
-    labels = mapping(mapping(_body(step).get("metadata")).get("labels"))
-    return labels.get(naming.NAME), labels.get(naming.GROUP_NAME)
+    metadata = mapping(_body(step).get("metadata"))
+    labels = mapping(metadata.get("labels"))
+    group = labels.get(naming.GROUP_NAME)
+    serving = (str(metadata.get("namespace")), str(labels.get(naming.NAME)))
+    return serving, group if isinstance(group, str) else None
 
 
 def _happening(step: Step, *, others: bool) -> PlannedChange:

@@ -68,6 +68,20 @@ def test_a_serving_of_several_groups_is_not_down(review: Review) -> None:
     assert "old pods stop before new ones start, group after group (" in line
 
 
+def test_a_service_of_the_serving_is_no_group(review: Review) -> None:
+    def of(**labels: str) -> dict[str, Any]:
+        return {"metadata": {"labels": {naming.NAME: "llama", **labels}}, "spec": {}}
+
+    set_of = of(**{naming.GROUP_NAME: "llama-0"})
+    service = SET.replace("StatefulSet", "Service")
+    told = [
+        step("replace", SET, set_of, set_of, {IMAGE: "update-replace"}),
+        step("same", service, of(), of()),
+    ]
+    (line,) = (line for line in review(prod=events(*told)).lines if "Replaced" in line)
+    assert "so there is downtime" in line
+
+
 ROLES = "spec.template.roles[0]"
 
 

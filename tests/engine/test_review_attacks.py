@@ -136,7 +136,7 @@ def test_a_link_is_not_taken_for_a_stack_file(repository: Repository) -> None:
     repository.commit()
     ran = repository.review()
     assert ran.status == 2, ran.log
-    told = f"**Not checked:** {DEV} is not a regular file with a valid stack name."
+    told = f"**Not checked:** {DEV}: no regular file with a valid stack name."
     assert ran.lines[0] == told
 
 
