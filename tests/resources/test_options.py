@@ -33,6 +33,7 @@ VALUES: dict[str, Any] = {
 REACHING = {
     "parent", "depends_on", "protect", "provider", "providers", "aliases", "custom_timeouts",
     "transformations", "transforms", "hooks", "retain_on_delete", "deleted_with",
+    "state_migrations",
 }  # fmt: skip
 """Options that reach the objects, or that mean the component."""
 OF_PLUGINS = {"version", "plugin_download_url"}

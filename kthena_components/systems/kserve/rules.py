@@ -26,16 +26,11 @@ _SIZES = {
     "TENSOR_PARALLEL_SIZE": "tensorParallelSize",
 }
 _AUTOSCALER = "serving.kserve.io/autoscalerClass"
-_MODE = "serving.kserve.io/deploymentMode"
-_KNATIVE = ("Serverless", "Knative")
 _SCHEMES = ("pvc", "oci")
 
 
 def kserve_multinode(view: Service) -> Iterator[Finding]:
     """KServe's webhooks accept it: one worker container, sizes in workerSpec, known GPUs, a volume.
-
-    Workers exist with Deployments only: KServe gives Knative the head alone. The head and the
-    workers request GPUs of one type.
 
     The model comes from pvc:// or oci://, nothing scales, and the sizes are 1 or more. Sizes and
     GPUs of containers in place of a model are not checked. The name is checked in every
@@ -43,13 +38,11 @@ def kserve_multinode(view: Service) -> Iterator[Finding]:
     runtime.
 
     Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
-    Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama; deploymentMode
-    Serverless, where 1 pod is left; 8 nvidia.com/gpu in the head and 8 amd.com/gpu in the worker.
+    Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
     Level: mandatory; advisory for minReplicas above 1, whose heads find no workers, and for a share
     of the traffic, which is ignored.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go
-    validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go;
-    v0.20.0 pkg/controller/v1beta1/inferenceservice/components/predictor.go Reconcile.
+    validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go.
     """
     yield from _general(view)
     if view.many is not None:
@@ -73,8 +66,6 @@ def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
     if has_model:
         yield from _storage(view, many)
         yield from _autoscaler(view)
-        yield from _one_gpu_type(many)
-    yield from _mode(view)
     yield from _traffic(view)
     yield from _heads(view)
 
@@ -170,26 +161,6 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
         yield _refused(
             at, f"{is_what}, but nothing may scale an engine on several nodes", "write none"
         )
-
-
-def _mode(view: Service) -> Iterator[Finding]:
-    given, at = view.annotations.get(_MODE), f"metadata.annotations.{_MODE}"
-    if gap := unknown_in(given):
-        yield not_checked(at, gap, _RULE)
-    elif given in _KNATIVE:
-        seen = f"is {display(given)}, but KServe then creates the head alone, without its workers"
-        yield _refused(at, seen, "write Standard, which earlier releases call RawDeployment")
-
-
-def _one_gpu_type(many: MultiNode) -> Iterator[Finding]:
-    head, worker = (
-        {key: where for key, where in resource_keys(each) if key not in PLAIN}
-        for each in (many.head, many.worker)
-    )
-    if head and worker and not head.keys() & worker.keys():
-        (one, *_), ((other, where), *_) = head, worker.items()
-        seen = f"names {other}, but the head has {one}, and one engine runs on GPUs of one type"
-        yield _refused(where, seen, f"write {one} in both")
 
 
 def _traffic(view: Service) -> Iterator[Finding]:
