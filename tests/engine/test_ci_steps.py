@@ -129,6 +129,9 @@ def test_the_jobs_of_gitlab_judge_preview_and_comment(
     assert ran.returncode == 1, ran.stderr
     assert REFUSED in (tmp_path / "comment.md").read_text()
 
+    Host.jobs = [{"id": 8, "name": "judge"}, {"id": 9, "name": "review"}]
+    Host.kept = {"9/artifacts/comment.md": (tmp_path / "comment.md").read_bytes()}
+    (tmp_path / "comment.md").unlink()
     token = {"REVIEW_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3"}
     ran = machine.gitlab(tmp_path, scripts_of(GITLAB["comment"]), **token, no_proxy="127.0.0.1")
     assert ran.returncode == 0, ran.stderr
