@@ -429,3 +429,11 @@ def test_a_file_in_place_of_the_folder_of_levels_keeps_those_of_the_wheel_away(
     ran = reviewed(tmp_path, {"policies/levels": levels})
     assert ran.status == 1, ran.text
     assert "policies/levels/prod.json: serving-rules: would lower the level of " in ran.text
+
+
+@pytest.mark.parametrize("key", ["<<", "'<<'", '"<<"'])
+def test_settings_in_a_merge_key_are_not_passed_over(tmp_path: Path, key: str) -> None:
+    text = f"{key}: {{config: {{kubernetes:kubeconfig: k}}}}\n"
+    ran = reviewed(tmp_path, {"stacks/Pulumi.prod.yaml": text})
+    assert ran.status == 2, ran.text
+    assert "stacks/Pulumi.prod.yaml:1:1: has a merge key (<<)" in ran.text
