@@ -6,7 +6,7 @@ CommonStorageInitialization, InjectStorageInitializer; pkg/controller/v1alpha2/l
 attachModelArtifacts, attachLoRAAdapters; pkg/utils/storage.go ParsePvcURI.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence, unknown_in
@@ -47,7 +47,7 @@ def claims_of_llm(spec: Mapping[str, Any]) -> Iterator[Stated]:
         yield f"model.lora.adapters[{index}].uri", mapping(item).get("uri")
 
 
-def mounted(stated: Iterator[Stated]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def mounted(stated: Iterable[Stated]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return the volumes that KServe adds for some URIs, each with the path of its URI."""
     for path, uri in stated:
         claim = _claim(uri)
