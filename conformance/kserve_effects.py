@@ -14,6 +14,7 @@ from kthena_components.cluster.client import Cluster
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.judge.manifest import judge_manifest
+from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.pods import pods
 from kthena_components.systems.kserve.view import GPU_TYPES, OWN_RUNTIME, read_service
 from sandbox.cluster import Sandbox, create
@@ -21,13 +22,16 @@ from sandbox.cluster import Sandbox, create
 Body = dict[str, Any]
 _SPACE, _CLAIM = "serving", "weights"
 _MODE = "serving.kserve.io/deploymentMode"
+_ACCEPTED = "serving.kserve.io/gpu-resource-types"
 _KNATIVE = ("serving.knative.dev/v1", "Service")
 _PATIENCE, _SETTLED = 120, 5
 """Seconds until something is there, and in which nothing more appears."""
 _AMD, _INTEL, _NVIDIA = "amd.com/gpu", "intel.com/gpu", "nvidia.com/gpu"
+_MIG = "nvidia.com/mig-1g.5gb"
 _TYPES = [
     (_NVIDIA, _NVIDIA), (_NVIDIA, _AMD), (_AMD, _NVIDIA), (_AMD, _AMD), (None, _AMD),
     (None, _NVIDIA), (None, _INTEL), (_INTEL, _INTEL), (_AMD, _INTEL),
+    (_NVIDIA, _MIG), (None, _MIG), (_AMD, _MIG),
 ]  # fmt: skip
 """GPUs that the head and the worker name."""
 _DEFINITION: Body = {
@@ -85,20 +89,30 @@ def compare_gpu_types(part: Part, api: Cluster) -> None:
     """Create engines whose head and workers name different GPUs, or none."""
     for number, (head, worker) in enumerate(_TYPES):
         body = _service(f"types-{number}", head, worker, {_MODE: "Standard"})
+        body["metadata"]["annotations"][_ACCEPTED] = f'["{_MIG}"]'
         said = [f for f in judge_manifest(body) if f.rule == "kserve-one-gpu-type"]
         api.create(body)
         both = wait(partial(_has_both, api, body), _PATIENCE)
-        found = {kind for each in _deployments(api, body) for kind in _gpus(each)}
+        found = {kind for each in _deployments(api, body) for kind in _vendors(each)}
         about = f"head {head}, worker {worker}: {sorted(found)}"
         part.check("KServe creates head and workers", holds=both, seen=about)
         part.check("GPUs of two types are reported", holds=bool(said) == (len(found) > 1),
                    seen=f"{about}: {said}")  # fmt: skip
+        _compare_number(part, api, body)
         _compare_claims(part, api, body)
         api.delete(body)
         part.count("pairs of GPU types")
 
 
 _BOTH = 2
+
+
+def _compare_number(part: Part, api: Cluster, body: Body) -> None:
+    """Compare the number of pods, in which only KServe's own types of GPUs count."""
+    many = read_service(read_object(body)).many
+    ours = many.nodes.pods if many and isinstance(many.nodes, RayNodes) else 0
+    found = sum(each["spec"]["replicas"] for each in _deployments(api, body))
+    part.check("there are so many pods", holds=ours == found, seen=f"{found}, not {ours}: {body}")
 
 
 def _compare_claims(part: Part, api: Cluster, body: Body) -> None:
@@ -161,6 +175,7 @@ def _deployments(api: Cluster, body: Body) -> list[Body]:
     return [each for each in found if each["metadata"]["name"].startswith(start)]
 
 
-def _gpus(deployment: Body) -> set[str]:
+def _vendors(deployment: Body) -> set[str]:
     container = deployment["spec"]["template"]["spec"]["containers"][0]
-    return set(mapping(container["resources"].get("requests"))) & set(GPU_TYPES)
+    names = mapping(container["resources"].get("requests"))
+    return {name.partition("/")[0] for name in names if name in (*GPU_TYPES, _MIG)}

@@ -187,13 +187,13 @@ def _ranks(file: _File, sized: Sized, start: Start) -> Iterator[Finding]:
     if made is None or not isinstance(ranks, int):
         return
     gpus = made.nodes * sized.instance.gpus
-    seen = f"makes vLLM start {count_of(ranks, 'rank')} ({shown(start.deployment)}), but KAITO's "
-    seen += f"{count_of(made.nodes, 'node')} have {count_of(gpus, 'GPU')}"
+    seen = f"makes vLLM start {count_of(ranks, 'rank')} ({shown(start.deployment)}), but KAITO "
+    seen += f"provides {count_of(gpus, 'GPU')} on {count_of(made.nodes, 'node')}"
     remedy = f"remove the sizes: KAITO starts {shown(made)}"
     if ranks > gpus:
         yield refused(file.path, seen, remedy, CONFIG)
     elif ranks < gpus:
-        yield _advice(file, f"{seen}, of which {gpus - ranks} are idle", remedy)
+        yield _advice(file, f"{seen}, and vLLM leaves {gpus - ranks} idle", remedy)
 
 
 def _beside(file: _File) -> Iterator[Finding]:

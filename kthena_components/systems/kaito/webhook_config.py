@@ -9,17 +9,16 @@ validateInferenceConfig.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kthena_components.core.engines.files import Broken, read_yaml
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 
 MAX_LEN = "max-model-len"
 VLLM = "vllm"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,60}")
 _INT64 = 2**63
-_NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def rejected_length(stated: str, most: int | None) -> Rejected | None:
         most: The longest request of the model; None if it is not known, and nothing is checked.
     """
     word = stated.strip()
-    if word in _NOTHING or most is None:
+    if not word or most is None:
         return None
     if not _WHOLE.fullmatch(word) or not -_INT64 <= int(word) < _INT64:
         seen = f"has {MAX_LEN} {display(stated)}, but KAITO accepts only a whole number there"
@@ -62,24 +61,28 @@ def rejected_file(text: str, most: int | None) -> Rejected | None:
         return Rejected(seen, "write a map in YAML, with the options of vLLM below vllm")
     if isinstance(found, Unknown):
         return None
-    flags = _as_written(text).get(VLLM)
-    if flags is None or (isinstance(flags, str) and flags in _NOTHING):
+    flags = found.get(VLLM)
+    if flags is None:
         return None
     if not isinstance(flags, Mapping):
         seen = "has vllm, which is not a map"
         return Rejected(seen, "write the options of vLLM below it, as keys with values")
-    nested = next((key for key, value in flags.items() if not isinstance(value, str)), None)
+    nested = next((key for key, value in flags.items() if isinstance(value, dict | list)), None)
     if nested is not None:
-        kind = "map" if isinstance(flags[nested], Mapping) else "list"
+        kind = "map" if isinstance(flags[nested], dict) else "list"
         seen = f"has a {kind} below {display(nested)}, but KAITO reads only texts and numbers there"
         return Rejected(seen, "write it as one text in quotes, in JSON")
-    return rejected_length(flags.get(MAX_LEN, ""), most)
+    length = flags.get(MAX_LEN)
+    return None if length is None else rejected_length(_written(text, MAX_LEN, length), most)
 
 
-def _as_written(text: str) -> Mapping[Any, Any]:
-    """Read a file with every scalar as it is written. The caller has read it already."""
+def _written(text: str, flag: str, read: object) -> str:
+    """Return a value below `vllm` as it is written; the caller has read the file already.
+
+    A value of another map, which YAML merges, is returned as it was read.
+    """
     import yaml  # noqa: PLC0415 - slow to load
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     found = yaml.load(text, Loader=loader)  # noqa: S506 - makes nothing but texts, lists and maps
-    return found if isinstance(found, Mapping) else {}
+    return str(mapping(mapping(found).get(VLLM)).get(flag, read))

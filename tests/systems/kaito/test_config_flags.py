@@ -26,8 +26,10 @@ FLAGS = {
     "share": (
         "gpu-memory-utilization: 1.95",
         "mandatory",
-        "--gpu-memory-utilization 1.95, and the whole memory is 1. Write 0.9. "
-        "[memory-fraction-range]",
+        (
+            "--gpu-memory-utilization 1.95, and the whole memory is 1. Write 0.9. "
+            "[memory-fraction-range]"
+        ),
     ),
     "number": (
         "max-num-seqs: many",
@@ -80,7 +82,7 @@ def test_ranks_without_gpus_are_refused() -> None:
     (told,) = written(LLAMA, vllm("pipeline-parallel-size: 81"))
     assert told == (
         "mandatory: inference.config: makes vLLM start 81 ranks (tensor 1 × pipeline 81), but "
-        "KAITO's 3 nodes have 3 GPUs. Remove the sizes: KAITO starts tensor 1 × pipeline 3. "
+        "KAITO provides 3 GPUs on 3 nodes. Remove the sizes: KAITO starts tensor 1 × pipeline 3. "
         "[kaito-config]"
     )
 
