@@ -42,6 +42,7 @@ from kthena_components.systems.kaito.view import (
 from kthena_components.systems.kaito.webhook_config import VLLM, rejected_file
 
 _SHARE = "kv_cache_cpu_memory_utilization"
+_NOTHING = frozenset({"", "---", "...", "~", "null"})
 _KEYS = (VLLM, "max_probe_steps", _SHARE)
 """Keys that KAITO reads of the file (KaitoConfig.from_yaml)."""
 
@@ -102,13 +103,14 @@ def _model(view: View, model: Model) -> Iterator[Finding]:
     content = read_yaml(text)
     shape = _shape(model)
     most = None if shape is None else shape.context
-    rejected = None if may_have_blanks(text) else rejected_file(text, most)
+    draft = isinstance(content, Unknown) and may_have_blanks(text)
+    rejected = None if draft else rejected_file(text, most)
     if rejected is not None:
         yield refused(model.config_path, rejected.seen, rejected.remedy, CONFIG)
     if isinstance(content, Unknown):
         return  # kaito-capacity reports what is not checked.
     file = _File(view=view, model=model, text=text, content=content)
-    if isinstance(content.get(VLLM, {}), Mapping) and text.strip():
+    if isinstance(content.get(VLLM, {}), Mapping) and not _is_empty(text):
         yield from _options(file, judge_length=rejected is None)
         yield from _sizes(file)
     elif rejected is None:
@@ -116,6 +118,12 @@ def _model(view: View, model: Model) -> Iterator[Finding]:
         seen += ", and KAITO's launcher fails without a map there"
         yield refused(file.path, seen, "write vllm: {}, or remove config", CONFIG)
     yield from _beside(file)
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether a file holds nothing, which the launcher reads as None."""
+    lines = (line.strip() for line in text.split("\n"))
+    return all(line in _NOTHING or line.startswith("#") for line in lines)
 
 
 def _missing_key(view: View, model: Model) -> Iterator[Finding]:
@@ -198,12 +206,12 @@ def _ranks(file: _File, sized: Sized, start: Start) -> Iterator[Finding]:
 
 def _beside(file: _File) -> Iterator[Finding]:
     """Check the keys beside `vllm`."""
-    share = file.content.get(_SHARE, 0)
-    if isinstance(share, bool) or not isinstance(share, int | float):
-        if not (isinstance(share, str) and is_blank(share)):
-            seen = f"has {_SHARE} {display(share)}, and KAITO's launcher fails without a number"
-            yield refused(file.path, seen, "write a number from 0 to 1", CONFIG)
-    elif share > 1:
+    share = file.content.get(_SHARE)
+    share = None if isinstance(share, str) and is_blank(share) else share
+    if share is not None and not isinstance(share, int | float):
+        seen = f"has {_SHARE} {display(share)}, and KAITO's launcher fails without a number"
+        yield refused(file.path, seen, "write a number from 0 to 1", CONFIG)
+    elif share is not None and share > 1:
         seen = f"has {_SHARE} {share}, a share of the free memory of a node"
         yield _advice(file, seen, "write a number from 0 to 1")
     for key in file.content:

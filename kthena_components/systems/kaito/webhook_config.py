@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kthena_components.core.engines.files import Broken, read_yaml
+from kthena_components.core.values.blanks import is_blank
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
@@ -30,14 +31,14 @@ class Rejected:
 
 
 def rejected_length(stated: str, most: int | None) -> Rejected | None:
-    """Check max-model-len; None if the webhook accepts it.
+    """Check max-model-len; None if the webhook accepts it, and for a placeholder.
 
     Args:
         stated: The value as it is written, without quotes.
         most: The longest request of the model; None if it is not known, and nothing is checked.
     """
     word = stated.strip()
-    if not word or most is None:
+    if not word or most is None or is_blank(word):
         return None
     if not _WHOLE.fullmatch(word) or not -_INT64 <= int(word) < _INT64:
         seen = f"has {MAX_LEN} {display(stated)}, but KAITO accepts only a whole number there"
