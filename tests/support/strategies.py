@@ -35,6 +35,8 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
         return draw(leader_worker_sets(NAMES, lambda name: _roles(name, "1.0")))
     if backend == "matrixinfer":
         infers = draw(model_infers(NAMES, _with_kthenas_names))
+        if "hard" in topology_modes(infers):
+            add_requests(infers["roles"])
         return infers | ({"name": longest_generated_name(infers)} if draw(st.booleans()) else {})
     if backend == "kaito":
         return draw(kaito_servings(NAMES, lambda name: _roles(name, "1.0")))
@@ -204,11 +206,11 @@ def _add_topology(draw: st.DrawFn, args: Args, version: str) -> None:
     if version == "0.1":
         if "gang_policy" in args:
             args["network_topology"] = {"group_policy": {"highest_tier_allowed": 1}}
-        return
-    policies = {"group_policy": _policies(), "role_policy": _policies()}
-    args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
-    if args["backend"] == "native" and "hard" in topology_modes(args):
-        _add_requests(args["roles"])
+    else:
+        policies = {"group_policy": _policies(), "role_policy": _policies()}
+        args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
+    if "hard" in topology_modes(args):
+        add_requests(args["roles"])
 
 
 def topology_modes(args: Mapping[str, Any]) -> set[str]:
@@ -217,7 +219,7 @@ def topology_modes(args: Mapping[str, Any]) -> set[str]:
     return {policy.get("mode", "hard") for policy in policies}
 
 
-def _add_requests(roles: list[Args]) -> None:
+def add_requests(roles: list[Args]) -> None:
     """Add requests to templates without any: a hard topology does not apply to such pods."""
     for role in roles:
         for field in {"entry_template", "worker_template"}.intersection(role):
