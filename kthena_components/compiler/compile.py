@@ -131,7 +131,9 @@ def _compile(
 
 def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
     """Report what the backend cannot express, hard topologies, and unmonitored engines."""
-    findings = [*backend.refuse(plan), *_refuse_version(plan, backend), *plan_requests(plan)]
+    findings = [*backend.refuse(plan), *_refuse_version(plan, backend)]
+    if not any(finding.path.startswith("network_topology") for finding in findings):
+        findings += plan_requests(plan)
     if plan.monitoring:
         # Most servings are not monitored, so this is loaded only for those that are.
         from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415

@@ -34,9 +34,7 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
     if backend == "lws":
         return draw(leader_worker_sets(NAMES, lambda name: _roles(name, "1.0")))
     if backend == "matrixinfer":
-        infers = draw(model_infers(NAMES, _with_kthenas_names))
-        if "hard" in topology_modes(infers):
-            add_requests(infers["roles"])
+        infers = _requesting(draw(model_infers(NAMES, _with_kthenas_names)))
         return infers | ({"name": longest_generated_name(infers)} if draw(st.booleans()) else {})
     if backend == "kaito":
         return draw(kaito_servings(NAMES, lambda name: _roles(name, "1.0")))
@@ -209,8 +207,7 @@ def _add_topology(draw: st.DrawFn, args: Args, version: str) -> None:
     else:
         policies = {"group_policy": _policies(), "role_policy": _policies()}
         args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
-    if "hard" in topology_modes(args):
-        add_requests(args["roles"])
+    _requesting(args)
 
 
 def topology_modes(args: Mapping[str, Any]) -> set[str]:
@@ -219,12 +216,13 @@ def topology_modes(args: Mapping[str, Any]) -> set[str]:
     return {policy.get("mode", "hard") for policy in policies}
 
 
-def add_requests(roles: list[Args]) -> None:
+def _requesting(args: Args) -> Args:
     """Add requests to templates without any: a hard topology does not apply to such pods."""
-    for role in roles:
+    for role in args["roles"] if "hard" in topology_modes(args) else ():
         for field in {"entry_template", "worker_template"}.intersection(role):
             (container,) = role[field]["spec"]["containers"]
             container.setdefault("resources", {"requests": {"cpu": "1"}})
+    return args
 
 
 def _add_rollout(draw: st.DrawFn, args: Args, backend: str, version: str) -> None:
