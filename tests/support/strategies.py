@@ -29,6 +29,17 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 @st.composite
 def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
+    args: Args = draw(_of_backend(backend))
+    for role in args["roles"] if "expose" in args else ():
+        named = args["expose"].get("role") in {None, role["name"]}
+        if named and "vllm serve" in json.dumps(role.get("entry_template")):
+            # where such a template listens
+            args["expose"] = {**args["expose"], "target_port": 8000}
+    return args
+
+
+@st.composite
+def _of_backend(draw: st.DrawFn, backend: str) -> Args:
     if backend == "booster":
         return booster(draw(st.randoms(use_true_random=False)))
     if backend == "lws":

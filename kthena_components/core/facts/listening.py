@@ -55,19 +55,19 @@ class Listening:
         return known or (self.ray and port >= _RANDOM_FROM)
 
 
-def listening(pod: PodFacts, *, is_worker: bool = False) -> Listening | None:
+def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
     """Return the ports of the pods of a template; None if others may be open that nobody states.
 
     Args:
         pod: The pods.
-        is_worker: Whether another template has the first pod of their engine.
+        first: Whether they are the first pods of their engines. None: one template is for all.
     """
     command, own = pod.command, pod.own
     if command is None or own is None or own.serves or not own.ports.alone:
         return None
     if pod.gap or command.hidden or pod.joined:
         return None
-    answers = _answers(command, is_worker=is_worker)
+    answers = _answers(command, first=first)
     if answers is False:
         return None
     return Listening(
@@ -79,7 +79,7 @@ def listening(pod: PodFacts, *, is_worker: bool = False) -> Listening | None:
     )
 
 
-def _answers(command: CommandFacts, *, is_worker: bool) -> MaybeInt | bool | None:
+def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:
     """Return the port on which an engine answers requests; None if on none, False if unclear."""
     if command.engine is None:
         return None if command.ray_role == "worker" else False
@@ -87,14 +87,20 @@ def _answers(command: CommandFacts, *, is_worker: bool) -> MaybeInt | bool | Non
         return False
     if command.headless is True:
         return None
-    spans = command.nnodes not in {None, 1}
-    if command.headless is not False or (spans and command.engine == "vllm" and is_worker):
+    if command.headless is not False:
         return False
-    if spans and (is_worker or command.node_rank not in {None, 0}):
-        known = is_worker or isinstance(command.node_rank, int)
-        return None if known else False
+    if command.nnodes not in {None, 1} and (rank := _rank(command, first=first)) != 0:
+        # vLLM without --headless is another rule's concern: core/rules/headless.py.
+        return None if command.engine == "sglang" and isinstance(rank, int) else False
     port = command.options.get("--port", DEFAULT_PORTS[command.engine])
     return port if isinstance(port, int | Unknown) else False
+
+
+def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
+    """Return the rank of the pods, or any above 0 for those that are not the first."""
+    if isinstance(command.node_rank, Unknown) and first is not None:
+        return 0 if first else 1
+    return command.node_rank or 0
 
 
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:

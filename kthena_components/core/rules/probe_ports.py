@@ -32,7 +32,8 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine in facts.engines:
         for pod in (engine.entry, engine.worker):
-            found = None if pod is None else listening(pod, is_worker=pod is engine.worker)
+            first = None if engine.worker is None else pod is engine.entry
+            found = None if pod is None else listening(pod, first=first)
             if pod is None or pod.own is None or found is None:
                 continue
             for probe in pod.own.ports.probes:

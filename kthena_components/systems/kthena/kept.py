@@ -42,4 +42,4 @@ def _roles(body: Mapping[str, Any]) -> Any:
 
 
 def _listening(template: Mapping[str, Any], field: str) -> Listening | None:
-    return listening(read_pod(template, ""), is_worker=field == "workerTemplate")
+    return listening(read_pod(template, ""), first=field == "entryTemplate")
