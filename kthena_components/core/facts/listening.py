@@ -104,7 +104,8 @@ def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
 
 
 def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
-    found = mentioned | _TRANSFERS
+    # The --port of an engine that answers no requests is no port of something else.
+    found = (mentioned - {command.options.get("--port")}) | _TRANSFERS
     if command.ray_role is not None:
         found |= _RAY
     if command.options.get("--data-parallel-multi-port-external-lb"):

@@ -11,6 +11,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 _ACTIONS = ("httpGet", "tcpSocket")
 _NUMBER = re.compile(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)
 _BESIDE = re.compile(r"(?<![&<>])&(?![&>0-9])")
 """A program that a script starts in the background."""
 _SERVERS = re.compile(
@@ -91,7 +92,7 @@ def resolved(stated: object, named: Mapping[str, int]) -> MaybeInt | None:
     if gap := unknown_in(stated):
         return gap
     if isinstance(stated, str):
-        return int(stated) if stated.isdecimal() else named.get(stated)
+        return int(stated) if _DIGITS.fullmatch(stated) else named.get(stated)
     return whole(stated)
 
 

@@ -6,6 +6,7 @@ from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 
 _RULE = "probe-port"
@@ -48,13 +49,13 @@ def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     elif probe.port is None:
         yield Finding(
             path=probe.path,
-            seen=f"is '{probe.name}', which no port of the container is named, "
+            seen=f"is {display(probe.name)}, which no port of the container is named, "
             f"{_EFFECTS[probe.kind]}",
             remedy="name a port of the container so, or write its number",
             rule=_RULE,
         )
     elif isinstance(probe.port, int) and not found.may_listen(probe.port):
-        name = f"'{probe.name}' ({probe.port})" if probe.name else str(probe.port)
+        name = f"{display(probe.name)} ({probe.port})" if probe.name else str(probe.port)
         yield Finding(
             path=probe.path,
             seen=f"is {name}, but {found.title}, {_EFFECTS[probe.kind]}",

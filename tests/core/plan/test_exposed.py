@@ -29,8 +29,10 @@ def told(args: Args) -> list[str]:
 @pytest.mark.parametrize("backend", WITH_OWN_PODS)
 def test_a_port_on_which_own_pods_do_not_listen_is_refused(backend: str) -> None:
     assert told(serving(backend)) == [
-        "expose.target_port: is 8080, but vLLM listens on 8000 in the entry pods of role "
-        "'server'. Write 8000. [expose-port]"
+        (
+            "expose.target_port: is 8080, but vLLM listens on 8000 in the entry pods of role "
+            "'server'. Write 8000. [expose-port]"
+        )
     ]
     assert told(serving(backend, target_port=8000)) == []
     assert told(serving(backend, "vllm serve m --port 8080")) == []
@@ -63,6 +65,8 @@ def test_another_container_may_listen() -> None:
 
 def test_pods_that_only_join_an_engine_answer_nobody() -> None:
     assert told(serving("kthena", "ray start --block --address=head:6379")) == [
-        "expose: sends requests to the entry pods of role 'server', but a worker of Ray answers no "
-        "requests. Remove it, or name a role whose entry pods answer. [expose-port]"
+        (
+            "expose: sends requests to the entry pods of role 'server', but a worker of Ray answers no "
+            "requests. Remove it, or name a role whose entry pods answer. [expose-port]"
+        )
     ]
