@@ -66,7 +66,7 @@ def test_another_container_may_listen() -> None:
 def test_pods_that_only_join_an_engine_answer_nobody() -> None:
     assert told(serving("kthena", "ray start --block --address=head:6379")) == [
         (
-            "expose: sends requests to the entry pods of role 'server', but a worker of Ray answers "
-            "no requests. Remove it, or name a role whose entry pods answer. [expose-port]"
+            "expose: sends requests to the entry pods of role 'server', but a worker of Ray "
+            "answers no requests. Remove it, or name a role whose entry pods answer. [expose-port]"
         )
     ]
