@@ -29,11 +29,14 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 @st.composite
 def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
-    args: Args = draw(_of_backend(backend))
+    return answering(draw(_of_backend(backend)))
+
+
+def answering(args: Args) -> Args:
+    """Let the front Service target the port on which a template of one's own listens."""
     for role in args["roles"] if "expose" in args else ():
         named = args["expose"].get("role") in {None, role["name"]}
         if named and "vllm serve" in json.dumps(role.get("entry_template")):
-            # where such a template listens
             args["expose"] = {**args["expose"], "target_port": 8000}
     return args
 
