@@ -36,6 +36,7 @@ _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
 _QUARTER = "25%"
 _KEPT = {"restarts": "pods that run keep their template"}
+_POOLS = ("inference.networking.k8s.io", "inference.networking.x-k8s.io")
 _ENDS = "its pods end by themselves"
 _IMMUTABLE = {"restarts": "the template of a Job is immutable", PRODUCTION: _ENDS}
 
@@ -86,7 +87,7 @@ def keeps_number(found: Object) -> str:
 
 
 def _kept_service(body: Body) -> Body:
-    return {"spec": only(body.get("spec"), frozenset({"type", "selector", "clusterIP"}))}
+    return {"spec": only(body.get("spec"), frozenset({"type", "selector", "clusterIP", "ports"}))}
 
 
 def _kept_secret(body: Body) -> Body:
@@ -146,6 +147,7 @@ SYSTEM = System(
             without={"restarts": "running Jobs keep their template", PRODUCTION: _ENDS},
         ),
         _beside("Service", kept=_kept_service),
+        *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
         _beside("Secret", kept=_kept_secret),
         _beside("PersistentVolumeClaim", kept=kept_spec),
         _beside("Node", kept=_kept_node, cluster_wide=True),
