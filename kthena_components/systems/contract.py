@@ -112,6 +112,10 @@ class Kind(Generic[V]):
     templates: tuple[str, ...] = ()
     """Paths of whole pod templates; `[]` after a key is each member of a list."""
     own_templates: tuple[str, ...] = ()  # the same, where its CRD has their fields and types
+    adds_volumes: tuple[str, ...] = ()
+    """Names of volumes that its controller adds to those templates, as patterns of fnmatch."""
+    restart_policies: tuple[str, ...] = ()
+    """The restartPolicy that its pods must have, the usual one first. Empty: any."""
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None
