@@ -1,6 +1,5 @@
 """Checks the types of fields in pod templates, in any object."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,13 +24,6 @@ _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
 _POLICIES = ("Always", "OnFailure", "Never")
-_INJECTED = re.compile(
-    r"inject|^gke-gcsfuse/volumes$|^azure\.workload\.identity/use$"
-    r"|^vault\.security\.banzaicloud\.io/|^admission\.datadoghq\.com/enabled$"
-)
-"""Annotations and labels by which a webhook adds volumes to pods: of Vault's agent, Istio, Linkerd,
-AIBrix, OpenTelemetry, Fluid, GKE's Cloud Storage FUSE, Azure, Bank-Vaults and Datadog."""
-_NOT_INJECTED = frozenset({"false", "disabled", ""})
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -84,21 +76,9 @@ def pod_values(manifest: Mapping[str, Any], kind: Kind[Any]) -> Iterator[Finding
     claims = frozenset(_claims(manifest))
     for place in (*kind.templates, *kind.own_templates):
         for path, found in places_of(manifest, place):
-            injector = _injector(manifest, found)
-            added = Added(claims=claims, names=kind.adds_volumes, injector=injector)
+            added = Added(claims=claims, names=kind.adds_volumes, bodies=(found, manifest))
             yield from judge_values(found, path, added)
             yield from _ends(mapping(mapping(found).get("spec")), join_path(path, "spec"), kind)
-
-
-def _injector(manifest: Mapping[str, Any], template: object) -> str:
-    """Return the annotation or label by which a webhook adds to the pods; empty for none."""
-    for body in (template, manifest):
-        metadata = mapping(mapping(body).get("metadata"))
-        for field in ("annotations", "labels"):
-            for key, value in mapping(metadata.get(field)).items():
-                if _INJECTED.search(str(key)) and value not in _NOT_INJECTED:
-                    return key
-    return ""
 
 
 def _ends(pod: Mapping[str, Any], path: str, kind: Kind[Any]) -> Iterator[Finding]:

@@ -29,6 +29,8 @@ _UNITS = frozenset(
 def judge_amounts(resources: object, path: str) -> Iterator[Finding]:
     """Report amounts of a container that no pod may have. Unknown ones are left out."""
     limits, requests = (_amounts(mapping(resources).get(key)) for key in ("limits", "requests"))
+    if not limits and not requests:
+        return
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             yield from _amount(name, amount, join_path(path, f"{kind}.{key_text(name)}"))

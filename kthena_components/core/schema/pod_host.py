@@ -6,7 +6,7 @@ validateHostUsers and ValidateSecurityContext.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.findings import Finding
@@ -35,9 +35,11 @@ def judge_ports(item: Fields, path: str) -> Iterator[Finding]:
     first: dict[str, int] = {}
     for index, each in enumerate(sequence(item.get("ports"))):
         port, at = mapping(each), f"{path}.ports[{index}]"
-        yield from judge_words(port, _PROTOCOLS, at)
+        if "protocol" in port:
+            yield from judge_words(port, _PROTOCOLS, at)
         yield from judge_port(port.get("containerPort"), f"{at}.containerPort")
-        yield from judge_port(port.get("hostPort") or None, f"{at}.hostPort")
+        if "hostPort" in port:
+            yield from judge_port(port["hostPort"] or None, f"{at}.hostPort")
         name = known(port.get("name"))
         if not name:
             continue
@@ -54,11 +56,14 @@ def judge_host(pod: Fields, path: str) -> Iterator[Finding]:
     """Report what a pod takes of its host, if Kubernetes rejects that."""
     on_host = pod.get("hostNetwork")
     taken: dict[tuple[object, ...], str] = {}
-    for index, item in enumerate(sequence(pod.get("containers"))):
-        yield from _host_ports(item, f"{path}.containers[{index}]", on_host, taken)
-    for index, item in enumerate(sequence(pod.get("initContainers"))):
-        # Those run one after the other, and none of them listens on its own port.
-        yield from _host_ports(item, f"{path}.initContainers[{index}]", None, {})
+    for field in ("containers", "initContainers"):
+        for index, item in enumerate(sequence(pod.get(field))):
+            ports, at = sequence(mapping(item).get("ports")), f"{path}.{field}[{index}].ports"
+            if field == "initContainers":
+                # Those run one after the other, and Kubernetes does not compare their own ports.
+                yield from _host_ports(ports, at, None, {})
+            elif ports:
+                yield from _host_ports(ports, at, on_host, taken)
     if pod.get("hostUsers") is False:
         for name in _HOSTS:
             if pod.get(name) is True:
@@ -69,11 +74,13 @@ def judge_host(pod: Fields, path: str) -> Iterator[Finding]:
 
 
 def _host_ports(
-    item: object, path: str, on_host: object, taken: dict[tuple[object, ...], str]
+    ports: Sequence[Any], path: str, on_host: object, taken: dict[tuple[object, ...], str]
 ) -> Iterator[Finding]:
-    for index, each in enumerate(sequence(mapping(item).get("ports"))):
-        port, at = mapping(each), f"{path}.ports[{index}]"
+    for index, each in enumerate(ports):
+        port, at = mapping(each), f"{path}[{index}]"
         inner, outer = port.get("containerPort"), port.get("hostPort")
+        if not outer and on_host is not True:
+            continue
         if first_unknown(on_host, inner, outer, port.get("protocol"), port.get("hostIP")):
             continue
         if on_host is True:

@@ -14,6 +14,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping, unknown_in, unknown_inside
 
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_HOOKED = (*PROBES, "lifecycle")
 _HOOKS = ("postStart", "preStop")
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
@@ -34,19 +35,18 @@ def judge_hooks(
     item: Mapping[str, Any], path: str, pod: Mapping[str, Any], *, is_init: bool
 ) -> Iterator[Finding]:
     """Report probes and hooks of a container that Kubernetes rejects."""
-    lifecycle = mapping(item.get("lifecycle"))
-    stated = [name for name in (*PROBES, "lifecycle") if item.get(name) is not None]
+    stated = [name for name in _HOOKED if item.get(name) is not None]
     if is_init and stated and item.get("restartPolicy") is None:
         for name in stated:
             seen = "is given, but an init container that ends has none"
             yield say(f"{path}.{name}", seen, "remove it, or write restartPolicy: Always")
         return
-    for name in PROBES:
-        probe, at = item.get(name), f"{path}.{name}"
-        if is_map(probe) and not unknown_inside(probe):
+    for name in stated:
+        probe, at = item[name], f"{path}.{name}"
+        if name != "lifecycle" and is_map(probe) and not unknown_inside(probe):
             yield from _probe(probe, at, is_readiness=name == "readinessProbe")
-    for name in _HOOKS:
-        hook = lifecycle.get(name)
+    for name in _HOOKS if "lifecycle" in stated else ():
+        hook = mapping(item["lifecycle"]).get(name)
         if is_map(hook) and not unknown_inside(hook):
             at = f"{path}.lifecycle.{name}"
             yield from _handler(hook, at, _OF_HOOKS)

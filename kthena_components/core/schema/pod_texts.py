@@ -15,7 +15,8 @@ from kthena_components.core.naming import (
 )
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import pairs, unknown_in
+from kthena_components.core.values.read import pairs
+from kthena_components.core.values.unknown import Blank, is_unresolved
 
 RULE = "pod-values"
 _LABEL = "which is not a DNS-1123 label: at most 63 lower-case letters, digits and dashes"
@@ -30,7 +31,9 @@ def say(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Fi
 
 def known(value: object) -> str | None:
     """Return a text whose value is known; None for anything else."""
-    return value if isinstance(value, str) and not unknown_in(value) else None
+    if isinstance(value, str) and type(value) is not Blank and not is_unresolved(value):
+        return value
+    return None
 
 
 def judge_words(
@@ -53,7 +56,8 @@ def judge_labels(labels: object, path: str) -> Iterator[Finding]:
     for key, value in pairs(labels):
         if known(key) is not None and not is_qualified(str(key)):
             yield say(path, f"has the key {display(key)}, which no label may have", "rename it")
-        yield from judge_label_value(value, join_path(path, key_text(key)))
+        if not (isinstance(value, str) and is_label_value(value)):
+            yield from judge_label_value(value, join_path(path, key_text(key)))
 
 
 def judge_label_value(value: object, path: str) -> Iterator[Finding]:

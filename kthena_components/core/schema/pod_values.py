@@ -52,6 +52,12 @@ _CONTAINER_WORDS = {
 _NAMES = ("nodeName", "priorityClassName", "serviceAccountName")
 _HOST_NAMES = ("hostname", "subdomain")
 _GATES = {"readinessGates": "conditionType", "schedulingGates": "name"}
+_RARE = frozenset(
+    {*_NAMES, *_HOST_NAMES, *_GATES, "runtimeClassName", "securityContext", "resourceClaims"}
+    | {"nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"}
+    | {"dnsConfig", "dnsPolicy", "hostAliases"}
+)
+_RARE_IN_CONTAINERS = frozenset({"securityContext", "resizePolicy", "restartPolicy"})
 _MOVED = "write it in the pod's spec, unless the cluster runs Kubernetes 1.35 or newer"
 _CLAIMS = ("resourceClaimName", "resourceClaimTemplateName")
 
@@ -69,12 +75,14 @@ def judge_values(template: object, path: str, added: Added = NONE_ADDED) -> Iter
     pod, at = mapping(spec), join_path(path, "spec")
     yield from _annotations(metadata.get("annotations"), join_path(path, "metadata.annotations"))
     yield from judge_limits(pod, at)
-    yield from _pod(pod, at)
-    yield from judge_placement(pod, at, mapping(metadata.get("labels")))
+    yield from judge_words(pod, _POD_WORDS, at)
+    if not _RARE.isdisjoint(pod):  # most pods have none of them
+        yield from _rare(pod, at)
+        yield from judge_placement(pod, at, mapping(metadata.get("labels")))
+        yield from judge_names(pod, at)
     yield from judge_host(pod, at)
-    yield from judge_names(pod, at)
     yield from judge_volumes(pod, at)
-    volumes, claims = volumes_of(pod), _claims(pod)
+    volumes = volumes_of(pod)
     first: dict[str, str] = {}
     for field in ("initContainers", "containers"):
         for index, item in enumerate(sequence(pod.get(field))):
@@ -82,9 +90,11 @@ def judge_values(template: object, path: str, added: Added = NONE_ADDED) -> Iter
             yield from _name(container, own, first)
             yield from _container(container, own, pod)
             yield from judge_mounts(container, own, volumes, added)
-            yield from _claimed(container, own, claims)
             yield from judge_hooks(container, own, pod, is_init=field == "initContainers")
-            yield from _restarts(container, own, is_init=field == "initContainers")
+            if not _RARE_IN_CONTAINERS.isdisjoint(container):
+                yield from judge_security(container, own, pod)
+                yield from _resizes(container, own, pod)
+                yield from _restarts(container, own, is_init=field == "initContainers")
 
 
 def _annotations(annotations: object, path: str) -> Iterator[Finding]:
@@ -95,8 +105,7 @@ def _annotations(annotations: object, path: str) -> Iterator[Finding]:
             yield say(path, seen, "rename it")
 
 
-def _pod(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    yield from judge_words(pod, _POD_WORDS, path)
+def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
     for field in _NAMES:
         yield from judge_domain(pod.get(field), f"{path}.{field}", empty=True)
     yield from judge_domain(pod.get("runtimeClassName"), f"{path}.runtimeClassName")
@@ -141,10 +150,10 @@ def _claims(pod: Mapping[str, Any]) -> set[str] | None:
     return {name for name in names if isinstance(name, str)}
 
 
-def _claimed(item: Mapping[str, Any], path: str, claims: set[str] | None) -> Iterator[Finding]:
+def _claimed(asked: object, path: str, claims: set[str] | None) -> Iterator[Finding]:
     first: dict[tuple[str, object], int] = {}
-    for index, each in enumerate(sequence(mapping(item.get("resources")).get("claims"))):
-        at, request = f"{path}.resources.claims[{index}]", mapping(each).get("request") or None
+    for index, each in enumerate(sequence(asked)):
+        at, request = f"{path}[{index}]", mapping(each).get("request") or None
         name = known(mapping(each).get("name"))
         if not name or unknown_in(request):
             continue
@@ -176,11 +185,12 @@ def _container(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> It
         yield say(
             f"{path}.image", f"is {display(image)}, with blanks around it", "remove the blanks"
         )
-    yield from judge_amounts(item.get("resources"), join_path(path, "resources"))
+    if (resources := item.get("resources")) is not None:
+        yield from judge_amounts(resources, f"{path}.resources")
+        if (claims := mapping(resources).get("claims")) is not None:
+            yield from _claimed(claims, f"{path}.resources.claims", _claims(pod))
     yield from judge_variables(item, path)
     yield from judge_ports(item, path)
-    yield from judge_security(item, path, pod)
-    yield from _resizes(item, path, pod)
 
 
 def _resizes(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:

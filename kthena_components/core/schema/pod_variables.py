@@ -48,7 +48,7 @@ def _variable(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
     name, value, source = (item.get(key) for key in ("name", "value", "valueFrom"))
     if known(name) is not None and not _VARIABLE.fullmatch(str(name)):
         yield say(f"{path}.name", f"is {display(name)}, {_NAMES}", "rename it")
-    if not is_map(source):
+    if source is None or not is_map(source):
         return
     stated = [key for key in _SOURCES if source.get(key) is not None]
     if value and not unknown_in(value):
@@ -57,11 +57,14 @@ def _variable(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
         has = " and ".join(stated) or "no source"
         seen = f"has {has}, and a variable has one source"
         yield say(f"{path}.valueFrom", seen, f"write one of {', '.join(_SOURCES[:4])}")
-    yield from _field(mapping(source.get("fieldRef")), f"{path}.valueFrom.fieldRef")
-    asked = source.get("resourceFieldRef")
-    yield from judge_resource_field(asked, f"{path}.valueFrom.resourceFieldRef")
-    for kind in ("configMapKeyRef", "secretKeyRef"):
-        yield from _key(mapping(source.get(kind)), f"{path}.valueFrom.{kind}")
+    for kind in stated:
+        fields, at = source[kind], f"{path}.valueFrom.{kind}"
+        if kind == "fieldRef":
+            yield from _field(mapping(fields), at)
+        elif kind == "resourceFieldRef":
+            yield from judge_resource_field(fields, at)
+        elif kind in {"configMapKeyRef", "secretKeyRef"}:
+            yield from _key(mapping(fields), at)
 
 
 def _field(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ Source: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidateVolumes,
 validateVolumeSource, ValidateVolumeMounts and ValidateVolumeDevices.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,18 +19,31 @@ from kthena_components.core.schema.pod_texts import (
     known,
     say,
 )
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     first_unknown,
     is_map,
     mapping,
+    pairs,
     sequence,
     unknown_in,
     whole,
 )
 
 _MODES = 0o777
+_USUAL = 2
+"""Fields of a mount that has a name and a path, and nothing that is checked."""
+_CHECKED = frozenset(
+    {"configMap", "secret", "downwardAPI", "projected", "hostPath", "nfs", "emptyDir"}
+)
+_INJECTED = re.compile(
+    r"inject|^gke-gcsfuse/volumes$|^azure\.workload\.identity/use$"
+    r"|^vault\.security\.banzaicloud\.io/|^admission\.datadoghq\.com/enabled$"
+)
+"""Annotations and labels by which a webhook adds volumes to pods: of Vault's agent, Istio, Linkerd,
+AIBrix, OpenTelemetry, Fluid, GKE's Cloud Storage FUSE, Azure, Bank-Vaults and Datadog."""
+_NOT_INJECTED = ("false", "disabled", "")
 _BLOCKS = ("persistentVolumeClaim", "ephemeral")
 _FIELDS = tuple(
     f"metadata.{name}" for name in ("name", "namespace", "uid", "labels", "annotations")
@@ -44,21 +58,26 @@ class Added:
     """Names in the volumeClaimTemplates of its object."""
     names: tuple[str, ...] = ()
     """Names that its controller adds, as patterns of fnmatch."""
-    injector: str = ""
-    """An annotation or a label by which a webhook may add more; empty for none."""
+    bodies: tuple[object, ...] = ()
+    """The template and its object, by whose annotations and labels a webhook may add more."""
 
-    def level(self, name: str) -> Level | None:
-        """Return how surely a mount of a volume that the template lacks fails; None: it works."""
-        if name in self.claims or any(fnmatchcase(name, each) for each in self.names):
-            return None
-        return Level.ADVISORY if self.names or self.injector else Level.MANDATORY
+    def has(self, name: str) -> bool:
+        """Return whether a volume is surely added."""
+        return name in self.claims or any(fnmatchcase(name, each) for each in self.names)
 
-    def clause(self) -> str:
-        """Say what else might have added the volume."""
-        if self.injector:
-            return f"; it works only if what reads {self.injector} adds it"
-        named = ", ".join(name for name in self.names if name != "*")
-        return f", and its controller adds only {named}" if named else ""
+    def perhaps(self) -> str:
+        """Say what else may add volumes, as a clause; empty if nothing does."""
+        if key := self._injector():
+            return f"; it works only if the webhook that reads {key} adds it"
+        return f", and its controller adds only {', '.join(self.names)}" if self.names else ""
+
+    def _injector(self) -> str:
+        for body in self.bodies:
+            metadata = mapping(mapping(body).get("metadata"))
+            for key, value in (*pairs(metadata.get("annotations")), *pairs(metadata.get("labels"))):
+                if _INJECTED.search(str(key)) and value not in _NOT_INJECTED:
+                    return key_text(key)
+        return ""
 
 
 NONE_ADDED = Added()
@@ -79,7 +98,8 @@ def judge_volumes(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
             seen = f"has {' and '.join(sources)}, and a volume has one source"
             yield say(at, seen, "remove all but one")
         for source in sources:
-            yield from _source(source, volume[source], f"{at}.{source}")
+            if source in _CHECKED:
+                yield from _source(source, volume[source], f"{at}.{source}")
 
 
 def _sources() -> Collection[str]:
@@ -192,7 +212,9 @@ def judge_mounts(
     first: dict[str, int] = {}
     for index, each in enumerate(sequence(item.get("volumeMounts"))):
         mount, at = mapping(each), f"{path}.volumeMounts[{index}]"
-        yield from _exists(mount.get("name"), f"{at}.name", volumes, added)
+        name = known(mount.get("name"))
+        if name is not None and volumes is not None and name not in volumes:
+            yield from _missing(name, f"{at}.name", volumes, added)
         place = known(mount.get("mountPath"))
         if place == "":
             yield say(f"{at}.mountPath", "is empty", "write the path to mount the volume at")
@@ -200,6 +222,8 @@ def judge_mounts(
             seen = f"is {display(place)}, like volumeMounts[{first[place]}]"
             yield say(f"{at}.mountPath", f"{seen}, and each path is mounted once",
                       "write another path, or remove the mount")  # fmt: skip
+        if len(mount) <= _USUAL:
+            continue
         inner = [mount.get(name) for name in ("subPath", "subPathExpr")]
         if all(inner) and not first_unknown(*inner):
             yield say(at, "has subPath and subPathExpr", "remove one")
@@ -210,18 +234,13 @@ def judge_mounts(
         yield from _devices(item, path, volumes, added)
 
 
-def _exists(
-    stated: object, path: str, volumes: Mapping[str, Any] | None, added: Added
-) -> Iterator[Finding]:
-    name = known(stated)
-    if name is None or volumes is None or name in volumes:
+def _missing(name: str, path: str, volumes: Mapping[str, Any], added: Added) -> Iterator[Finding]:
+    if added.has(name):
         return
-    level = added.level(name)
-    if level is not None:
-        close = nearest(name, sorted(volumes))
-        remedy = f"write '{close}'" if close else "add the volume to the pod"
-        seen = f"is {display(name)}, but the pod has no such volume{added.clause()}"
-        yield say(path, seen, remedy, level)
+    close, perhaps = nearest(name, sorted(volumes)), added.perhaps()
+    remedy = f"write '{close}'" if close else "add the volume to the pod"
+    seen = f"is {display(name)}, but the pod has no such volume{perhaps}"
+    yield say(path, seen, remedy, Level.ADVISORY if perhaps else Level.MANDATORY)
 
 
 def _modes_of(mount: Mapping[str, Any], item: Mapping[str, Any], path: str) -> Iterator[Finding]:
@@ -251,7 +270,8 @@ def _devices(
     for index, each in enumerate(sequence(item.get("volumeDevices"))):
         device, at = mapping(each), f"{path}.volumeDevices[{index}]"
         name, place = known(device.get("name")), known(device.get("devicePath"))
-        yield from _exists(name, f"{at}.name", volumes, added)
+        if name is not None and volumes is not None and name not in volumes:
+            yield from _missing(name, f"{at}.name", volumes, added)
         volume = mapping((volumes or {}).get(name or ""))
         if volume and not any(is_map(volume.get(kind)) or unknown_in(volume.get(kind))
                               for kind in _BLOCKS):  # fmt: skip
