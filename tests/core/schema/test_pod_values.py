@@ -12,7 +12,9 @@ from kthena_components.core.schema.pod_volumes import Added
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import all_systems
+from tests.rules.cases import documents
 from tests.support.hiding import hidings
+from tests.support.specs import changed
 from tests.toughness.corpus import places, put
 
 Body = dict[str, Any]
@@ -63,6 +65,17 @@ def test_a_mount_needs_its_volume_unless_something_adds_it() -> None:
 )
 def test_a_webhook_may_add_the_volume(key: str, value: str, level: Level) -> None:
     assert levels(mounting("cache", **{key: value})) == [level]
+
+
+def test_the_mpi_operator_adds_its_files() -> None:
+    (body,) = documents("mpi-job")
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("mpi-job-config", "ssh-auth")]
+    wait = {"name": "wait", "image": "busybox:1.37", "volumeMounts": mounts}
+    at = "spec.mpiReplicaSpecs.Launcher.template.spec.initContainers"
+    assert told(changed(body, {at: [wait]})) == []
+    wait["volumeMounts"] = [{"name": "models", "mountPath": "/models"}]
+    (found,) = told(changed(body, {at: [wait]}))
+    assert "adds only mpi-job-config, ssh-auth, mpi-job-kubectl. Add the volume" in found
 
 
 def test_only_kinds_with_templates_get_volumes() -> None:
