@@ -40,7 +40,7 @@ def judge_amounts(resources: object, path: str) -> Iterator[Finding]:
     for name, amount in requests.items():
         at = join_path(path, f"requests.{key_text(name)}")
         if name in limits:
-            yield from _compared(name, amount, limits[name], at)
+            yield from _compared(name, amount, limits[name], at, _as_stated(stated[name]))
         elif name not in stated and not _is_shared(name) and not is_accelerator(name):
             seen = f"is {render_quantity(amount)}, but there is no limit, and {_WHOLE}"
             yield say(at, seen, f"add the limit {render_quantity(amount)}")
@@ -81,14 +81,21 @@ def _amount(name: str, amount: Decimal, path: str) -> Iterator[Finding]:
             yield say(path, seen, f"write {render_quantity(size * ceil(amount / size))}")
 
 
-def _compared(name: str, amount: Decimal, limit: Decimal, path: str) -> Iterator[Finding]:
-    most = render_quantity(limit)
+def _compared(
+    name: str, amount: Decimal, limit: Decimal, path: str, most: str
+) -> Iterator[Finding]:
+    """Compare a request with its limit, which is written like `most`."""
     if amount > limit and not (is_accelerator(name) and limit >= 0):
         seen = f"is {render_quantity(amount)}, more than the limit {most}"
         yield say(path, seen, f"write {most} or less, or raise the limit")
     elif amount != limit and not _is_shared(name) and not is_accelerator(name):
         yield say(path, f"is {render_quantity(amount)}, but the limit is {most}, and {_WHOLE}",
-                   f"write {most}")  # fmt: skip
+                  f"write {most}")  # fmt: skip
+
+
+def _as_stated(amount: object) -> str:
+    """Write an amount as in the manifest: 64M is easier to find there than 62500Ki."""
+    return amount if isinstance(amount, str) else display(amount)
 
 
 def judge_resource_field(field: object, path: str, *, in_volume: bool = False) -> Iterator[Finding]:
