@@ -91,7 +91,7 @@ def _host_ports(
             outer = inner  # its default
         if not outer:
             continue
-        key = (port.get("protocol") or "TCP", port.get("hostIP") or "", outer)
+        key = (known(port.get("protocol")) or "TCP", known(port.get("hostIP")) or "", str(outer))
         before = taken.setdefault(key, at)
         if before != at:
             field = "containerPort" if port.get("hostPort") is None else "hostPort"

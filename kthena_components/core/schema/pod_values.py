@@ -153,9 +153,9 @@ def _claims(pod: Mapping[str, Any]) -> set[str] | None:
 def _claimed(asked: object, path: str, claims: set[str] | None) -> Iterator[Finding]:
     first: dict[tuple[str, object], int] = {}
     for index, each in enumerate(sequence(asked)):
-        at, request = f"{path}[{index}]", mapping(each).get("request") or None
+        at, request = f"{path}[{index}]", known(mapping(each).get("request")) or None
         name = known(mapping(each).get("name"))
-        if not name or unknown_in(request):
+        if not name or unknown_in(mapping(each).get("request")):
             continue
         if claims is not None and name not in claims:
             seen = f"is {display(name)}, but the pod has no such resourceClaim"

@@ -250,13 +250,13 @@ def _modes_of(mount: Mapping[str, Any], item: Mapping[str, Any], path: str) -> I
     if propagation == "Bidirectional" and privileged is not True and not unknown_in(privileged):
         seen = "is Bidirectional, which only a privileged container may have"
         yield say(f"{path}.mountPropagation", seen, "write HostToContainer")
-    if recursive in {"Enabled", "IfPossible"} and not first_unknown(
+    if recursive in ("Enabled", "IfPossible") and not first_unknown(
         mount.get("readOnly"), propagation
     ):
         if mount.get("readOnly") is not True:
             seen = f"is {recursive}, but the mount is not readOnly"
             yield say(f"{path}.recursiveReadOnly", seen, "write readOnly: true, or remove it")
-        if propagation not in {None, "None"}:
+        if propagation not in (None, "None"):
             seen = f"is {recursive}, but mountPropagation is not None"
             yield say(f"{path}.recursiveReadOnly", seen, "remove it")
 

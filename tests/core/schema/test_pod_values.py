@@ -114,3 +114,15 @@ def test_hiding_a_part_adds_no_finding() -> None:
             tried += 1
             assert told(hidden) == []
     assert tried > TEMPLATES
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("odd", [{"a": 1}, ["a"], 0, -1.5, True, "", "x y", None])
+def test_values_of_any_type_raise_nothing(odd: object) -> None:
+    """pod-schema reports wrong types; this rule leaves them out."""
+    for index in range(TEMPLATES):
+        body = deployment(draw_template(random.Random(f"odd {index}")))
+        every = [place for place in places(body) if place[2:]]
+        for place in random.Random(index).sample(every, 6):
+            found = judge_manifest(put(body, place, odd))
+            assert [str(f) for f in found if f.rule == "rule-fault"] == [], place
