@@ -15,6 +15,7 @@ from kthena_components.cli.objects import KubeObject
 from kthena_components.cli.results import Summary
 from kthena_components.reading.documents import Document, _pieces, read_documents
 from kthena_components.reading.files import Unreadable
+from tests.support.for_each import for_each
 from tests.support.manifests import RIGHT, WRONG, pod
 
 ROOT = Path(__file__).parent.parent.parent
@@ -60,7 +61,7 @@ def test_cutting_a_text_into_documents_takes_linear_time(line: str) -> None:
     assert time.process_time() - begun < 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     sorted(ROOT.glob("tests/goldens/*/*.yaml")),
     ids=lambda path: f"{path.parent.name}-{path.name}",

@@ -4,13 +4,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules.serving import CHECKS, Check, run_checks
+from tests.support.for_each import for_each
 
-each_check = pytest.mark.parametrize("check", CHECKS, ids=rule_name)
+each_check = for_each("check", CHECKS, ids=rule_name)
 
 
 def test_names_are_unique() -> None:
