@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.systems import EMITTERS
@@ -61,8 +63,8 @@ def again(found: Finding, args: Args, backend: str, known: set[tuple[str, str]])
     ]
 
 
+@pytest.mark.parametrize("backend", EMITTERS)
 @for_each("example", ALL)
-@for_each("backend", EMITTERS)
 def test_a_backend_that_a_remedy_names_takes_the_field(backend: str, example: str) -> None:
     wrong, named = [], 0
     for args in servings(backend, example):

@@ -93,8 +93,8 @@ def test_each_argument_is_told(backend: str) -> None:
     assert list(emitter_of(backend).written) == list(PROBES)
 
 
+@pytest.mark.parametrize("backend", EMITTERS)
 @for_each("argument", PROBES)
-@for_each("backend", EMITTERS)
 def test_what_is_told_of_an_argument_is_what_the_backend_does(backend: str, argument: str) -> None:
     told, found = emitter_of(backend).written[argument], tried(backend, argument)
     losses = [rules for rules in found if "backend-loss" in rules]
