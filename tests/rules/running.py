@@ -32,6 +32,8 @@ def check(case: Case) -> None:
     own = [str(finding) for finding in findings if finding.rule == case.rule]
     if case.says is None or case.by is not None:
         assert own == []
+    else:
+        assert len(own) == case.times, own
     if case.says is not None:
         speaker = case.by or case.rule
         told = [str(f) for f in findings if f.rule == speaker and f.level is case.weight]
