@@ -128,7 +128,7 @@ def test_all_is_one_cluster_where_it_is_said_to_be(run: Command, write: Write) -
     write("m/chat.yaml", BASE)
     assert "[object-twice]" not in run("m").out
     told = [line for line in run("m", "--whole").lines if line.endswith("[object-twice]")]
-    assert [line.split(": ")[0] for line in told] == ["m/base/chat.yaml:8"]
+    assert [line.split(": ")[0] for line in told] == ["m/base/chat.yaml:7"]
     assert "which is also the Deployment in namespace 'default' of m/chat.yaml:5, and" in told[0]
 
 
