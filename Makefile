@@ -9,6 +9,8 @@ PYTHON ?= python3
 STACK ?= dev
 ARGS ?=
 FOLDER ?= .sandbox
+# Processes of the tests: a number, or one for each core.
+WORKERS ?= auto
 RACKS ?= 4
 NODES ?= 4
 GPUS ?= 8
@@ -18,6 +20,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 NEWEST := .venv-newest
 COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py
+PYTEST := -m pytest --numprocesses=$(WORKERS) --dist=worksteal --durations=10
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
 # Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
@@ -48,15 +51,15 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 
 .PHONY: test
 test: venv toolchain rendering languages ## Run all tests, including those with the real Pulumi, helm, kustomize and promtool; needs no cluster
-	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
+	@$(WITH_PULUMI); $(RUN) $(PYTEST) $(ARGS)
 
 .PHONY: test-fast
 test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
-	@$(RUN) -m pytest -m "not engine" $(ARGS)
+	@$(RUN) $(PYTEST) -m "not engine" $(ARGS)
 
 .PHONY: test-newest-sdk
 test-newest-sdk: $(NEWEST)/.ready ## Run the tests of the components with the newest Pulumi SDK and pulumi-kubernetes that the wheel allows
-	@KTHENA_NEWEST_SDK=1 $(NEWEST)/bin/python -m pytest -m "not engine" $(COMPONENTS) $(ARGS)
+	@KTHENA_NEWEST_SDK=1 $(NEWEST)/bin/python $(PYTEST) -m "not engine" $(COMPONENTS) $(ARGS)
 
 $(NEWEST)/.ready: requirements.in pyproject.toml
 	@echo "installing the newest packages that pyproject.toml allows into $(NEWEST), about a minute" >&2

@@ -1,12 +1,14 @@
 """Settings of every test."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from hypothesis import settings
 
 from kthena_components.core import findings
+from tests.support import wheel as wheels
 
 # A loaded machine is slow, not wrong: a test never depends on wall time.
 settings.register_profile("project", deadline=None)
@@ -29,3 +31,15 @@ def faults_told() -> Iterator[None]:
     findings._raised = _write_place
     yield
     findings._raised = _raise
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel of this checkout, once for all tests of a process."""
+    return wheels.build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give what stands for the packages that pip would download."""
+    return wheels.libraries(tmp_path_factory.mktemp("shared") / "libraries")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import for_each
+
 ROOT = Path(__file__).parent.parent
 MOST_LINES, MOST_FUNCTION_LINES = 300, 45
 SOURCES = sorted(
@@ -23,9 +25,7 @@ PURE = [
     "kthena_components.cli.main",
 ]
 
-each_source = pytest.mark.parametrize(
-    "path", SOURCES, ids=[str(path.relative_to(ROOT)) for path in SOURCES]
-)
+each_source = for_each("path", SOURCES, ids=[str(path.relative_to(ROOT)) for path in SOURCES])
 
 
 @pytest.mark.parametrize("module", PURE)

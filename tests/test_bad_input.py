@@ -13,6 +13,7 @@ from kthena_components.compiler.compile import (
 )
 from kthena_components.core.findings import SpecError
 from kthena_components.systems import EMITTERS
+from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_RAY,
     GROUP,
@@ -322,7 +323,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@for_each("case", CASES.values(), ids=CASES)
 def test_bad_input_is_refused_with_a_remedy(case: BadInput) -> None:
     with pytest.raises(SpecError) as refusal:
         case.compile(changed(case.args, case.changes))

@@ -18,6 +18,7 @@ from kthena_components.cli import post_comment as script
 from kthena_components.cli.fitting import fitting
 from kthena_components.cli.post_comment import MARK
 from tests.cli.test_shown import Page, nasty
+from tests.support.for_each import for_each
 
 SCRIPT = Path(__file__).parent.parent / "kthena_components" / "cli" / "post_comment.py"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -134,8 +135,8 @@ class Depth(HTMLParser):
         self.shown += "" if self.depth else data
 
 
-@pytest.mark.parametrize("text", HIDING)
-@pytest.mark.parametrize("more", [0, 1000])
+@for_each("text", HIDING)
+@for_each("more", [0, 1000])
 def test_no_text_hides_what_the_job_says_below_it(text: str, more: int) -> None:
     sealed = script.sealed(f"{text}\n\n" + "a line\n\n" * more, 1500, "About the commit.")
     shown = Depth(sealed).shown
@@ -225,7 +226,7 @@ PIECES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@for_each("piece", PIECES)
 def test_no_text_takes_long(piece: str) -> None:
     """A text that took minutes would keep the comment away. These take a few seconds."""
     text = piece * (2**20 // len(piece))

@@ -9,6 +9,7 @@ import pytest
 
 from kthena_components.resources.stack import load_stack
 from tests.stacks.handed import handed
+from tests.support.for_each import for_each
 
 PAGE = (Path(__file__).parent.parent / "docs" / "production.md").read_text()
 ROWS = re.findall(r"^\| \[([^]]+)\]\(#", PAGE, re.MULTILINE)
@@ -84,8 +85,8 @@ def test_every_row_is_checked() -> None:
     assert set(ROWS) == {*OF_PODS, *OF_SERVINGS}
 
 
-@pytest.mark.parametrize("row", OF_PODS)
-@pytest.mark.parametrize("stack", ["dev", "prod"])
+@for_each("row", OF_PODS)
+@for_each("stack", ["dev", "prod"])
 def test_a_row_is_true_of_every_pod(stack: str, row: str) -> None:
     pods = pods_of(stack)
     assert any(map(serves, pods))

@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
@@ -42,7 +42,7 @@ def test_there_are_quotes() -> None:
     assert set(QUOTES) >= OF_OTHERS
 
 
-@pytest.mark.parametrize("quote", sorted(set(QUOTES) - OF_OTHERS))
+@for_each("quote", sorted(set(QUOTES) - OF_OTHERS))
 def test_each_quote_is_printed(quote: str) -> None:
     parts = [part.strip(" :") for part in quote.strip("[]").split("…")]
     for part in filter(None, parts):

@@ -13,6 +13,7 @@ import yaml
 from kthena_components.cli.main import main
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules import serving as checks
+from tests.support.programs import path_with
 
 FEW = {
     "world-size-equals-gpus",
@@ -39,6 +40,7 @@ class Ran:
 
 
 Command = Callable[..., Ran]
+Write = Callable[[str, str | bytes], Path]
 Review = Callable[..., Ran]
 
 
@@ -80,8 +82,20 @@ def review(
     return command
 
 
+@pytest.fixture(autouse=True)
+def only_programs(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Leave on PATH only what the marker `programs` of a test names."""
+    if marker := request.node.get_closest_marker("programs"):
+        folder = tmp_path_factory.mktemp("programs")
+        monkeypatch.setenv("PATH", path_with(folder, *marker.args))
+
+
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+def write(tmp_path: Path) -> Write:
     """Write a file into the folder in which the command runs."""
 
     def file(name: str, content: str | bytes) -> Path:

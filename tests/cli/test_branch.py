@@ -11,6 +11,7 @@ from kthena_components.cli.branch import Branch, Changed, Layout, sort_branch
 from kthena_components.cli.branch import named as listed
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.judge.weakening import StackChange, limits_weakened, waiver_new
+from tests.support.for_each import for_each
 
 LAYOUT = Layout(prefix="stacks/Pulumi.", suffix=".yaml")
 KNOWN = ("dev", "prod")
@@ -76,7 +77,7 @@ def test_the_package_judges_and_runs(path: str) -> None:
     assert sort(path) == Branch(judge=(path,), stacks=KNOWN)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [
         "__main__.py", "Pulumi.yaml", "Pulumi.json", "yaml.py", "Makefile", ".gitattributes",

@@ -4,7 +4,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from kthena_components.cli.main import FORMATS
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules import serving as checks
 from kthena_components.judge.manifest import judge_manifest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import (
     ADVISED,
     COMMAND,
@@ -29,7 +28,6 @@ from tests.support.manifests import (
 )
 
 ROOT = Path(__file__).parent.parent.parent
-Write = Callable[[str, str | bytes], Path]
 
 
 def test_a_wrong_product_is_refused_with_the_words_of_the_pack(run: Command, write: Write) -> None:

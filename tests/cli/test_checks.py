@@ -11,6 +11,7 @@ from kthena_components.cli.policy_pack import levels_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.judge.levels import ENVIRONMENTS, parse_settings
 from kthena_components.reading.files import Unreadable
+from tests.support.for_each import for_each
 
 Config = Mapping[str, Any]
 PROD: dict[str, dict[str, object]] = {
@@ -69,7 +70,7 @@ def test_a_weaker_level_is_told(policy: str, config: object, told: str) -> None:
 DEFAULTS: Config = {"serving-rules": {"environment": "prod"}, "serving-groups": {"gpuBudget": 8}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after", "told"),
     [
         (DEFAULTS, {**DEFAULTS, "serving-rules": {"enforcementLevel": "disabled", **RULES}}, None),

@@ -3,15 +3,12 @@
 import io
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from kthena_components.cli import context as surroundings
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 
-Write = Callable[[str, str | bytes], Path]
 CONFIG_MAP = """
 apiVersion: v1
 kind: ConfigMap

@@ -28,6 +28,7 @@ from kthena_components.languages import typescript
 from kthena_components.languages.names import Names
 from kthena_components.reading.project import Project
 from tests.support.crds import schema_errors
+from tests.support.for_each import for_each
 from tests.support.strategies import law, servings
 
 pytestmark = [pytest.mark.property]
@@ -120,7 +121,7 @@ def _args(value: object) -> Sequence[Converted]:
     return _converted(args=["a", value]) if isinstance(value, str) else _converted(odd=value)
 
 
-@pytest.mark.parametrize("value", [*ODD, *NUMBERS], ids=repr)
+@for_each("value", [*ODD, *NUMBERS], ids=repr)
 def test_a_review_accepts_each_stack_file(value: object) -> None:
     found = _args(value)
     assert as_review_reads(found) == [json.loads(json.dumps(each.args)) for each in found]

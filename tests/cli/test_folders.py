@@ -12,10 +12,9 @@ from kthena_components.cli import check
 from kthena_components.reading import files
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.folders import find_files
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import WRONG, pod
 
-Write = Callable[[str, str | bytes], Path]
 SECONDS = 20
 """After which a command that should not wait for anything is said to hang."""
 

@@ -1,17 +1,14 @@
 """Each format says the same, in the shape that its readers expect."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kthena_components.cli.main import FORMATS
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import ADVISED, COMMAND, SENTENCE, SUBJECT, UNKNOWN, WRONG, pod
-
-Write = Callable[[str, str | bytes], Path]
 
 
 @pytest.fixture

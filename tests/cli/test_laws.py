@@ -1,7 +1,6 @@
 """No bytes make the command raise, and reading quickly reads the same as PyYAML does."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,11 @@ from kthena_components.cli.objects import KubeObject
 from kthena_components.cli.results import Summary
 from kthena_components.reading.documents import Document, _pieces, read_documents
 from kthena_components.reading.files import Unreadable
+from tests.cli.conftest import Write
+from tests.support.for_each import for_each
 from tests.support.manifests import RIGHT, WRONG, pod
 
 ROOT = Path(__file__).parent.parent.parent
-Write = Callable[[str, str | bytes], Path]
 CONTAINER = "spec.template.roles[0].entryTemplate.spec.containers[0]"
 SCRAPS = ["\n---\n", "\n...\n", "%YAML 1.1\n", "&a ", "*a", "<<: ", "{", "}", "[", "]", "- ", "? "]
 SCRAPS += ["!!set ", "!!timestamp ", "!!int ", "!!binary ", "\ufeff", "\x85", "\u2028", "\t", "'"]
@@ -60,7 +60,7 @@ def test_cutting_a_text_into_documents_takes_linear_time(line: str) -> None:
     assert time.process_time() - begun < 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     sorted(ROOT.glob("tests/goldens/*/*.yaml")),
     ids=lambda path: f"{path.parent.name}-{path.name}",

@@ -8,12 +8,11 @@ import pytest
 
 from kthena_components.cli.levels import read_settings
 from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
-from tests.cli.conftest import Command, Ran
+from tests.cli.conftest import Command, Ran, Write
 from tests.support.manifests import ADVISED, RIGHT, UNKNOWN, WRONG
 
 ROOT = Path(__file__).parent.parent.parent
 
-Write = Callable[[str, str | bytes], Path]
 Weigh = Callable[[str], Ran]
 
 

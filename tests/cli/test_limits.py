@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from kthena_components.cli.preview import Step
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.update import judge_change
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.rules.cases import judge
 
-Write = Callable[[str, str | bytes], Path]
 LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 LAST = "vllm serve m -tp 4"
 """An engine that uses half of its GPUs, which stands behind everything else."""

@@ -11,26 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kthena_components.cli.main import main
-from tests.support.programs import path_with
+from tests.support.manifests import CHART, FOUND, deployment
 
-DEPLOYMENT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: chat}
-spec:
-  selector: {matchLabels: {app: chat}}
-  template:
-    metadata: {labels: {app: chat}}
-    spec:
-      containers:
-        - name: engine
-          image: vllm/vllm-openai:v0.11.0
-          args: [--model, m, --tensor-parallel-size, "8"]
-          resources: {limits: {nvidia.com/gpu: "GPUS"}}
-"""
-GOOD, BAD = DEPLOYMENT.replace("GPUS", "8"), DEPLOYMENT.replace("GPUS", "4")
-FOUND = "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs"
-CHART = "apiVersion: v2\nname: {}\nversion: 1.0.0\ntype: {}\n"
+GOOD, BAD = deployment(gpus=8), deployment(gpus=4)
 FOLDERS = ("a", "b", "a/charts/x", "a/templates", "a/sub", ".h", "a/sub/charts/y", "b/charts/_z")
 NAMES = ("bad.yaml", ".yaml", "_bad.yaml", "BAD.YML", "bad.txt")
 BROKEN = ("patches: [{path: gone.yaml}]", "resources: [https://example.com/x]", "a: !x 1", "a: [")
@@ -68,7 +51,9 @@ def trees(draw: st.DrawFn, root: Path) -> Tree:
             else:
                 own = folder if kind == "chart" else folder / "charts" / "in"
                 sort = draw(st.sampled_from(["application", "application", "library"]))
-                tree.texts[own / "Chart.yaml"] = CHART.format(own.name.strip("_."), sort)
+                tree.texts[own / "Chart.yaml"] = (
+                    f"{CHART.format(own.name.strip('_.'))}type: {sort}\n"
+                )
                 if draw(st.integers(0, 5)) == 0:
                     tree.texts[own / ".helmignore"] = "bad*\n"
                 if draw(st.booleans()):
@@ -111,7 +96,10 @@ def _is_told(tree: Tree, told: str) -> bool:
     named = f"{shown[0]}:" in told
     above = any(f"\n{each}{own}: not rendered: " in f"\n{told}"
                 for each in shown[1:] for own in ("", "/Chart.yaml"))  # fmt: skip
-    hidden = "/." in f"/{Path(shown[1])}/" and "hidden)" in told
+    # A text is an object only by what names it, which may lie in a folder that is not read.
+    where = [tree.bad, *(tree.named_by if tree.bad.suffix == ".txt" else [])]
+    below = [f"/{each.parent.relative_to(tree.root)}" for each in where]
+    hidden = any("/." in folder for folder in below) and "hidden)" in told
     unread = any(
         f"\n{each.relative_to(tree.root.parent)}:" in f"\n{told}" for each in tree.named_by
     )
@@ -142,28 +130,20 @@ MANY = settings(
 )
 
 
+@pytest.mark.programs
 @settings(MANY, max_examples=200)
 @given(data=st.data())
 def test_nothing_vanishes_without_programs(
-    base: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    data: st.DataObject,
+    base: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
     _law(data.draw(trees(base / f"m{next(COUNT)}")), capsys)
 
 
 @pytest.mark.engine
+@pytest.mark.programs("kustomize", "helm")
 @settings(MANY, max_examples=60)
 @given(data=st.data())
 def test_nothing_vanishes_with_helm_and_kustomize(
-    base: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    data: st.DataObject,
+    base: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
 ) -> None:
-    programs = tmp_path_factory.mktemp("programs")
-    monkeypatch.setenv("PATH", path_with(programs, "kustomize", "helm"))
     _law(data.draw(trees(base / f"m{next(COUNT)}")), capsys)

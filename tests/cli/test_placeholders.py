@@ -1,14 +1,10 @@
 """Files that somebody fills in before they are applied: nothing in them is refused for that."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
-
-Write = Callable[[str, str | bytes], Path]
+from tests.cli.conftest import Command, Write
 
 TEMPLATE = """\
 apiVersion: workload.serving.volcano.sh/v1alpha1

@@ -1,17 +1,15 @@
 """The rules about production on the command line: at level prod, with what other files hold."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kthena_components.judge.catalogue import production_rule_names
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.rules.cases import documents
 
 ROOT = Path(__file__).parents[2]
-Write = Callable[[str, str | bytes], Path]
 CHAT, *OTHERS = documents("production-cluster")
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kthena_components.cli.post_comment import sealed
 from kthena_components.cli.references import APART
 from kthena_components.cli.shown import cell_text
+from tests.support.for_each import for_each
 
 FORMS = (
     # docs.github.com, Autolinked references and URLs; Basic writing and formatting syntax.
@@ -114,7 +115,7 @@ def test_the_judges_see_every_form() -> None:
         assert found or drawn or QUICK_ACTION.search(form) or "\\" in form, form
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
 def test_no_form_of_a_reference_survives(form: str) -> None:
     leads_nowhere(sealed(form))
     leads_nowhere(sealed(f"- x\n\n| a |\n|---|\n| {form} |\n"))

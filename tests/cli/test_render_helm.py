@@ -5,20 +5,17 @@ import json
 import os
 import tarfile
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kthena_components.rendering import helm
-from tests.cli.conftest import Command, Server
-from tests.support.programs import path_with
+from tests.cli.conftest import Command, Server, Write
+from tests.support.manifests import CHART
 
-pytestmark = pytest.mark.engine
-Write = Callable[[str, str | bytes], Path]
+pytestmark = [pytest.mark.engine, pytest.mark.programs("helm")]
 
-CHART = "apiVersion: v2\nname: {}\nversion: 1.0.0\n"
 TEMPLATE = """\
 {{- if .Values.enabled }}
 apiVersion: apps/v1
@@ -40,12 +37,6 @@ spec:
 LINE = 14
 """Where the arguments stand."""
 VALUES = "enabled: true\ntensor: {}\ngpus: {}\n"
-
-
-@pytest.fixture(autouse=True)
-def only_helm(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave nothing else on PATH."""
-    monkeypatch.setenv("PATH", path_with(tmp_path_factory.mktemp("programs"), "helm"))
 
 
 @pytest.fixture

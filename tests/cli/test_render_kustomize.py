@@ -3,38 +3,22 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command, Server
-from tests.support.programs import path_with
+from tests.cli.conftest import Command, Server, Write
+from tests.support.manifests import FOUND, deployment
 
-pytestmark = pytest.mark.engine
-Write = Callable[[str, str | bytes], Path]
+pytestmark = [pytest.mark.engine, pytest.mark.programs("kustomize")]
 
-BASE = """\
+BASE = f"""\
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: other}
+metadata: {{name: other}}
 ---
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: chat
-spec:
-  selector: {matchLabels: {app: chat}}
-  template:
-    metadata: {labels: {app: chat}}
-    spec:
-      containers:
-        - name: engine
-          image: vllm/vllm-openai:v0.11.0
-          args: [--model, m, --tensor-parallel-size, "8"]
-          resources: {limits: {nvidia.com/gpu: "4"}}
-"""
-LINE = 17
+{deployment(gpus=4)}"""
+LINE = 16
 """Where the arguments stand."""
 GPUS = """\
 apiVersion: apps/v1
@@ -42,16 +26,6 @@ kind: Deployment
 metadata: {name: chat}
 spec: {template: {spec: {containers: [{name: engine, resources: {limits: {nvidia.com/gpu: "8"}}}]}}}
 """
-WRONG = "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs"
-
-
-@pytest.fixture(autouse=True)
-def only_kustomize(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Leave nothing else on PATH."""
-    folder = tmp_path_factory.mktemp("programs")
-    monkeypatch.setenv("PATH", path_with(folder, "kustomize"))
 
 
 @pytest.fixture
@@ -83,7 +57,7 @@ def test_an_overlay_is_judged_as_it_is_built(run: Command, write: Write) -> None
         f"m/base/chat.yaml:{LINE}: mandatory: Deployment chat as rendered by m/overlays/dev: "
         "spec.template.spec.containers[0].args: engine 'chat' "
     )
-    assert WRONG in line
+    assert FOUND in line
 
 
 @pytest.mark.usefixtures("base")
@@ -154,7 +128,7 @@ def test_all_is_one_cluster_where_it_is_said_to_be(run: Command, write: Write) -
     write("m/chat.yaml", BASE)
     assert "[object-twice]" not in run("m").out
     told = [line for line in run("m", "--whole").lines if line.endswith("[object-twice]")]
-    assert [line.split(": ")[0] for line in told] == ["m/base/chat.yaml:8"]
+    assert [line.split(": ")[0] for line in told] == ["m/base/chat.yaml:7"]
     assert "which is also the Deployment in namespace 'default' of m/chat.yaml:5, and" in told[0]
 
 

@@ -1,14 +1,13 @@
 """What is read of a repository with Kustomize and Helm where neither program is there."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import RIGHT, WRONG, pod
 
-Write = Callable[[str, str | bytes], Path]
+pytestmark = pytest.mark.programs()
 PATCH = """\
 apiVersion: apps/v1
 kind: StatefulSet
@@ -16,12 +15,6 @@ metadata: {name: llama}
 spec: {template: {spec: {nodeSelector: {gpu: h100}}}}
 """
 TEMPLATE = "kind: Deployment\nspec:\n  replicas: {{ .Values.replicas }}\n  {{- if .x }}\n  a: 1\n"
-
-
-@pytest.fixture(autouse=True)
-def no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Leave nothing on PATH."""
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
 
 
 @pytest.mark.parametrize("name", ["kustomization.yaml", "kustomization.yml", "Kustomization"])

@@ -1,11 +1,6 @@
 """A runtime of KServe is read with the InferenceService that names it, and listed only without."""
 
-from collections.abc import Callable
-from pathlib import Path
-
-from tests.cli.conftest import Command
-
-Write = Callable[[str, str | bytes], Path]
+from tests.cli.conftest import Command, Write
 
 RUNTIME = """\
 apiVersion: serving.kserve.io/v1alpha1

@@ -5,9 +5,7 @@ GitHub's own Markdown, cmark-gfm, judges what a comment becomes.
 
 import json
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
 
 import cmarkgfm
 import pytest
@@ -18,10 +16,9 @@ from hypothesis import strategies as st
 from kthena_components.cli.main import FORMATS
 from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.core.values.visible import visible, visible_lines
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import pod
 
-Write = Callable[[str, str], Path]
 PIECES = [
     *"\x00\x07\x1b\x7f\x85\x9b\xad\u061c\u200b\u200e\u2028\u202e\u2066\u2069\ufeff\U000e0041",
     *"@#!$%&~:/\\|*_`[]()<>\"' \n\r\t", "##[error]", "##vso[task.x]", "::error::", "https://",

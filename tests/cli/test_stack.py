@@ -3,7 +3,6 @@
 import io
 import json
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.results import Summary
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems.volcano.stack_queues import queue_exists
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.judge.stack_samples import SECRET, SERVICE, STACK
 from tests.support.specs import ENGINE_RAY, Args, changed
 from tests.systems.volcano.samples import POD_GROUP, exact, hyper_node, pods, secret_env
 
-Write = Callable[[str, str | bytes], Path]
 ALONE = {"world-size-equals-gpus"}
 """What is said of pods without a command line."""
 PATH = "spec.template.spec.containers[0].env[0].valueFrom.secretKeyRef.key"

@@ -1,4 +1,8 @@
-"""Colour, progress and completion: on a terminal only."""
+"""Colour, progress and completion: on a terminal only.
+
+The command runs in this process, with its output on a pseudo-terminal. One test starts it as a
+shell does.
+"""
 
 import os
 import pty
@@ -6,8 +10,12 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 import yaml
@@ -35,37 +43,57 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def manifest(tmp_path: Path) -> Path:
+def manifest(tmp_path: Path) -> str:
     path = tmp_path / "pod.yaml"
     path.write_text(WRONG)
-    return path
+    return str(path)
 
 
-def on_terminal(
-    *arguments: str,
-    variables: Mapping[str, str] | None = None,
-    command: tuple[str, ...] = COMMAND,
-) -> str:
-    """Run the command with both of its outputs on one terminal, and return what it wrote."""
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def shown_by(program: Callable[[TextIO], object]) -> str:
+    """Give what a program writes to a terminal."""
     ours, theirs = pty.openpty()
-    environ = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
-    environ |= {"TERM": "xterm-256color", "COLUMNS": "80", **(variables or {})}
-    with subprocess.Popen(
-        [*command, *arguments], env=environ, stdout=theirs, stderr=theirs, cwd=ROOT
-    ) as process:
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # the end, on Linux
-                break
-            if not part:
-                break
-            written += part
-        process.wait()
+    written: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(ours, 4096):
+                written.append(part)
+        except OSError:  # the end, on Linux
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with os.fdopen(theirs, "w") as stream:
+        program(stream)
+    reader.join()
     os.close(ours)
-    return written.decode().replace("\r\n", "\n")
+    return b"".join(written).decode().replace("\r\n", "\n")
+
+
+def on_terminal(*arguments: str) -> str:
+    """Run the command with both of its outputs on one terminal, and return what it wrote."""
+
+    def program(stream: TextIO) -> None:
+        with redirect_stdout(stream), redirect_stderr(stream), suppress(SystemExit):
+            main(arguments)
+
+    return shown_by(program)
+
+
+def redirected(*arguments: str) -> str:
+    """Run the command with its outputs in files, and return what it wrote."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        main(arguments)
+    return err.getvalue() + out.getvalue()
 
 
 def lasting(shown: str) -> list[str]:
@@ -74,40 +102,44 @@ def lasting(shown: str) -> list[str]:
     return [line for line in lines if line.strip() and not PROGRESS.match(line)]
 
 
-def redirected(*arguments: str) -> str:
-    environ = {**os.environ, "TERM": "xterm-256color", "FORCE_COLOR": "1"}
-    done = subprocess.run(
-        [*COMMAND, *arguments], env=environ, capture_output=True, text=True, check=False, cwd=ROOT
+def test_a_terminal_shows_the_level_in_colour(manifest: str) -> None:
+    command = [*COMMAND, "check", manifest]
+    plain = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    shown = shown_by(
+        lambda stream: subprocess.run(command, stdout=stream, stderr=stream, check=False, cwd=ROOT)
     )
-    return done.stderr + done.stdout
-
-
-def test_a_terminal_shows_the_level_in_colour(manifest: Path) -> None:
-    plain, shown = redirected("check", str(manifest)), on_terminal("check", str(manifest))
     assert "\x1b[1;31mmandatory\x1b[0m" in shown
-    assert lasting(shown) == plain.splitlines()
+    assert lasting(shown) == (plain.stderr + plain.stdout).splitlines()
+    assert "\x1b[1;31mmandatory\x1b[0m" in on_terminal("check", manifest)
 
 
-def test_redirected_output_has_no_colour_whatever_is_forced(manifest: Path) -> None:
-    assert "\x1b" not in redirected("check", str(manifest))
-    assert "mandatory: Pod llama" in redirected("check", str(manifest))
+def test_redirected_output_has_no_colour_whatever_is_forced(
+    manifest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in redirected("check", manifest)
+    assert "mandatory: Pod llama" in redirected("check", manifest)
 
 
-@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_a_terminal_may_be_without_colour(manifest: Path, variables: dict[str, str]) -> None:
-    shown = on_terminal("check", str(manifest), variables=variables)
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_a_terminal_may_be_without_colour(
+    manifest: str, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    shown = on_terminal("check", manifest)
     assert "\x1b[1;31m" not in shown
-    assert lasting(shown) == redirected("check", str(manifest)).splitlines()
+    assert lasting(shown) == redirected("check", manifest).splitlines()
 
 
-def test_an_empty_no_color_does_not_count(manifest: Path) -> None:
-    assert "\x1b[1;31m" in on_terminal("check", str(manifest), variables={"NO_COLOR": ""})
+def test_an_empty_no_color_does_not_count(manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    assert "\x1b[1;31m" in on_terminal("check", manifest)
 
 
-def test_nothing_is_imported_for_it_where_it_is_not_shown(manifest: Path) -> None:
+def test_nothing_is_imported_for_it_where_it_is_not_shown(manifest: str) -> None:
     program = (
         "import sys\nfrom kthena_components.cli.main import main\n"
-        f"main(['check', {str(manifest)!r}])\n"
+        f"main(['check', {manifest!r}])\n"
         "print(sorted({'rich', 'argcomplete'} & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -131,108 +163,93 @@ def test_without_the_extra_there_is_no_colour(monkeypatch: pytest.MonkeyPatch) -
         assert progress._shown is None
 
 
-def slow(seconds: float) -> str:
-    """Show progress on a terminal while something takes some seconds, and writes a line."""
-    program = (
-        "import sys, time\nfrom kthena_components.cli import terminal\nterminal.AFTER = 0.1\n"
-        "with terminal.Progress(sys.stderr, 'previewing stack dev') as progress:\n"
-        f"    time.sleep({seconds})\n"
-        "    with progress.pause():\n        print('a line', flush=True)\n"
-        f"    time.sleep({seconds})\nprint('the end')"
-    )
-    ours, theirs = pty.openpty()
-    environ = {**os.environ, "TERM": "xterm-256color"}
-    environ.pop("NO_COLOR", None)
-    done: list[bytes] = []
-
-    def read() -> None:
-        try:
-            while part := os.read(ours, 4096):
-                done.append(part)
-        except OSError:
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    command = [sys.executable, "-c", program]
-    subprocess.run(command, env=environ, stdout=theirs, stderr=theirs, check=True, cwd=ROOT)
-    os.close(theirs)
-    reader.join()
-    os.close(ours)
-    return b"".join(done).decode()
+def progress(stream: TextIO, *, is_slow: bool) -> None:
+    """Write a line while something is done, before or after its progress is shown."""
+    with terminal.Progress(stream, "previewing stack dev") as shown:
+        if is_slow:
+            shown._timer.join()
+        with shown.pause():
+            print("a line", file=stream, flush=True)
+    print("the end", file=stream)
 
 
-def test_a_slow_command_says_what_it_does_and_removes_the_line() -> None:
-    shown = slow(3)
+def test_a_slow_command_says_what_it_does_and_removes_the_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(terminal, "AFTER", 0)
+    shown = shown_by(lambda stream: progress(stream, is_slow=True))
     assert "previewing stack dev (" in shown
     assert shown.index("previewing stack dev") < shown.index("a line")
     assert "\x1b[2K" in shown, "the line is erased"
 
 
-IMPATIENT = (
-    # rich is loaded before, since that can take longer than the command.
-    "import sys\nimport rich.console, rich.status\n"
-    "from kthena_components.cli import terminal\nterminal.AFTER = 0.05\n"
-    "from kthena_components.cli.main import main\nsys.exit(main(sys.argv[1:]))"
-)
+def test_a_fast_command_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "AFTER", 60)
+    shown = shown_by(lambda stream: progress(stream, is_slow=False))
+    assert ESCAPE.sub("", shown) == "a line\nthe end\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["doctor", "status", "convert --from-cluster --to lws"],
-)
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show progress at once. rich is loaded before, since that can take longer than a command."""
+    import_module("rich.status")
+    monkeypatch.setattr(terminal, "AFTER", 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("command", ["doctor", "status", "convert --from-cluster --to lws"])
 def test_each_command_that_reads_a_cluster_says_so(command: str, tmp_path: Path) -> None:
     with discovery(seconds=0.25) as config:
         path = tmp_path / "kubeconfig"
         path.write_text(config)
-        words = (*command.split(), "--kubeconfig", str(path))
-        shown = on_terminal(*words, command=(sys.executable, "-c", IMPATIENT))
+        shown = on_terminal(*command.split(), "--kubeconfig", str(path))
     assert "connecting to the cluster (" in ESCAPE.sub("", shown)
     assert re.search(r"reading (the cluster|http://127.0.0.1:\d+) \(", ESCAPE.sub("", shown))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_conversion_of_files_says_what_it_does(tmp_path: Path) -> None:
     many = [{**leader_worker_set(), "metadata": {"name": f"set-{n}"}} for n in range(40)]
     path = tmp_path / "many.yaml"
     path.write_text(yaml.safe_dump_all(many))
-    words = ("convert", "--to", "kthena", str(path))
-    shown = on_terminal(*words, command=(sys.executable, "-c", IMPATIENT))
+    shown = on_terminal("convert", "--to", "kthena", str(path))
     assert "converting (" in ESCAPE.sub("", shown)
 
 
-def test_a_fast_command_shows_nothing() -> None:
-    assert ESCAPE.sub("", slow(0)).replace("\r\n", "\n") == "a line\nthe end\n"
-
-
 def test_a_redirected_command_says_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, manifest: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, manifest: str
 ) -> None:
     monkeypatch.setattr(terminal, "AFTER", 0)
-    assert main(["check", str(manifest)]) == 1
+    assert main(["check", manifest]) == 1
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("kthena-components che", {"check "}),
-        ("kthena-components check --for", {"--format "}),
-        ("kthena-components check --format j", {"json "}),
-        ("kthena-components doc", {"doctor "}),
-    ],
-)
-def test_a_shell_completes_commands_and_options(line: str, words: set[str], tmp_path: Path) -> None:
+COMPLETIONS = {
+    "kthena-components che": {"check "},
+    "kthena-components check --for": {"--format "},
+    "kthena-components check --format j": {"json "},
+    "kthena-components doc": {"doctor "},
+}
+ASK = """\
+import os, sys
+from kthena_components.cli.main import main
+for number, line in enumerate(sys.argv[1:]):
+    if not os.fork():
+        os.environ |= {"COMP_LINE": line, "COMP_POINT": str(len(line))}
+        os.environ["_ARGCOMPLETE_STDOUT_FILENAME"] = f"{number}"
+        main([])
+    os.wait()
+"""
+"""argcomplete ends the process that it answers in."""
+
+
+def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
     """As a shell asks: argcomplete's protocol, without a shell."""
-    answer = tmp_path / "answer"
-    asked = {
-        "_ARGCOMPLETE": "1",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
-        "_ARGCOMPLETE_IFS": "\n",
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
-    }
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*COMMAND], env={**os.environ, **asked}, capture_output=True, check=False, cwd=ROOT
-    )
+        [sys.executable, "-c", ASK, *COMPLETIONS],
+        env={**os.environ, **asked}, capture_output=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
     assert done.stdout == b""
-    assert set(answer.read_text().split("\n")) == words
+    found = [set((tmp_path / str(n)).read_text().split("\n")) for n in range(len(COMPLETIONS))]
+    assert found == [*COMPLETIONS.values()]

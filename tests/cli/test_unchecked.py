@@ -1,44 +1,20 @@
 """Files with workloads that no rendering contains are named, where neither program is there."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
+from tests.support.manifests import CHART, deployment
 
-Write = Callable[[str, str | bytes], Path]
-
-
-@pytest.fixture(autouse=True)
-def no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Leave nothing on PATH."""
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-
-
-BAD = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: chat}
-spec:
-  selector: {matchLabels: {app: chat}}
-  template:
-    metadata: {labels: {app: chat}}
-    spec:
-      containers:
-        - name: engine
-          image: vllm/vllm-openai:v0.11.0
-          args: [--model, m, --tensor-parallel-size, "8"]
-          resources: {limits: {nvidia.com/gpu: "4"}}
-"""
-CHART = "apiVersion: v2\nname: chat\nversion: 1.0.0\n"
+pytestmark = pytest.mark.programs()
+BAD = deployment(gpus=4)
+CHAT = CHART.format("chat")
 
 
 def test_a_workload_in_a_library_chart_is_told(run: Command, write: Write) -> None:
-    write("m/lib/Chart.yaml", f"{CHART}type: library\n")
+    write("m/lib/Chart.yaml", f"{CHAT}type: library\n")
     write("m/lib/templates/_helpers.tpl", '{{ define "x" }}{{ end }}')
     write("m/lib/templates/chat.yaml", BAD)
-    write("m/lib/charts/inner/Chart.yaml", CHART)
+    write("m/lib/charts/inner/Chart.yaml", CHAT)
     done = run("m")
     assert done.err.splitlines() == [
         "m/lib/charts/inner: not rendered: there is no helm on PATH",
@@ -51,8 +27,8 @@ def test_a_workload_in_a_library_chart_is_told(run: Command, write: Write) -> No
 
 def test_a_chart_below_another_one_that_is_not_read_is_rendered(run: Command, write: Write) -> None:
     write("m/.git/HEAD", "")
-    write("m/chat/Chart.yaml", CHART)
-    write("m/chat/charts/sub/Chart.yaml", CHART)
+    write("m/chat/Chart.yaml", CHAT)
+    write("m/chat/charts/sub/Chart.yaml", CHAT)
     write("m/chat/charts/sub/templates/chat.yaml", BAD)
     for named in ("m/chat/charts/sub", "m/chat/charts/sub/templates"):
         assert run(named).err == "m/chat/charts/sub: not rendered: there is no helm on PATH\n"

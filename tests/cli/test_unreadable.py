@@ -2,18 +2,15 @@
 
 import io
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import yaml
 
 from kthena_components.reading import files
 from kthena_components.reading import limits as guards
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import SUBJECT, WRONG, pod
 
-Write = Callable[[str, str | bytes], Path]
 HEAD = "apiVersion: v1\nkind: Pod\n"
 BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
 

@@ -1,16 +1,13 @@
 """A waived finding is told apart in every format, is counted, and does not fail."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from kthena_components.cli.main import FORMATS
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Write
 from tests.support.manifests import COMMAND, SENTENCE, SUBJECT, WRONG
 
-Write = Callable[[str, str | bytes], Path]
 KEY = "waive.kthena-components/world-size-equals-gpus"
 REASON = "a third node is on its way"
 SAID = SENTENCE.replace(" [", f" Waived until 9999-12-31: {REASON}. [")

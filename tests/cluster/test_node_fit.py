@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.cluster.node_fit import obstacles, tolerating_devices
 from tests.cluster.objects import node
+from tests.support.for_each import for_each
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
@@ -57,7 +58,7 @@ def test_a_toleration_without_value_tolerates_a_taint_without_one() -> None:
     assert not list(obstacles({"tolerations": [{"key": "a", "value": ""}]}, bare))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spec", "taken"),
     [
         ({"nodeSelector": {"rack": "r0"}}, True),

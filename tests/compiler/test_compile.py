@@ -17,6 +17,7 @@ from kthena_components.compiler.compile import (
 from kthena_components.core.findings import Level, SpecError
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.systems import EMITTERS
+from tests.support.for_each import for_each
 from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed, example_for
 from tests.support.strategies import LATE, damaged, law
 
@@ -25,8 +26,8 @@ def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
     return [manifest for manifest in compiled.manifests if manifest.kind == kind]
 
 
-@pytest.mark.parametrize("backend", EMITTERS)
-@pytest.mark.parametrize("example", sorted(set(ALL) - {"guide"}))
+@for_each("backend", EMITTERS)
+@for_each("example", sorted(set(ALL) - {"guide"}))
 def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
     args = example_for(backend, example)
     # 94 layers over 4 stages are worth a look, and right. Only Volcano schedules gangs.

@@ -10,6 +10,7 @@ from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.conversion import Conversion, Kept
 from kthena_components.compiler.convert import convert
 from kthena_components.compiler.losses import find_losses
+from tests.support.for_each import for_each
 
 PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}
 IDLE: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "busybox:1.37"}]}}
@@ -168,7 +169,7 @@ def test_an_object_that_names_a_lost_label_of_the_pods_says_so() -> None:
     assert same.losses == ()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "version", "known"),
     [
         ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v2", "leaderworkerset.x-k8s.io/v1"),
@@ -181,7 +182,7 @@ def test_an_object_that_names_a_lost_label_of_the_pods_says_so() -> None:
         ("RoleBasedGroup", "workloads.x-k8s.io/v1", "workloads.x-k8s.io/v1alpha1"),
     ],
 )
-@pytest.mark.parametrize("target", [SAME, "kthena", "lws"])
+@for_each("target", [SAME, "kthena", "lws"])
 def test_an_unknown_version_is_refused_with_the_known_ones(
     kind: str, version: str, known: str, target: str
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import goldens
 from tests.support.crds import schema_errors
+from tests.support.for_each import for_each
 
 
 def objects(case: str) -> dict[str, Any]:
@@ -19,14 +20,14 @@ def serving(case: str) -> Any:
     return body["spec"]
 
 
-@pytest.mark.parametrize("case", goldens.CASES)
+@for_each("case", goldens.CASES)
 def test_a_golden_is_what_is_written_now(case: str) -> None:
     path = goldens.path_of(case)
     assert path.is_file(), "missing; run python -m tests.support.goldens --update"
     assert path.read_text() == goldens.render(goldens.CASES[case])
 
 
-@pytest.mark.parametrize("case", goldens.CASES)
+@for_each("case", goldens.CASES)
 def test_a_golden_can_be_applied(case: str) -> None:
     version = goldens.CASES[case].get("kthena_version", "1.0")
     assert [e for body in goldens.read(case) for e in schema_errors(body, version)] == []

@@ -14,6 +14,7 @@ from conformance.shrink import shrink
 from conformance.validation import Tally, _rules, _verdict, check_reach
 from kthena_components.core.findings import Finding, Level
 from tests.support.admission import own_findings
+from tests.support.for_each import for_each
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 GROUP = {"apiVersion": SCHEDULING, "kind": "PodGroup"}
@@ -139,7 +140,7 @@ def shared(body: dict[str, Any]) -> list[Finding]:
     )
 
 
-@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+@for_each("body", REFUSED.values(), ids=REFUSED)
 def test_what_the_cluster_refuses_is_refused(body: dict[str, Any]) -> None:
     assert shared(body)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from kthena_components.cli.references import APART
-from tests.engine.test_wheel_review import FILES, STACK
 from tests.support.ci_jobs import (
     ACTION,
     OF_THE_BRANCH,
@@ -26,7 +25,7 @@ from tests.support.ci_jobs import (
 )
 from tests.support.comments import Host, host
 from tests.support.git_server import serving
-from tests.support.wheel import build, libraries
+from tests.support.user_project import STACK, files_of
 
 __all__ = ["host"]
 pytestmark = pytest.mark.engine
@@ -38,21 +37,6 @@ MODULES = ("venv", "pip", "ensurepip", "sitecustomize", "usercustomize", "json",
 WORKFLOW = jobs("github-actions")
 GITLAB = jobs("gitlab-ci")
 CONSOLE = "/bin/kthena-components"
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("dist"))
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return libraries(tmp_path_factory.mktemp("shared") / "libraries")
-
-
-def base_files(wheel: Path, below: str) -> dict[str, str]:
-    listed = {"requirements.txt": f"kthena-components[policy] @ {wheel.as_uri()}\n"}
-    return {f"{below}{name}": text for name, text in {**FILES, **listed}.items()}
 
 
 Write = Callable[[Repository, Path, str], None]
@@ -139,14 +123,14 @@ HOSTILE: dict[str, tuple[Write, ...]] = {
 
 @pytest.fixture(params=[*HOSTILE])
 def hostile(
-    request: pytest.FixtureRequest, tmp_path: Path, wheel: Path, shared: Path
+    request: pytest.FixtureRequest, tmp_path: Path, wheel: Path, libraries: Path
 ) -> Iterator[tuple[Machine, Path, Path]]:
     """Give a machine with a repository, a checkout of its hostile branch, and the folder of marks.
 
     Nothing may be in the folder of marks at the end.
     """
     below = "platform/serving/"
-    repository = Repository.made(tmp_path / "origin", base_files(wheel, below))
+    repository = Repository.made(tmp_path / "origin", files_of(wheel, below))
     marks = tmp_path / "marks"
     marks.mkdir()
     for write in HOSTILE[request.param]:
@@ -158,7 +142,7 @@ def hostile(
     with (checkout / ".git" / "config").open("a") as config:
         config.write(f"[core]\n\tfsmonitor = touch {marks}/fsmonitor-of-the-checkout\n")
         config.write(f"[alias]\n\tworktree = !touch {marks}/alias\n")
-    machine = Machine(repository, offline(shared, tmp_path / "tmp"), {})
+    machine = Machine(repository, offline(libraries, tmp_path / "tmp"), {})
     yield machine, checkout, marks
     assert [path.name for path in marks.iterdir()] == []
 
@@ -266,9 +250,9 @@ def test_the_base_alone_decides_what_is_installed(
 
 
 def test_a_private_repository_is_fetched_with_the_token_of_one_step(
-    tmp_path: Path, wheel: Path, shared: Path
+    tmp_path: Path, wheel: Path, libraries: Path
 ) -> None:
-    repository = Repository.made(tmp_path / "origin", base_files(wheel, ""))
+    repository = Repository.made(tmp_path / "origin", files_of(wheel, ""))
     repository.write({STACK: "config: {}\n"})
     repository.commit()
     secret = "ghs_only-for-tests"  # noqa: S105
@@ -281,7 +265,7 @@ def test_a_private_repository_is_fetched_with_the_token_of_one_step(
     with serving(repository.folder / ".git", "x-access-token", secret) as address:
         own = {"GITHUB_SERVER_URL": address, "GITHUB_REPOSITORY": "a/b", "no_proxy": "127.0.0.1"}
         for token, status in (("wrong", 128), (secret, 0)):
-            machine = Machine(repository, offline(shared, temporary), {"github.token": token})
+            machine = Machine(repository, offline(libraries, temporary), {"github.token": token})
             show = {"name": "show", "run": "env", "working-directory": install["working-directory"]}
             steps = [fetch] if status else [fetch, show]
             _, ran = machine.github(tmp_path, steps, **own, GIT_TERMINAL_PROMPT="0")

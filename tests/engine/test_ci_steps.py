@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kthena_components.cli.references import APART
-from tests.engine.test_wheel_review import FILES, STACK
 from tests.support.ci_jobs import (
     ACTION,
     OF_THE_BRANCH,
@@ -25,7 +24,7 @@ from tests.support.ci_jobs import (
 )
 from tests.support.comments import Host, host
 from tests.support.engine import STATE_VARIABLES, environment
-from tests.support.wheel import build, libraries
+from tests.support.user_project import FILES, STACK, files_of
 from tests.support.workflow import Runner
 
 __all__ = ["host"]
@@ -43,16 +42,14 @@ ln -s "$PWD/judge/.venv" branch/.venv
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+def machine(tmp_path_factory: pytest.TempPathFactory, wheel: Path, libraries: Path) -> Machine:
     """Make a repository with a branch, whose stack has one stage too many."""
     folder = tmp_path_factory.mktemp("ci")
     (folder / "state").mkdir()
-    wheel = build(folder / "dist")
-    listed = {"requirements.txt": f"kthena-components[policy] @ {wheel.as_uri()}\n"}
-    repository = Repository.made(folder / "origin", {**FILES, **listed})
+    repository = Repository.made(folder / "origin", files_of(wheel))
     repository.write({STACK: FILES[STACK].replace('"2"', '"3"')})
     repository.commit()
-    variables = offline(libraries(folder / "libraries"), folder / "tmp")
+    variables = offline(libraries, folder / "tmp")
     path = f"{variables['PATH'].partition(':')[0]}:{environment()['PATH']}"
     state = {"PULUMI_BACKEND_URL": (folder / "state").as_uri()}
     values = {

@@ -10,42 +10,10 @@ import pytest
 
 from kthena_components.cli.policy_pack import FOLDER
 from tests.support.engine import STATE_VARIABLES, environment
-from tests.support.wheel import Venv, build, install
+from tests.support.user_project import FILES, STACK
+from tests.support.wheel import Venv, install
 
 pytestmark = pytest.mark.engine
-PROGRAM = """\
-import pulumi
-from kthena_components import ModelServing
-
-config = pulumi.Config()
-engine = {
-    "kind": "vllm",
-    "image": config.get("image") or "vllm/vllm-openai:v0.33.0",
-    "model": "meta-llama/Llama-3.1-8B-Instruct",
-    "parallelism": {"pipeline": config.require_int("pipeline")},
-}
-pods = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 1}}
-ModelServing("chat", {"roles": [{**pods, "engine": engine}]})
-"""
-PROJECT = """\
-name: mine
-runtime:
-  name: python
-  options: {toolchain: pip, virtualenv: .venv}
-"""
-SETTINGS = """\
-config:
-  kubernetes:renderYamlToDirectory: rendered
-  mine:pipeline: "2"
-"""
-FILES = {
-    "Pulumi.yaml": PROJECT,
-    "__main__.py": PROGRAM,
-    "Pulumi.prod.yaml": SETTINGS,
-    "requirements.txt": "kthena-components[policy]\n",
-    ".gitignore": "/.venv\n/rendered/\n",
-}
-STACK = "Pulumi.prod.yaml"
 NOTHING = "from pulumi_policy import PolicyPack\n\nPolicyPack(name='nothing', policies=[])\n"
 
 
@@ -109,9 +77,8 @@ class Repository:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    folder = tmp_path_factory.mktemp("user")
-    return Repository(folder, build(folder / "dist"))
+def made(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Repository:
+    return Repository(tmp_path_factory.mktemp("user"), wheel)
 
 
 @pytest.fixture
@@ -183,9 +150,8 @@ def test_the_pack_of_the_wheel_works_on_its_own(repository: Repository, tmp_path
 
 
 @pytest.fixture(scope="module")
-def monorepo(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    folder = tmp_path_factory.mktemp("monorepo")
-    made = Repository(folder, build(folder / "dist"), "platform/serving")
+def monorepo(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Repository:
+    made = Repository(tmp_path_factory.mktemp("monorepo"), wheel, "platform/serving")
     made.write("../../libs/sizes.py", "PODS = 2\n")
     return made
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import kthena_components
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.documentation import Example, RuleDoc, read_docstring
@@ -20,8 +18,9 @@ from kthena_components.judge.catalogue import ANY_MANIFEST, EDGES, INPUT, all_ru
 from kthena_components.judge.extra import INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.extra_edges import EDGE_DOCS
 from tests.rules.test_cases import CASES
+from tests.support.for_each import for_each
 
-each_rule = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
+each_rule = for_each("rule", all_rules(), ids=lambda rule: rule.name)
 
 
 def test_names_are_unique() -> None:
@@ -40,9 +39,7 @@ def test_a_rule_has_a_source_and_says_what_passes_and_what_fails(rule: RuleDoc) 
     assert {example.passes for example in rule.examples} == {True, False}
 
 
-@pytest.mark.parametrize(
-    "rule", [r for r in all_rules() if r.judges == ANY_MANIFEST], ids=lambda rule: rule.name
-)
+@for_each("rule", [r for r in all_rules() if r.judges == ANY_MANIFEST], ids=lambda rule: rule.name)
 def test_the_cases_of_a_rule_about_anybodys_serving_have_numbers(rule: RuleDoc) -> None:
     assert all(re.search(r"\d", example.text) for example in rule.examples)
 
@@ -107,10 +104,14 @@ def test_no_finding_has_a_name_outside_the_catalogue() -> None:
     assert not STATED - rule_names()
 
 
-def test_no_finding_of_any_case_has_a_name_outside_the_catalogue() -> None:
-    """Names that are not written beside the finding: made, passed on, or translated."""
+def test_every_finding_of_a_case_is_of_a_rule_that_needs_cases() -> None:
+    """Names that are not written beside the finding: made, passed on, or translated.
+
+    A rule of the edges that a case of another rule meets would have a place among them.
+    """
     found = {finding.rule for case in CASES if case.none is None for finding in case.findings()}
     assert found <= rule_names()
+    assert found & {rule.name for rule in all_rules() if rule.judges == EDGES} == set()
 
 
 def test_what_is_documented_at_the_edges_is_what_is_said_there() -> None:
@@ -119,13 +120,6 @@ def test_what_is_documented_at_the_edges_is_what_is_said_there() -> None:
     for name in (*EDGE_DOCS, *INPUT_DOCS, *MANIFEST_DOCS):
         assert NAME.fullmatch(name)
         assert any(f'"{name}"' in text for text in texts), name
-
-
-def test_what_needs_no_cases_judges_no_manifest() -> None:
-    """A rule of the edges that a case of another rule meets would have a place among them."""
-    found = {finding.rule for case in CASES if case.none is None for finding in case.findings()}
-    edges = {rule.name for rule in all_rules() if rule.judges == EDGES}
-    assert found & edges <= set()
 
 
 def test_sections_are_read_from_a_docstring() -> None:

@@ -7,6 +7,7 @@ import pytest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Level
 from kthena_components.judge.manifest import judge_manifest
+from tests.support.for_each import for_each
 
 RIGHT, WRONG = "8", "16"
 
@@ -124,13 +125,13 @@ def judged(script: str, *env: dict[str, Any]) -> list[tuple[str, Level]]:
     return [(f.rule, f.level) for f in found if f.rule == "world-size-equals-gpus"]
 
 
-@pytest.mark.parametrize("script", CONSTRUCTS.values(), ids=CONSTRUCTS)
+@for_each("script", CONSTRUCTS.values(), ids=CONSTRUCTS)
 def test_a_size_is_read_through_the_script(script: str) -> None:
     assert judged(script.replace("SIZE", RIGHT)) == []
     assert judged(script.replace("SIZE", WRONG)) == [("world-size-equals-gpus", Level.MANDATORY)]
 
 
-@pytest.mark.parametrize("script", DOUBTS.values(), ids=DOUBTS)
+@for_each("script", DOUBTS.values(), ids=DOUBTS)
 def test_a_size_that_is_not_known_refuses_nothing(script: str) -> None:
     assert judged(script) == [("world-size-equals-gpus", Level.UNKNOWN)]
 

@@ -8,6 +8,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level, SpecError
 from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import documents
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 
 Body = dict[str, Any]
@@ -126,8 +127,8 @@ def said(body: Body, rule: str = "pod-ranks", level: Level = Level.MANDATORY) ->
     return [f.seen for f in judge_manifest(body) if f.rule == rule and f.level is level]
 
 
-@pytest.mark.parametrize("pods", [2, 3, 4, 5])
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("pods", [2, 3, 4, 5])
+@for_each("kind", KINDS)
 def test_there_is_a_pod_for_each_copy(kind: str, pods: int) -> None:
     of, rank = KINDS[kind]
     found = said(of(pods, rank))
@@ -208,7 +209,7 @@ def test_a_component_counts_the_ranks_of_its_own_templates() -> None:
 HEADLESS = ("-tp=8", "--headless", "--data-parallel-address=chat")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "gpus", "wrong"),
     [
         (("--data-parallel-size-local=2", "--data-parallel-start-rank=2"), 8, "16 ranks"),
@@ -220,7 +221,7 @@ HEADLESS = ("-tp=8", "--headless", "--data-parallel-address=chat")
         (("--data-parallel-size-local=$(LATER)",), 8, ""),
     ],
 )
-@pytest.mark.parametrize("base", ["deployment", "stateful-set", "job", "pod"])
+@for_each("base", ["deployment", "stateful-set", "job", "pod"])
 def test_a_headless_pod_in_an_object_of_its_own_has_a_gpu_for_each_rank(
     base: str, words: tuple[str, ...], gpus: int, wrong: str
 ) -> None:

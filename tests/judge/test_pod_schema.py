@@ -7,6 +7,7 @@ import pytest
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import all_systems
+from tests.support.for_each import for_each
 from tests.support.specs import changed
 
 Args = dict[str, Any]
@@ -48,7 +49,7 @@ def told(kind: tuple[str, str], place: str, template: object) -> list[str]:
     return [str(f) for f in judge_manifest(body, "F") if f.rule == "pod-schema"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "place"), [(kind.group_kind, place) for kind in KINDS for place in kind.templates]
 )
 def test_a_template_is_judged_wherever_it_stands(kind: tuple[str, str], place: str) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -27,6 +28,7 @@ from kthena_components.systems import all_systems
 from kthena_components.systems.volcano.stack_topology import hypernode_tree
 from tests.rules.cases import documents
 from tests.rules.test_cases import CASES
+from tests.support.for_each import for_each
 from tests.support.specs import GUIDE
 from tests.toughness.corpus import put
 
@@ -49,29 +51,29 @@ def broken(*_: object, **__: object) -> NoReturn:
     raise KeyError("a piece of input")
 
 
+def fail(name: str, patched: pytest.MonkeyPatch) -> None:
+    """Make a rule fail in whatever list it stands, and keep its name."""
+    for rule in RULES[name]:
+        patched.setattr(rule, "__code__", broken.__code__)
+
+
 @pytest.fixture
 def break_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make a rule fail in whatever list it stands, and keep its name."""
-
-    def fail(name: str) -> None:
-        for rule in RULES[name]:
-            monkeypatch.setattr(rule, "__code__", broken.__code__)
-
-    return fail
+    """Make a rule fail until the end of the test."""
+    return partial(fail, patched=monkeypatch)
 
 
 def faults(findings: list[Finding]) -> list[str]:
     return [str(finding) for finding in findings if finding.rule == RULE_FAULT]
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_rule_that_fails_is_named_and_hides_no_other(
-    name: str, break_rule: Callable[[str], None]
-) -> None:
+@for_each("name", RULES)
+def test_a_rule_that_fails_is_named_and_hides_no_other(name: str) -> None:
     case = next(c for c in CASES if c.rule == name and c.says and not c.by)
     before = case.findings()
-    break_rule(name)
-    after = case.findings()
+    with pytest.MonkeyPatch.context() as patched:
+        fail(name, patched)
+        after = case.findings()
 
     assert faults(before) == []
     assert all(f" the rule {name} failed with KeyError at kthena_" in f for f in faults(after))

@@ -14,6 +14,7 @@ from tests.judge.stack_samples import (
     TIER_NAME,
     said,
 )
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.systems.volcano.samples import (
     exact,
@@ -176,7 +177,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "wanted"), WRONG.values(), ids=WRONG)
+@for_each(("changes", "wanted"), WRONG.values(), ids=WRONG)
 def test_what_does_not_fit_is_told_in_full(changes: dict[str, Any], wanted: list[str]) -> None:
     assert said(**changes) == wanted
 

@@ -9,6 +9,7 @@ import pytest
 
 from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.project import ProjectError, parse_mapping
+from tests.support.for_each import for_each
 
 NUMBER = "which not every program reads in the same way: write it as a decimal number"
 TEXT = "which not every program reads as a text: write it in quotes"
@@ -70,7 +71,7 @@ READ: dict[str, object] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("stated", "told"), REFUSED.items(), ids=map(repr, REFUSED))
+@for_each(("stated", "told"), REFUSED.items(), ids=map(repr, REFUSED))
 def test_a_form_that_programs_read_differently_is_refused_with_its_place(
     stated: str, told: str
 ) -> None:
@@ -80,7 +81,7 @@ def test_a_form_that_programs_read_differently_is_refused_with_its_place(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("stated", "value"), READ.items(), ids=map(repr, READ))
+@for_each(("stated", "value"), READ.items(), ids=map(repr, READ))
 def test_a_form_that_all_programs_read_alike_is_read(stated: str, value: object) -> None:
     read = parse_mapping(f"a: {stated}\n", "f.yaml")["a"]
     assert read == value

@@ -15,6 +15,7 @@ from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Head, read_head
 from kthena_components.reading.identity import identity
 from kthena_components.reading.loader import Loader
+from tests.support.for_each import for_each
 
 CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
 BODY = "metadata:\n  name: a\nspec:\n  names:\n    kind: A\n"
@@ -98,7 +99,7 @@ def test_a_head_is_found(text: str, line: int) -> None:
     assert (head.version, head.kind, head.line) == (FOUND.version, FOUND.kind, line)
 
 
-@pytest.mark.parametrize("text", DOUBTFUL.values(), ids=DOUBTFUL)
+@for_each("text", DOUBTFUL.values(), ids=DOUBTFUL)
 def test_what_is_in_doubt_is_left_to_the_parser(text: str) -> None:
     assert read_head(text) is None
 

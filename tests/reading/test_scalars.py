@@ -10,6 +10,7 @@ import pytest
 
 from kthena_components.cli.converted import dump
 from kthena_components.reading.loader import Loader
+from tests.support.for_each import for_each
 
 BASES = {
     "0o555": 0o555, "0O555": 0o555, "0555": 0o555, "-0o17": -15, "+0o17": 15, "0o8": "0o8",
@@ -31,13 +32,13 @@ WORDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("scalar", "value"), [*(BASES | REALS | WORDS).items()])
+@for_each(("scalar", "value"), [*(BASES | REALS | WORDS).items()])
 def test_a_plain_scalar_is_what_kubernetes_makes_of_it(scalar: str, value: object) -> None:
     found = _read(f"a: {scalar}")
     assert (type(found), found) == (type(value), value)
 
 
-@pytest.mark.parametrize("scalar", [*BASES, *REALS, *WORDS])
+@for_each("scalar", [*BASES, *REALS, *WORDS])
 def test_a_quoted_or_written_scalar_is_text(scalar: str) -> None:
     assert _read(f"a: '{scalar}'") == scalar
     assert _read(dump({"a": scalar})) == scalar

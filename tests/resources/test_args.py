@@ -16,6 +16,7 @@ from kthena_components.core.spec import pods as pods_spec
 from kthena_components.core.topology import spec as topology_spec
 from kthena_components.provider.schema import ArgsAnalyzer
 from kthena_components.resources import args, cluster_args, role_args
+from tests.support.for_each import for_each
 
 COMPONENTS = ("ModelServing", "ServingGroup", "Role", "HyperNodeTopology", "Queue")
 PAIRS: dict[type, type[BaseModel]] = {
@@ -47,9 +48,7 @@ PAIRS: dict[type, type[BaseModel]] = {
 NAMED_BY_COMPONENT = {
     args.ModelServingArgs, args.ServingGroupArgs, args.StandaloneRoleArgs, args.QueueArgs,
 }  # fmt: skip
-pairs = pytest.mark.parametrize(
-    ("typed", "model"), PAIRS.items(), ids=[typed.__name__ for typed in PAIRS]
-)
+each_pair = for_each(("typed", "model"), PAIRS.items(), ids=[typed.__name__ for typed in PAIRS])
 
 
 @pytest.fixture(scope="module", name="schema")
@@ -93,12 +92,12 @@ def test_words_with_few_values_are_enums(schema: AnalyzeResult) -> None:
     }  # fmt: skip
 
 
-@pairs
+@each_pair
 def test_args_have_the_fields_of_the_spec(typed: Any, model: type[BaseModel]) -> None:
     assert set(typed.__annotations__) == set(model.model_fields)
 
 
-@pairs
+@each_pair
 def test_args_require_what_the_spec_requires(typed: Any, model: type[BaseModel]) -> None:
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     if typed in NAMED_BY_COMPONENT:
@@ -106,7 +105,7 @@ def test_args_require_what_the_spec_requires(typed: Any, model: type[BaseModel])
     assert typed.__required_keys__ == required
 
 
-@pairs
+@each_pair
 def test_args_say_the_defaults_of_the_spec(typed: Any, model: type[BaseModel]) -> None:
     documented = ArgsAnalyzer("kthena")
     for name, field in model.model_fields.items():

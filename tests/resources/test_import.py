@@ -7,6 +7,7 @@ import pytest
 
 import kthena_components
 from kthena_components import systems
+from tests.support.for_each import for_each
 
 
 def modules_after(code: str) -> set[str]:
@@ -104,7 +105,7 @@ def test_components_do_not_load_the_typed_kubernetes_sdk() -> None:
     assert not {name for name in loaded if name.partition(".")[0] == "pulumi_kubernetes"}
 
 
-@pytest.mark.parametrize("name", kthena_components.__all__)
+@for_each("name", kthena_components.__all__)
 def test_every_public_name_loads_and_is_listed(name: str) -> None:
     assert getattr(kthena_components, name).__name__ == name
     assert name in dir(kthena_components)

@@ -27,7 +27,7 @@ TODAY = date(2026, 6, 30)
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
 _OF_ALL = ("base", "budget", "gpu_types", "versions")
 """Fields that a file may give once, for all its cases."""
-_FIELDS = {*_OF_ALL, "before", "set", "says", "level", "by", "none"}
+_FIELDS = {*_OF_ALL, "before", "set", "says", "level", "times", "by", "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,8 @@ class Case:
     """Releases that the cluster runs, by system."""
     says: str | None = None
     level: str | None = None
+    times: int = 1
+    """How many findings the rule reports, where it reports one."""
     by: str | None = None
     none: str | None = None
 

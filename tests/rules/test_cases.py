@@ -2,11 +2,10 @@
 
 from itertools import chain
 
-import pytest
-
 from kthena_components.core.values.read import group_kind
 from kthena_components.judge.catalogue import BRANCH, EDGES, FOLDERS, all_rules
 from tests.rules.cases import KINDS, bases, case_files, documents, read_cases
+from tests.support.for_each import for_each
 
 OTHERS = {EDGES, BRANCH, FOLDERS}
 RULES = sorted(rule.name for rule in all_rules() if rule.judges not in OTHERS)
@@ -14,7 +13,7 @@ RULES = sorted(rule.name for rule in all_rules() if rule.judges not in OTHERS)
 CASES = list(chain.from_iterable(read_cases(rule) for rule in RULES))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 def test_a_rule_has_cases_of_every_kind(rule: str) -> None:
     assert {case.kind for case in CASES if case.rule == rule} == set(KINDS)
 
@@ -23,7 +22,7 @@ def test_no_file_is_of_a_rule_that_does_not_exist() -> None:
     assert case_files().keys() <= set(RULES)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 def test_pass_is_silent_and_fail_is_not(rule: str) -> None:
     cases = [case for case in CASES if case.rule == rule]
     assert all(case.says is None for case in cases if case.kind == "pass")

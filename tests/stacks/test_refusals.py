@@ -2,10 +2,9 @@
 
 from typing import Any, Final
 
-import pytest
-
 from kthena_components.systems import EMITTERS
 from tests.stacks.handed import config_of, handed, refusal
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, template
 
 POD: Final = template()
@@ -121,7 +120,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("slip", SLIPS)
+@for_each("slip", SLIPS)
 def test_a_slip_in_a_stack_file_is_refused_with_its_path_and_a_remedy(slip: str) -> None:
     changes, expected = SLIPS[slip]
     assert refusal(handed("dev", changes)) == expected

@@ -57,3 +57,28 @@ UNKNOWN = POD.replace('"4"', "$(TP)")
 def pod(name: str = "p") -> str:
     """Give a Pod with one mandatory finding."""
     return POD.replace("NAME", name)
+
+
+FOUND = "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs"
+"""What is said of `deployment(gpus=4)`."""
+CHART = "apiVersion: v2\nname: {}\nversion: 1.0.0\n"
+"""Chart.yaml of a chart with a name."""
+
+
+def deployment(*, gpus: int) -> str:
+    """Give a Deployment that starts 8 ranks in a pod with these GPUs. Line 12 has the ranks."""
+    return f"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: chat}}
+spec:
+  selector: {{matchLabels: {{app: chat}}}}
+  template:
+    metadata: {{labels: {{app: chat}}}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          args: [--model, m, --tensor-parallel-size, "8"]
+          resources: {{limits: {{nvidia.com/gpu: "{gpus}"}}}}
+"""

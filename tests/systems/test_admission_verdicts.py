@@ -15,6 +15,7 @@ import yaml
 from kthena_components.core.findings import Level
 from kthena_components.core.schema.versions import VERSIONS, known_version
 from kthena_components.judge.manifest import judge_manifest
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.toughness.corpus import places, put
 from tests.toughness.guard import check
@@ -88,7 +89,7 @@ def test_whatever_stands_in_a_field_no_rule_fails(path: Path) -> None:
     assert tried
 
 
-@pytest.mark.parametrize("verdict", VERDICTS, ids=str)
+@for_each("verdict", VERDICTS, ids=str)
 def test_an_object_is_judged_as_its_system_answers(verdict: Verdict) -> None:
     findings = judge_manifest(verdict.body, versions={verdict.system: verdict.release})
     mandatory = [str(finding) for finding in findings if finding.level is Level.MANDATORY]

@@ -13,6 +13,7 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.systems import EMITTERS
 from tests.support.fields import CHANGES, ELSEWHERE, fields_of
+from tests.support.for_each import for_each
 from tests.support.specs import PAIR, Args, changed, example_for
 
 BASES = ("guide", "engine-native", "native-8b", "data-parallel", "templates-plain")
@@ -65,8 +66,8 @@ def test_each_field_has_changes() -> None:
     assert set(fields_of(ModelServingSpec)) == CHANGES.keys() | ELSEWHERE.keys()
 
 
-@pytest.mark.parametrize("field", CHANGES)
 @pytest.mark.parametrize("backend", EMITTERS)
+@for_each("field", CHANGES)
 def test_a_field_is_seen_or_refused_by_name(backend: str, field: str) -> None:
     seen, refused = False, False
     for base in bases(backend).values():

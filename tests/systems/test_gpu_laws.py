@@ -21,6 +21,7 @@ from kthena_components.systems import EMITTERS, all_systems
 from kthena_components.systems.kubernetes.stack_gpus import gpus_asked
 from tests.cli.previews import events, step, urn
 from tests.rules.cases import bases, documents
+from tests.support.for_each import for_each
 from tests.support.specs import changed
 from tests.support.strategies import law, watched_servings
 
@@ -102,7 +103,7 @@ def test_table_and_budget_count_the_same(name: str, data: st.DataObject) -> None
     agree(body)
 
 
-@pytest.mark.parametrize("kind", COUNTED, ids="/".join)
+@for_each("kind", COUNTED, ids="/".join)
 def test_a_number_of_copies_counts(kind: tuple[str, str]) -> None:
     """The law above is not empty: in a base of each kind, one number changes the GPUs."""
     own = [body for body in BASES.values() if group_kind(body) == kind]
@@ -149,7 +150,7 @@ EXPECTED: list[tuple[str, Body, int]] = [
 """A base, what is changed in it, and its GPUs, counted by hand."""
 
 
-@pytest.mark.parametrize(("base", "changes", "gpus"), EXPECTED)
+@for_each(("base", "changes", "gpus"), EXPECTED)
 def test_the_gpus_of_all_pods_are_shown(base: str, changes: Body, gpus: int) -> None:
     assert agree(changed(documents(base)[0], changes)) == gpus
 

@@ -30,6 +30,7 @@ from kthena_components.systems import (
 )
 from kthena_components.systems.contract import Kind
 from tests.rules.cases import bases, documents
+from tests.support.for_each import for_each
 from tests.support.strategies import damaged, json_trees
 
 PACKAGE = Path(kthena_components.__file__).parent
@@ -53,8 +54,8 @@ def name_of(kind: Kind[Any]) -> str:
     return f"{kind.group}/{kind.name}"
 
 
-each_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
-each_judged = pytest.mark.parametrize("kind", JUDGED, ids=name_of)
+each_kind = for_each("kind", KINDS, ids=name_of)
+each_judged = for_each("kind", JUDGED, ids=name_of)
 
 
 def test_the_index_is_the_union_of_the_kinds() -> None:
@@ -104,7 +105,7 @@ def test_a_reason_is_given_for_what_is_left_out_alone(kind: Kind[Any]) -> None:
 @pytest.mark.property
 @settings(deadline=None, max_examples=8)
 @given(st.data())
-@each_kind
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_nothing_raises(kind: Kind[Any], data: st.DataObject) -> None:
     fields = {"metadata": json_trees(), "spec": json_trees(), "inference": json_trees()}
     body: dict[str, Any] = data.draw(st.fixed_dictionaries(fields))
@@ -135,8 +136,9 @@ def test_no_text_of_core_holds_a_foreign_api_group() -> None:
     found = {
         f"{path.relative_to(PACKAGE)}: {group}"
         for path in (PACKAGE / "core").rglob("*.py")
+        for text in [code_of(path)]
         for group in foreign
-        if group in code_of(path)
+        if group in text
     }
     assert found == set()
 

@@ -11,6 +11,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
+from tests.support.for_each import for_each
 from tests.support.specs import KSERVE_ENGINE, Args, changed, gpu_template
 
 SAME = {
@@ -100,9 +101,9 @@ def containers(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from containers(item)
 
 
-@pytest.mark.parametrize("name", SAME)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("backend", BACKENDS)
+@for_each("name", SAME)
+@for_each("place", PLACES)
+@for_each("backend", BACKENDS)
 def test_a_variable_is_set_where_it_is_used_or_refused(backend: str, place: str, name: str) -> None:
     args = serving(backend, place, name)
     if is_refused(backend, place, name):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.rules.cases import documents
 from tests.support import groups
+from tests.support.for_each import for_each
 from tests.support.peers import (
     ISVC,
     LWS_SGLANG,
@@ -62,7 +63,7 @@ def test_any_tree_under_these_kinds_is_judged(body: dict[str, Any], tree: dict[s
     judge({"apiVersion": body["apiVersion"], "kind": body["kind"], **tree})
 
 
-@pytest.mark.parametrize("body", GOOD)
+@for_each("body", GOOD)
 def test_one_reader_takes_a_kind(body: dict[str, Any]) -> None:
     identity = {key: body[key] for key in ("apiVersion", "kind")}
     assert read_manifest(identity) is not None

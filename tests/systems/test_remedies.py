@@ -8,6 +8,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.systems import EMITTERS
+from tests.support.for_each import for_each
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_written import PROBES
 
@@ -62,8 +63,8 @@ def again(found: Finding, args: Args, backend: str, known: set[tuple[str, str]])
     ]
 
 
-@pytest.mark.parametrize("example", ALL)
 @pytest.mark.parametrize("backend", EMITTERS)
+@for_each("example", ALL)
 def test_a_backend_that_a_remedy_names_takes_the_field(backend: str, example: str) -> None:
     wrong, named = [], 0
     for args in servings(backend, example):

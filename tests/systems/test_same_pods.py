@@ -4,14 +4,13 @@ import copy
 import re
 from typing import Any
 
-import pytest
-
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import all_systems
 from kthena_components.systems.contract import Kind
+from tests.support.for_each import for_each
 from tests.systems.test_laws import BASES, name_of
 
 KINDS = [k for system in all_systems() for k in system.kinds if k.facts is not None]
@@ -60,7 +59,7 @@ def spoilt(body: dict[str, Any], pods: PodSet, kind: Kind[Any]) -> dict[str, Any
     return changed
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@for_each("kind", KINDS, ids=name_of)
 def test_the_same_pod_is_refused_by_the_same_rules(kind: Kind[Any]) -> None:
     body = copy.deepcopy(TEMPLATED.get(kind.group_kind, BASES[kind.group_kind]))
     body["metadata"] = {**body.get("metadata", {}), "namespace": "serving"}

@@ -8,6 +8,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.rules.cases import documents
+from tests.support.for_each import for_each
 from tests.support.peers import LATE
 from tests.support.specs import REMOVED, changed
 
@@ -108,7 +109,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("base", "changes", "rule", "text"), WRONG)
+@for_each(("base", "changes", "rule", "text"), WRONG)
 def test_wrong_sizes_are_refused(base: str, changes: dict[str, Any], rule: str, text: str) -> None:
     found = told(base, changes)
     assert any(line.startswith(f"[{rule}]") and text in line for line in found), found

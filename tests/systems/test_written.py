@@ -10,6 +10,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.systems import EMITTERS, find_emitter
 from kthena_components.systems.contract import Emitter
+from tests.support.for_each import for_each
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_laws import PACKAGE
 
@@ -92,8 +93,8 @@ def test_each_argument_is_told(backend: str) -> None:
     assert list(emitter_of(backend).written) == list(PROBES)
 
 
-@pytest.mark.parametrize("argument", PROBES)
 @pytest.mark.parametrize("backend", EMITTERS)
+@for_each("argument", PROBES)
 def test_what_is_told_of_an_argument_is_what_the_backend_does(backend: str, argument: str) -> None:
     told, found = emitter_of(backend).written[argument], tried(backend, argument)
     losses = [rules for rules in found if "backend-loss" in rules]

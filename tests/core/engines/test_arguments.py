@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 
 
 def read(command: str, **env: str) -> CommandFacts:
@@ -80,7 +81,7 @@ FLAGS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("command", "field", "value"), FLAGS)
+@for_each(("command", "field", "value"), FLAGS)
 def test_a_flag_states_its_value(command: str, field: str, value: object) -> None:
     assert getattr(read(command), field) == value
 

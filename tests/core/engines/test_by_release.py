@@ -6,6 +6,7 @@ from kthena_components.core.engines import CommandFacts, image_entrypoint, read_
 from kthena_components.core.engines.options import Option
 from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
+from tests.support.for_each import for_each
 
 VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"
 
@@ -118,7 +119,7 @@ def test_a_release_without_config_files_refuses_one_in_one_word() -> None:
 
 
 # Releases on both sides of a change: what they take for the model, and whether they start.
-@pytest.mark.parametrize(
+@for_each(
     ("version", "words", "model", "refused"),
     [
         ("0.19.1", "--numa-bind-nodes 0 0 1 1 -tp 2 M", "M", True),

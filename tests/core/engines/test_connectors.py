@@ -11,6 +11,7 @@ import pytest
 from kthena_components.core.engines.connectors import CONNECTORS, has_connector, releases_with
 from kthena_components.core.engines.kv_transfer import VLLM_CONNECTORS
 from kthena_components.core.engines.table import load
+from tests.support.for_each import for_each
 
 REGISTERED: dict[str, list[str]] = json.loads(
     (Path(__file__).parent / "connectors.json").read_text()
@@ -31,9 +32,7 @@ def registered_in(release: str) -> set[str]:
     return set(by_number[firsts[bisect_right(firsts, numbers(release)) - 1]])
 
 
-@pytest.mark.parametrize(
-    "release", [text for text in load("vllm").texts if text not in WITHOUT_SOURCE]
-)
+@for_each("release", [text for text in load("vllm").texts if text not in WITHOUT_SOURCE])
 def test_a_release_has_the_connectors_that_its_factory_registers(release: str) -> None:
     known = {name for name in CONNECTORS if has_connector(name, numbers(release))}
     assert known == registered_in(release)

@@ -23,6 +23,7 @@ from kthena_components.core.engines import (
     unsupported,
     write_commands,
 )
+from tests.support.for_each import for_each
 from tests.support.strategies import law
 
 pytestmark = pytest.mark.property
@@ -212,7 +213,7 @@ ONE: Row = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("engine", "release"), [(engine, release) for engine in STARTS for release in releases(engine)]
 )
 def test_whoever_joins_pods_by_default_can_do_so(engine: str, release: str) -> None:

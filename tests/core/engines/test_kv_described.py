@@ -8,6 +8,7 @@ import pytest
 from kthena_components.core.engines import Transfer, read_command
 from kthena_components.core.engines.kv_described import read_transfer
 from kthena_components.core.engines.kv_transfer import transfer_env, transfer_words
+from tests.support.for_each import for_each
 
 ROLES = ("prefill", "decode", "both")
 SENT = [
@@ -23,7 +24,7 @@ SIZES = {"kv_connector": "NixlConnector", "kv_role": "kv_both", "kv_buffer_size"
 NIXL = {key: value for key, value in SIZES.items() if key != "kv_buffer_size"}
 
 
-@pytest.mark.parametrize(("kind", "role", "connector", "port"), SENT)
+@for_each(("kind", "role", "connector", "port"), SENT)
 def test_what_is_written_is_read(kind: str, role: str, connector: str, port: int | None) -> None:
     transfer = Transfer(role=role, connector=connector, port=port)
     words, env = transfer_words(kind, transfer), transfer_env(kind, transfer)

@@ -9,6 +9,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.told import Told
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
+from tests.support.for_each import for_each
 from tests.toughness.corpus import bases
 
 
@@ -26,7 +27,7 @@ def test_controllers_of_several_systems_tell_something() -> None:
     assert len({name.partition("-")[0] for name in TOLD}) >= 5
 
 
-@pytest.mark.parametrize("name", TOLD)
+@for_each("name", TOLD)
 def test_each_variable_that_a_controller_sets_is_late(name: str) -> None:
     told = TOLD[name]
     named = (*told.size, *told.leader, *told.rank, *told.ordinal)

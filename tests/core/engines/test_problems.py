@@ -7,6 +7,7 @@ import pytest
 from kthena_components.core.engines import Problem, read_command
 from kthena_components.core.engines.facts import MAX_PROBLEMS
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 
 CASES: dict[str, tuple[str, Problem]] = {
     "the program named twice": (
@@ -277,7 +278,7 @@ RAY_FLAGS = {"--ray_cluster_size", "--ray_address", "-np", "-c", ""}
 """What no engine's parser sees."""
 
 
-@pytest.mark.parametrize(("command", "expected"), CASES.values(), ids=CASES)
+@for_each(("command", "expected"), CASES.values(), ids=CASES)
 def test_a_problem_says_what_is_wrong_and_what_to_write(command: str, expected: Problem) -> None:
     assert problems_of(*command.split()) == (expected,)
 

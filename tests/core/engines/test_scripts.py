@@ -4,6 +4,7 @@ import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from tests.support.for_each import for_each
 
 
 def run(script: str, *rest: str, **env: str) -> CommandFacts:
@@ -18,7 +19,7 @@ def run_bash(script: str, **env: str) -> CommandFacts:
     return facts
 
 
-@pytest.mark.parametrize(
+@for_each(
     "script",
     [
         "vllm serve M -tp 8",
@@ -61,7 +62,7 @@ def test_a_script_hands_the_engine_its_words(script: str) -> None:
     assert not any(problem.hard for problem in facts.problems)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("script", "tensor"),
     [
         ("vllm serve M -tp $TP", 8),
@@ -103,7 +104,7 @@ def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> N
     assert (facts.tensor, facts.problems) == (tensor, ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("script", "because"),
     [
         ("vllm serve M -tp $NO", "NO has no literal value in this container's env"),

@@ -8,6 +8,7 @@ import pytest
 from kthena_components.core.engines import Problem, read_command
 from kthena_components.core.engines.shapes import split_command
 from tests.core.engines.reference import RefusedError, parser_of
+from tests.support.for_each import for_each
 
 STARTS = {"vllm": ["vllm", "serve"], "sglang": ["python3", "-m", "sglang.launch_server"]}
 FIRST = {"vllm": ["M"], "sglang": ["--model-path", "M"]}
@@ -69,8 +70,8 @@ def accepted(engine: str, version: str, words: list[str]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
-@pytest.mark.parametrize("shape", WRONG)
+@for_each("engine", ["vllm", "sglang"])
+@for_each("shape", WRONG)
 def test_a_shape_that_argparse_refuses_keeps_the_engine_from_starting(
     engine: str, shape: str
 ) -> None:

@@ -14,6 +14,7 @@ from kthena_components.core.engines.bash import tree
 from kthena_components.core.engines.bash.quick import LONGEST, parse, parse_plain
 from kthena_components.core.engines.bash.tree import parse_all
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 from tests.support.shell_runs import recorded
 
 PLAIN = st.sampled_from(
@@ -96,7 +97,7 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
     parse(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "script",
     [
         "A=8\\\n9; vllm serve M -tp $A",
@@ -140,7 +141,7 @@ def test_a_loop_that_may_end_the_script_leaves_nothing_sure_behind_it() -> None:
     assert isinstance(facts.tensor, Unknown)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("script", "words"),
     [
         ("A=8 B=9\nvllm serve -tp $A", "-tp 8"),

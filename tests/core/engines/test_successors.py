@@ -8,6 +8,7 @@ from kthena_components.core.engines import Problem, read_command
 from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.engines.successors import EQUIVALENTS, SUCCESSORS
 from kthena_components.core.engines.table import load
+from tests.support.for_each import for_each
 
 IMAGES = {"vLLM": "vllm/vllm-openai:v", "SGLang": "lmsysorg/sglang:v"}
 STARTS = {"vLLM": "vllm serve M", "SGLang": "python3 -m sglang.launch_server --model-path M"}
@@ -22,7 +23,7 @@ def problems(engine: str, release: str, words: str) -> list[Problem]:
     return [problem for problem in facts.problems if problem.hard]
 
 
-@pytest.mark.parametrize(("engine", "flag"), REMOVED)
+@for_each(("engine", "flag"), REMOVED)
 def test_each_release_has_the_option_that_is_named_for_a_removed_one(
     engine: str, flag: str
 ) -> None:

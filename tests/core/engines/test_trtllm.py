@@ -7,6 +7,7 @@ import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.engines.table import load
+from tests.support.for_each import for_each
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:"
 
@@ -17,7 +18,7 @@ def read(words: str, tag: str) -> CommandFacts:
     return facts
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tag", "words", "refused"),
     [
         ("0.18.2", "--tp_size 8 --pp_size 2", False),

@@ -7,6 +7,7 @@ import pytest
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.judge.manifest import judge_manifest
+from tests.support.for_each import for_each
 
 SLICES = """
 version: v1
@@ -75,8 +76,8 @@ def test_more_ranks_than_slices_have_no_device_at_all() -> None:
     assert seen.startswith("mandatory")
 
 
-@pytest.mark.parametrize("value", [[], {}, [{}], "x", 1, None, True])
-@pytest.mark.parametrize("field", ["rename", "name", "replicas", "resources", "timeSlicing"])
+@for_each("value", [[], {}, [{}], "x", 1, None, True])
+@for_each("field", ["rename", "name", "replicas", "resources", "timeSlicing"])
 def test_no_value_in_a_configuration_makes_it_raise(field: str, value: object) -> None:
     item = {"name": "nvidia.com/gpu", "replicas": 2, field: value}
     part = {"resources": [item], **({field: value} if field == "resources" else {})}

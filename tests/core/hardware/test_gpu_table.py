@@ -17,6 +17,7 @@ from kthena_components.core.hardware import (
 )
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 
 NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
 
@@ -91,7 +92,7 @@ SOLD = [
 ]
 
 
-@pytest.mark.parametrize(("label", "sold", "memory", "resource"), SOLD)
+@for_each(("label", "sold", "memory", "resource"), SOLD)
 def test_a_label_finds_the_memory_that_the_driver_reports(
     label: str, sold: float, memory: float, resource: str
 ) -> None:
@@ -101,7 +102,7 @@ def test_a_label_finds_the_memory_that_the_driver_reports(
     assert gpu.resources[0] == resource
 
 
-@pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)
+@for_each("gpu", known_gpus(), ids=lambda gpu: gpu.name)
 def test_a_gpu_has_a_source_and_is_found_by_each_of_its_labels(gpu: Gpu) -> None:
     assert "/" in gpu.source
     for label in gpu.labels:
@@ -109,19 +110,19 @@ def test_a_gpu_has_a_source_and_is_found_by_each_of_its_labels(gpu: Gpu) -> None
         assert find_gpu(label.lower()) is gpu
 
 
-@pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)
+@for_each("gpu", known_gpus(), ids=lambda gpu: gpu.name)
 def test_a_driver_reports_nearly_all_memory_and_never_more(gpu: Gpu) -> None:
     assert 0.9 * gpu.nominal_gb <= gpu.memory_gib <= gpu.nominal_gb
 
 
-@pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)
+@for_each("gpu", known_gpus(), ids=lambda gpu: gpu.name)
 def test_the_memory_is_the_most_that_the_source_states(gpu: Gpu) -> None:
     stated = [int(number) / 1024 for number in re.findall(r"(\d+) MiB", gpu.source)]
     stated += [float(number) for number in re.findall(r"(\d+\.\d+) ?G", gpu.source)]
     assert gpu.memory_gib == pytest.approx(max(stated), abs=0.01), stated
 
 
-@pytest.mark.parametrize("gpu", known_gpus(), ids=lambda gpu: gpu.name)
+@for_each("gpu", known_gpus(), ids=lambda gpu: gpu.name)
 def test_a_pod_asks_for_a_gpu_by_a_resource_that_counts_as_one(gpu: Gpu) -> None:
     assert gpu.resources
     assert all(map(is_accelerator, gpu.resources))
@@ -171,7 +172,7 @@ def test_an_instance_type_has_a_gpu_of_the_table(name: str) -> None:
     assert (gpu.name if gpu else None) == KINDS[name]
 
 
-@pytest.mark.parametrize("instance", known_instances(), ids=lambda instance: instance.name)
+@for_each("instance", known_instances(), ids=lambda instance: instance.name)
 def test_every_nvidia_instance_type_has_a_gpu_of_the_table(instance: Instance) -> None:
     assert (gpu_of(instance) is not None) == instance.gpu.startswith("NVIDIA ")
 
@@ -221,7 +222,7 @@ STATED = [
 ]
 
 
-@pytest.mark.parametrize(("labels", "wanted"), STATED, ids=str)
+@for_each(("labels", "wanted"), STATED, ids=str)
 def test_a_label_of_a_node_states_a_gpu(
     labels: dict[str, str], wanted: GpuFacts | Unknown | None
 ) -> None:

@@ -14,6 +14,7 @@ from kthena_components.core.hardware import (
     stated_gpu,
 )
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 from tests.support.strategies import json_trees, law
 
 LATE = "\ue0007\ue001"
@@ -34,7 +35,7 @@ def is_in(key: str, *values: Any) -> dict[str, Any]:
     return {"key": key, "operator": "In", "values": list(values)}
 
 
-@pytest.mark.parametrize("instance", known_instances(), ids=lambda instance: instance.name)
+@for_each("instance", known_instances(), ids=lambda instance: instance.name)
 def test_an_instance_type_has_a_source_and_is_found_in_any_case(instance: Instance) -> None:
     assert instance.source.startswith("kaito-project/kaito pkg/sku/")
     assert instance.cloud in {"azure", "aws", "arc"}

@@ -16,6 +16,7 @@ from kthena_components.core.memory import (
 )
 from kthena_components.core.models import ModelShape, find_model, known_models
 from kthena_components.systems.kaito.estimator import Deployment, TooSmall, derive, minimum_gpus
+from tests.support.for_each import for_each
 
 LLAMA, LARGE = "meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-405B-Instruct"
 DEEPSEEK, KIMI = "deepseek-ai/DeepSeek-V3", "moonshotai/Kimi-K2-Instruct"
@@ -89,7 +90,7 @@ CACHE = {
 }
 
 
-@pytest.mark.parametrize("name", CACHE)
+@for_each("name", CACHE)
 def test_a_token_takes_its_bytes_in_the_cache(name: str) -> None:
     assert cache_per_token(shape_of(name)) == CACHE[name]
 
@@ -119,7 +120,7 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@for_each("name", WEIGHTS)
 def test_a_model_has_its_weights(name: str) -> None:
     assert weights_of(name) == pytest.approx(WEIGHTS[name], abs=0.05)
 
@@ -128,7 +129,7 @@ COUNTED = frozenset({"bf16", "fp8", "mxfp8", "int8", "nvfp4", "mxfp4", "int4"})
 """Forms of weights of which the part of the experts is counted."""
 
 
-@pytest.mark.parametrize("shape", known_models(), ids=lambda shape: shape.name)
+@for_each("shape", known_models(), ids=lambda shape: shape.name)
 def test_a_row_with_weights_says_their_form_and_source(shape: ModelShape) -> None:
     assert (shape.weights_gib is None) == (shape.weights_source is None)
     if shape.weights_gib is not None:
@@ -139,7 +140,7 @@ def test_a_row_with_weights_says_their_form_and_source(shape: ModelShape) -> Non
         assert bool(shape.experts and shape.expert_ffn) == (rest < shape.weights_gib)
 
 
-@pytest.mark.parametrize("shape", known_models(), ids=lambda shape: shape.name)
+@for_each("shape", known_models(), ids=lambda shape: shape.name)
 def test_every_form_of_the_table_has_its_bits(shape: ModelShape) -> None:
     """A row that gets its weights later must not count its experts as shared by tensor only."""
     sized = replace(shape, weights_gib=1e6, experts=8, expert_ffn=1024, hidden=1024)

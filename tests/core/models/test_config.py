@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kthena_components.core.models import ModelShape, find_model, shape_from_config, shape_keys
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 from tests.support.strategies import json_trees, law
 
 Config = dict[str, Any]
@@ -170,7 +171,7 @@ CONTEXTS: list[tuple[Config, int | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("config", "context"), CONTEXTS)
+@for_each(("config", "context"), CONTEXTS)
 def test_a_context_is_what_vllm_derives(config: Config, context: int | None) -> None:
     for stated in ({**MIMO, **config}, {"text_config": {**MIMO, **config}}):
         shape = shape_from_config(stated)

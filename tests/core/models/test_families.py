@@ -1,8 +1,7 @@
 """The families of today: their models, and copies of them by others and in other formats."""
 
-import pytest
-
 from kthena_components.core.models import ModelShape, find_model
+from tests.support.for_each import for_each
 
 FAMILIES = {
     "Qwen3": [
@@ -99,7 +98,7 @@ def sizes(shape: ModelShape) -> dict[str, object]:
     return {field: getattr(shape, field) for field in SIZES}
 
 
-@pytest.mark.parametrize(("family", "name"), EACH)
+@for_each(("family", "name"), EACH)
 def test_a_model_of_a_family_of_today_is_found_with_its_sizes(family: str, name: str) -> None:
     shape = found(name)
     assert all((shape.layers, shape.heads, shape.hidden))

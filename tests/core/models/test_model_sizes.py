@@ -7,6 +7,7 @@ import pytest
 
 from kthena_components.core.memory import GIB
 from kthena_components.core.models import ModelShape, all_names, find_model, known_models
+from tests.support.for_each import for_each
 
 BITS = {
     "bf16": (16.0, 16.0),
@@ -99,7 +100,7 @@ SIZED = tuple(shape for shape in sized() if not short(shape).startswith(OTHER))
 EACH = [pytest.param(shape, id=shape.name) for shape in SIZED]
 
 
-@pytest.mark.parametrize("shape", EACH)
+@for_each("shape", EACH)
 def test_a_models_weights_follow_from_its_layers_and_widths(shape: ModelShape) -> None:
     assert fits(shape), (*bounds(shape, allowance(shape)), shape.weights_gib)
 
@@ -148,7 +149,7 @@ PLAIN_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("shape", PLAIN_ROWS)
+@for_each("shape", PLAIN_ROWS)
 def test_the_weights_of_a_plain_model_are_its_parameters(shape: ModelShape) -> None:
     assert surplus(shape) < 0.004
 
@@ -209,7 +210,7 @@ def copies() -> Iterator[tuple[str, ModelShape, ModelShape]]:
 COPIES = [pytest.param(copy, original, id=name) for name, copy, original in copies()]
 
 
-@pytest.mark.parametrize(("copy", "original"), COPIES)
+@for_each(("copy", "original"), COPIES)
 def test_a_copy_has_the_shape_of_what_it_was_made_of(
     copy: ModelShape, original: ModelShape
 ) -> None:
@@ -222,7 +223,7 @@ FORMS = {"NVFP4-FP8": None, "NVFP4": "nvfp4", "MXFP4": "mxfp4", "MXFP8": "mxfp8"
 FORMS |= {"GPTQ-Int4": "int4", "w4a16": "int4", "w8a8": "int8", "FP8": "fp8", "BF16": "bf16"}
 
 
-@pytest.mark.parametrize("name", all_names())
+@for_each("name", all_names())
 def test_a_form_in_a_name_is_the_form_of_the_row(name: str) -> None:
     shape = find_model(name)
     assert isinstance(shape, ModelShape)

@@ -16,6 +16,7 @@ from kthena_components.core.models import (
     shape_from_config,
 )
 from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
 from tests.support.strategies import json_trees, law
 
 EACH = [pytest.param(shape, id=shape.name) for shape in known_models()]
@@ -56,12 +57,12 @@ def sizes(shape: ModelShape | Unknown) -> tuple[int | None, ...]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", EACH)
+@for_each("shape", EACH)
 def test_a_row_says_where_it_is_from(shape: ModelShape) -> None:
     assert "/" in shape.source
 
 
-@pytest.mark.parametrize("shape", EACH)
+@for_each("shape", EACH)
 def test_the_sizes_of_a_row_agree_with_each_other(shape: ModelShape) -> None:
     assert shape.kv_heads is None or shape.heads % shape.kv_heads == 0
     assert shape.experts or shape.expert_ffn is None
@@ -74,7 +75,7 @@ def test_no_name_stands_in_two_rows() -> None:
     assert [name for name, times in folded.items() if times > 1] == []
 
 
-@pytest.mark.parametrize("name", all_names())
+@for_each("name", all_names())
 def test_a_name_is_found_in_any_case_and_without_its_organisation(name: str) -> None:
     assert found(name) is found(name.upper()) is found(name.lower())
     short = found(name.rpartition("/")[2])
@@ -153,7 +154,7 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@for_each("name", SHAPES)
 def test_a_well_known_model_has_its_published_shape(name: str) -> None:
     assert sizes(found(name)) == SHAPES[name]
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from kthena_components.core.plan.lws_names import unset_lws_names, with_lws_names
+from tests.support.for_each import for_each
 from tests.support.specs import template
 
 SIZE, LEADER = "LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS"
@@ -58,7 +57,7 @@ UNSET: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("container", "found"), UNSET.values(), ids=UNSET)
+@for_each(("container", "found"), UNSET.values(), ids=UNSET)
 def test_a_reference_that_nothing_sets_is_found(
     container: dict[str, Any], found: list[tuple[str, str]]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.plan.told import Rewritten, Told, rewrite
+from tests.support.for_each import for_each
 from tests.support.specs import template
 
 TOLD = Told(
@@ -53,9 +54,9 @@ def said(shell: str, script: str, env: dict[str, str]) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("after", [0, 1])
-@pytest.mark.parametrize("script", SCRIPTS)
+@for_each("shell", SHELLS)
+@for_each("after", [0, 1])
+@for_each("script", SCRIPTS)
 def test_a_script_says_the_same_under_the_other_controller(
     script: str, after: int, shell: str
 ) -> None:

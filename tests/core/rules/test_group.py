@@ -38,36 +38,6 @@ def serving(
     return ServingFacts(path="", name="s", engines=engines, gang=gang, gang_expected=expected)
 
 
-@pytest.mark.parametrize("size", ["2", "$(GROUP_SIZE)", "$GROUP_SIZE"])
-def test_a_leader_that_waits_for_its_pods_is_right(size: str) -> None:
-    assert list(ray_cluster_size_equals_group(serving(engine(size)))) == []
-
-
-@pytest.mark.parametrize(
-    ("size", "pods", "seen"),
-    [
-        ("3", 2, "has 2 pods, but its Ray leader waits for 3 (ray_cluster_size)"),
-        ("2", 1, "has 1 pod, but its Ray leader waits for 2 (ray_cluster_size)"),
-    ],
-    ids=["too-many", "too-few"],
-)
-def test_a_leader_that_waits_for_other_pods_is_refused(size: str, pods: int, seen: str) -> None:
-    (finding,) = ray_cluster_size_equals_group(serving(engine(size, pods)))
-    assert str(finding) == (
-        f"entry.spec.containers[0].command: engine 'e' {seen}. Write --ray_cluster_size={pods}, "
-        "or $(GROUP_SIZE). [ray-cluster-size-equals-group]"
-    )
-
-
-def test_a_size_that_is_not_known_is_told() -> None:
-    (finding,) = ray_cluster_size_equals_group(serving(engine(LATE)))
-    assert finding.level is Level.UNKNOWN
-    assert str(finding) == (
-        "entry.spec.containers[0].command: engine 'e' was not checked, because it is an output "
-        "that only the deployment knows. [ray-cluster-size-equals-group]"
-    )
-
-
 @pytest.mark.parametrize(
     "facts",
     [
@@ -153,27 +123,6 @@ def native(nodes: str, pods: MaybeInt = 2) -> ServingFacts:
     command = f"vllm serve m -tp 8 -pp 2 --nnodes {nodes} --node-rank 0"
     entry = read_pod(gpu_template(command), "entry", {"GROUP_SIZE": "2"})
     return serving(EngineFacts(path="e", name="e", pods=pods, replicas=1, entry=entry, worker=None))
-
-
-@pytest.mark.parametrize("nodes", ["2", "$(GROUP_SIZE)", "$GROUP_SIZE"])
-def test_a_native_launch_that_counts_its_pods_is_right(nodes: str) -> None:
-    assert list(nnodes_equals_group(native(nodes))) == []
-
-
-@pytest.mark.parametrize(
-    ("nodes", "pods", "seen"),
-    [
-        ("4", 2, "has 2 pods, but is started with --nnodes 4. Write --nnodes 2"),
-        ("2", 1, "has 1 pod, but is started with --nnodes 2. Write --nnodes 1"),
-        ("1", 3, "has 3 pods, but is started with --nnodes 1. Write --nnodes 3"),
-    ],
-)
-def test_a_native_launch_that_counts_otherwise_is_refused(nodes: str, pods: int, seen: str) -> None:
-    (finding,) = nnodes_equals_group(native(nodes, pods))
-    assert str(finding) == (
-        f"entry.spec.containers[0].command: engine 'e' {seen}, or the variable with the size of "
-        "the group. [nnodes-equals-group]"
-    )
 
 
 def test_nodes_that_are_not_known_are_told_and_unknown_pods_are_not() -> None:

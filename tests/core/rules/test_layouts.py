@@ -9,6 +9,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.rules.layouts import data_parallel_layout
 from kthena_components.core.rules.models import MODEL_RULES
 from kthena_components.judge.manifest import judge_manifest
+from tests.support.for_each import for_each
 from tests.support.startup import IMAGES, levels, pod, told
 from tests.support.strategies import LATE
 
@@ -40,7 +41,7 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("release", "flags"), TAKEN)
+@for_each(("release", "flags"), TAKEN)
 def test_sizes_that_fit_are_right(release: str, flags: str) -> None:
     assert told(data_parallel_layout, release, f"m {flags}") == []
 
@@ -236,7 +237,7 @@ BALANCE = {
 REFUSED = COPIES | BALANCE
 
 
-@pytest.mark.parametrize(("release", "flags", "message"), REFUSED.values(), ids=REFUSED)
+@for_each(("release", "flags", "message"), REFUSED.values(), ids=REFUSED)
 def test_sizes_that_do_not_fit_are_refused(release: str, flags: str, message: str) -> None:
     assert told(data_parallel_layout, release, f"m {flags}") == [message]
     assert levels(data_parallel_layout, release, f"m {flags}") == ["mandatory"]

@@ -12,6 +12,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from kthena_components.judge.levels import environment_levels
+from tests.support.for_each import for_each
 from tests.support.specs import gpu_template
 
 LLAMA, LARGE = "meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-405B-Instruct"
@@ -143,11 +144,11 @@ PREQUANTISED = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "method"),
     [(model, method) for model, (_, methods) in PREQUANTISED.items() for method in methods.split()],
 )
-@pytest.mark.parametrize("start", ["vllm serve", SGLANG])
+@for_each("start", ["vllm serve", SGLANG])
 def test_a_quantised_copy_keeps_its_weights_by_its_method(
     start: str, model: str, method: str
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level, SpecError
 from kthena_components.core.rules.models import MODEL_RULES
+from tests.support.for_each import for_each
 from tests.support.models import DEEPSEEK, FP8, LLAMA, PHI, QWEN, SGLANG, findings, rules, told
 from tests.support.specs import ENGINE_RAY, changed
 
@@ -35,7 +36,7 @@ LEGAL: dict[str, tuple[dict[int, list[str]], dict[int, list[str]] | None]] = {
 }
 
 
-@pytest.mark.parametrize(("model", "tensor"), [*itertools.product(LEGAL, SIZES)])
+@for_each(("model", "tensor"), [*itertools.product(LEGAL, SIZES)])
 def test_a_well_known_model_takes_the_tensor_sizes_it_is_known_to_take(
     model: str, tensor: int
 ) -> None:

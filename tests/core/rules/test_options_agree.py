@@ -1,8 +1,7 @@
 """options-agree: options that vLLM and SGLang require, or exclude, together."""
 
-import pytest
-
 from kthena_components.core.rules.options_agree import options_agree
+from tests.support.for_each import for_each
 from tests.support.startup import judged, levels
 
 LINES = [
@@ -44,7 +43,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("release", "line", "refused"), LINES)
+@for_each(("release", "line", "refused"), LINES)
 def test_what_a_release_requires_together_is_required(
     release: str, line: str, *, refused: bool
 ) -> None:

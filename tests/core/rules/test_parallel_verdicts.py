@@ -6,10 +6,9 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.rules.serving import CHECKS
+from tests.support.for_each import for_each
 from tests.support.startup import judged
 
 RECORD = json.loads((Path(__file__).parent / "parallel_verdicts.json").read_text())
@@ -33,13 +32,13 @@ def test_the_record_holds_both_verdicts_of_every_release() -> None:
     assert sum(len(lines) for verdicts in RECORD.values() for lines in verdicts.values()) > 500
 
 
-@pytest.mark.parametrize("release", RECORD)
+@for_each("release", RECORD)
 def test_what_a_release_refuses_is_refused(release: str) -> None:
     lines = RECORD[release]["refused"]
     assert [line for line in lines if not refusals(release, line)] == []
 
 
-@pytest.mark.parametrize("release", RECORD)
+@for_each("release", RECORD)
 def test_what_a_release_takes_is_not_refused(release: str) -> None:
     lines = RECORD[release]["taken"]
     assert {line: found for line in lines if (found := refusals(release, line))} == {}

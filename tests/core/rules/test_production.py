@@ -16,6 +16,7 @@ from kthena_components.judge.manifest import judge_manifest, read_manifest
 from kthena_components.judge.waivers import PREFIX
 from kthena_components.systems import all_systems, find_kind
 from tests.rules.cases import bases, documents
+from tests.support.for_each import for_each
 from tests.support.specs import changed
 
 TODAY = date(2026, 6, 30)
@@ -63,7 +64,7 @@ def test_their_names_say_what_they_are_about() -> None:
     assert len(NAMES) == len(PRODUCTION)
 
 
-@pytest.mark.parametrize("name", sorted(MANIFESTS))
+@for_each("name", sorted(MANIFESTS))
 def test_they_run_only_if_they_are_asked_for(name: str) -> None:
     assert found(MANIFESTS[name], asked=()) == []
 
@@ -73,14 +74,14 @@ def test_each_is_asked_for_by_its_name() -> None:
         assert [finding.rule for finding in found(BARE, asked=[name])] == [name]
 
 
-@pytest.mark.parametrize("name", sorted(MANIFESTS))
+@for_each("name", sorted(MANIFESTS))
 def test_an_object_gets_one_finding_of_each(name: str) -> None:
     counted = Counter(finding.rule for finding in found(MANIFESTS[name]))
     assert set(counted.values()) <= {1}
     assert all(f.level is Level.ADVISORY and f.remedy for f in found(MANIFESTS[name]))
 
 
-@pytest.mark.parametrize("name", [name for name, body in MANIFESTS.items() if starts(body)])
+@for_each("name", [name for name, body in MANIFESTS.items() if starts(body)])
 def test_every_kind_is_reviewed_unless_its_controller_completes_its_pods(name: str) -> None:
     """No base states users: what is silent is a kind that is not read, or the one that is right."""
     kind = find_kind(group_kind(MANIFESTS[name]))

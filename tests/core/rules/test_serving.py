@@ -4,13 +4,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules.serving import CHECKS, Check, run_checks
+from tests.support.for_each import for_each
 
-each_check = pytest.mark.parametrize("check", CHECKS, ids=rule_name)
+each_check = for_each("check", CHECKS, ids=rule_name)
 
 
 def test_names_are_unique() -> None:
@@ -30,10 +29,9 @@ def test_a_check_says_in_one_sentence_what_holds_and_where_that_is_from(check: C
 
 
 @each_check
-def test_a_check_is_tested_where_it_is_looked_for(check: Check) -> None:
-    module = check.__module__.rpartition(".")[2]
-    text = (Path(__file__).parent / f"test_{module}.py").read_text()
-    assert rule_name(check) in text or check.__name__ in text
+def test_the_cases_of_a_check_are_where_they_are_looked_for(check: Check) -> None:
+    """What they hold is checked by tests/rules/test_cases.py."""
+    assert (Path(__file__).parent / "cases" / f"{rule_name(check)}.yaml").exists()
 
 
 def test_nothing_to_judge_gives_nothing() -> None:

@@ -8,6 +8,7 @@ from kthena_components.core.findings import Level
 from kthena_components.core.rules.models import MODEL_RULES, tp_divides_heads
 from kthena_components.core.rules.sglang_layouts import sglang_layout
 from kthena_components.judge.manifest import judge_manifest
+from tests.support.for_each import for_each
 from tests.support.specs import changed
 from tests.support.startup import IMAGES, LAUNCH, levels, pod, told
 from tests.support.strategies import LATE
@@ -203,7 +204,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize(("release", "flags", "message"), SIZES.values(), ids=SIZES)
+@for_each(("release", "flags", "message"), SIZES.values(), ids=SIZES)
 def test_sizes_that_sglang_refuses_are_refused(release: str, flags: str, message: str) -> None:
     assert told(sglang_layout, release, f"m {flags}") == [message]
     assert levels(sglang_layout, release, f"m {flags}") == ["mandatory"]

@@ -10,6 +10,7 @@ from kthena_components.core.spec.model import ModelServingSpec, QueueSpec, RoleS
 from kthena_components.core.spec.parse import known_fields, parse_spec
 from kthena_components.core.spec.words import Launcher
 from kthena_components.core.values.display import display
+from tests.support.for_each import for_each
 from tests.support.specs import ENGINE_RAY, REMOVED, TEMPLATES_PLAIN, Args, changed
 from tests.support.strategies import LATE, json_trees, law
 
@@ -186,7 +187,7 @@ MESSAGES: dict[str, tuple[Args, str]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "message"), MESSAGES.values(), ids=MESSAGES)
+@for_each(("changes", "message"), MESSAGES.values(), ids=MESSAGES)
 def test_a_wrong_value_is_refused_with_what_to_write(changes: Args, message: str) -> None:
     (path,) = changes
     assert said(changed(ENGINE_RAY, changes)) == f"{path}: {message}"

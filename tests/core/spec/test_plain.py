@@ -8,6 +8,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
+from tests.support.for_each import for_each
 from tests.support.specs import ENGINE_RAY, GUIDE, PREFILL_DECODE, REMOVED, changed
 from tests.toughness.corpus import at, places, put
 
@@ -41,8 +42,8 @@ BASES = {
 }
 
 
-@pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("number", range(len(NUMBERS + TEXTS)))
+@for_each("name", BASES)
+@for_each("number", range(len(NUMBERS + TEXTS)))
 def test_no_field_breaks_the_compiler(name: str, number: int) -> None:
     args, value = BASES[name], (NUMBERS + TEXTS)[number]
     compile_serving(args)

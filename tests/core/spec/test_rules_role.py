@@ -8,6 +8,7 @@ import pytest
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING, ROLE_RULES
+from tests.support.for_each import for_each
 from tests.support.specs import (
     DATA_PARALLEL,
     ENGINE_RAY,
@@ -162,7 +163,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+@for_each("case", REFUSED.values(), ids=REFUSED)
 def test_a_role_that_cannot_be_is_refused(case: Case) -> None:
     assert [str(finding) for finding in findings(case.args, case.changes)] == [case.message]
 

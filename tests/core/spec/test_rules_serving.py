@@ -12,6 +12,7 @@ from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.rules_serving import check_spec
+from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_RAY,
     PREFILL_DECODE,
@@ -176,7 +177,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+@for_each("case", REFUSED.values(), ids=REFUSED)
 def test_fields_that_do_not_go_together_are_refused(case: Case) -> None:
     assert said(case.args, case.changes) == [case.message]
 

@@ -14,10 +14,11 @@ from kthena_components.core.values.blanks import (
 )
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import BLANK_WORD, Blank, Unknown, is_unresolved
+from tests.support.for_each import for_each
 from tests.toughness.guard import no_hang
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "${REPLICAS}",

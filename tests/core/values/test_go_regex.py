@@ -1,8 +1,7 @@
 """Which patterns Go reads. Each verdict here is Go's own, as Volcano's webhook gave it."""
 
-import pytest
-
 from kthena_components.core.values.go_regex import trouble_in_go
+from tests.support.for_each import for_each
 
 READ = (
     r"^a$", r"^(?P<n>a)(?P<n>b)$", r"^(?<n>a)$", r"^\pL\p{Greek}\PN$", r"^(?i)a(?-s:b)$",
@@ -48,11 +47,11 @@ NOT_READ = {
 }
 
 
-@pytest.mark.parametrize("pattern", READ)
+@for_each("pattern", READ)
 def test_go_reads_it(pattern: str) -> None:
     assert trouble_in_go(pattern) == ""
 
 
-@pytest.mark.parametrize(("pattern", "why"), NOT_READ.items())
+@for_each(("pattern", "why"), NOT_READ.items())
 def test_go_does_not_read_it(pattern: str, why: str) -> None:
     assert trouble_in_go(pattern) == why

@@ -12,10 +12,11 @@ from kthena_components.core.values.quantity import (
     parse_quantity,
     render_quantity,
 )
+from tests.support.for_each import for_each
 from tests.support.strategies import json_trees, law
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "number"),
     [
         ("125", "125"),

@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level, SpecError
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, Args, changed, example_for, template
 
 ONE, RAY = example_for("booster", "native-8b"), example_for("booster", "engine-ray")
@@ -31,7 +32,7 @@ def test_the_examples_are_written_and_told_what_their_pods_lack(args: Args) -> N
     assert "a change of replicas recreates all of them" in told[0].seen
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "path"),
     [
         ({"queue": "research"}, "queue"),

@@ -10,6 +10,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest, read_demand, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import find_kind
+from tests.support.for_each import for_each
 from tests.support.peers import GONE, GPU, LATE, Manifest, changed, gpus
 
 A10, A100, TWO_A100 = (
@@ -146,7 +147,7 @@ ASKED: dict[str, tuple[Manifest, int]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "number"), ASKED.values(), ids=ASKED)
+@for_each(("body", "number"), ASKED.values(), ids=ASKED)
 def test_a_budget_counts_all_that_kaito_makes(body: Manifest, number: int) -> None:
     assert said(body, budget=number) == []
     if number:

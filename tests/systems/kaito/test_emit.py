@@ -12,6 +12,7 @@ from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.stack import judge_stack
 from kthena_components.systems import find_emitter
 from tests.support.draw_kaito import SPLITS, Split, preset_role
+from tests.support.for_each import for_each
 from tests.support.specs import Args, changed, example_for
 
 PRESET = changed(example_for("kaito", "engine-native"), {"replicas": 1})
@@ -190,9 +191,9 @@ def test_the_front_service_selects_the_first_pod_of_each_engine(args: Args) -> N
     assert front["spec"]["ports"] == [{"name": "http", "port": 9000, "targetPort": target}]
 
 
-@pytest.mark.parametrize("split", SPLITS, ids=lambda split: f"{split.preset}-{split.nodes}")
-@pytest.mark.parametrize("existing", [False, True])
-@pytest.mark.parametrize("engines", [1, 2])
+@for_each("split", SPLITS, ids=lambda split: f"{split.preset}-{split.nodes}")
+@for_each("existing", [False, True])
+@for_each("engines", [1, 2])
 def test_the_rules_of_kaito_see_the_same_nodes(split: Split, existing: bool, engines: int) -> None:
     nodes: Args = {"label_selector": {"nvidia.com/gpu.product": split.product}}
     nodes = nodes if existing else {"instance_type": split.nodes}

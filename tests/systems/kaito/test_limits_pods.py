@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from kthena_components.core.values.unknown import UNKNOWN_WORD
+from tests.support.for_each import for_each
 from tests.support.refusals import assert_refused
 from tests.support.specs import VLLM, Args, template
 from tests.systems.kaito.servings import ENGINE, PRESET
@@ -175,6 +174,6 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@for_each("case", REFUSED)
 def test_what_kaito_cannot_do_is_an_error(case: str) -> None:
     assert_refused(*REFUSED[case])

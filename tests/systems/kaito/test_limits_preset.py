@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.support.for_each import for_each
 from tests.support.refusals import assert_refused
 from tests.support.specs import Args, changed
 from tests.systems.kaito.servings import ENGINE, LLAMA, OPTION, PHI, PRESET, TEMPLATE, existing
@@ -191,6 +190,6 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@for_each("case", REFUSED)
 def test_what_kaito_cannot_do_is_an_error(case: str) -> None:
     assert_refused(*REFUSED[case])

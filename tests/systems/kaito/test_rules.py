@@ -18,6 +18,7 @@ from kthena_components.systems.kaito.rules import RULES
 from kthena_components.systems.kaito.sized import Sized, size_of
 from kthena_components.systems.kaito.start import Start, start_of
 from kthena_components.systems.kaito.view import View, read_view
+from tests.support.for_each import for_each
 
 Manifest = dict[str, Any]
 LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
@@ -228,7 +229,7 @@ def test_tuning_runs_on_one_node() -> None:
     assert message.startswith("resource.count: is 2, but tuning runs on one node. Write 1")
 
 
-@pytest.mark.parametrize("name", SHORT_NAMES)
+@for_each("name", SHORT_NAMES)
 def test_a_short_name_stands_for_a_model_in_the_table(name: str) -> None:
     assert is_preset(name)
     assert is_preset(name.upper())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.for_each import for_each
 from tests.support.specs import Args, gpu_template
 from tests.systems.kserve.samples import (
     ENGINE,
@@ -239,7 +240,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@for_each("case", REFUSED)
 def test_what_kserve_cannot_do_is_refused_with_a_remedy(case: str) -> None:
     args, changes, message = REFUSED[case]
     assert said(args, changes) == message

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.for_each import for_each
 from tests.support.specs import DATA_PARALLEL, Args, changed, gpu_template
 from tests.systems.kserve.samples import FIRST, HEAD, LLM, SPLIT, UPDATE, WORKER, said
 
@@ -217,7 +218,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@for_each("case", REFUSED)
 def test_what_an_llm_service_cannot_do_is_refused_with_a_remedy(case: str) -> None:
     args, changes, message = REFUSED[case]
     assert said(args, changes) == message

@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
+from tests.support.for_each import for_each
 from tests.support.specs import ENGINE_NATIVE, PREFILL_DECODE, Args, changed, template
 from tests.systems.kthena.test_emit_production import ROLES, SCALING, SOURCE, WAITING
 
@@ -309,7 +310,7 @@ OLDER: dict[str, tuple[Args, dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SCALED)
+@for_each("name", SCALED)
 def test_what_cannot_be_scaled_is_refused(name: str) -> None:
     args, options, words = SCALED[name]
     assert said(args, options) == words

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import for_each
 from tests.support.refusals import refusal_of
 from tests.support.specs import TEMPLATES_PLAIN, Args, changed, example_for, template
 
@@ -186,7 +187,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@for_each("case", REFUSED)
 def test_what_lws_cannot_do_is_an_error(case: str) -> None:
     args, changes, message = REFUSED[case]
     assert refusal_of(args, {}) == ""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kthena_components.systems.prometheus.panels import PANELS
+from tests.support.for_each import for_each
 from tests.systems.prometheus.monitored import MONITORED, alerts, compiled, expressions
 from toolchain.engine_metrics import metrics_in, releases_of
 
@@ -44,7 +45,7 @@ def test_the_oldest_and_the_newest_release_of_the_tables_are_read(engine: str) -
         assert len(release["sha256"]) == 64
 
 
-@pytest.mark.parametrize(("engine", "title", "query"), QUERIES)
+@for_each(("engine", "title", "query"), QUERIES)
 def test_a_query_finds_one_of_its_metrics_in_each_release(
     engine: str, title: str, query: str
 ) -> None:

@@ -13,6 +13,7 @@ from kthena_components.systems.rbg.pods import pods_of_roles
 from kthena_components.systems.rbg.view import read_rbg
 from tests.rules.cases import documents
 from tests.support import groups
+from tests.support.for_each import for_each
 from tests.support.groups import RBG, pod, rbg
 from tests.support.peers import GONE, LATE, Manifest, changed, gpus
 from tests.support.stacks import (
@@ -249,7 +250,7 @@ def test_pods_have_the_accelerators_that_the_engines_have(
     assert gpus_by_pods(reduce_object(made)) == gpus_by_facts(made)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         *((body, path) for body, counts, _ in COUNTS for path in counts),

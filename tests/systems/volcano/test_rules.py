@@ -7,6 +7,7 @@ import pytest
 
 from kthena_components.judge.manifest import has_rules, judge_manifest
 from tests.support.admission import own_findings
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, Args, changed
 from tests.systems.volcano.samples import (
     HARD,
@@ -249,7 +250,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "changes", "said"), WRONG.values(), ids=WRONG)
+@for_each(("body", "changes", "said"), WRONG.values(), ids=WRONG)
 def test_each_trap_is_told_in_full(body: Args, changes: dict[str, Any], said: list[str]) -> None:
     assert lines(own_findings(changed(body, changes))) == said
 

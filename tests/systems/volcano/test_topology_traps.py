@@ -41,6 +41,7 @@ from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.stack_rules import compare_objects
 from tests.judge.stack_samples import GANG_TOPOLOGY, STACK, TEMPLATE, TIER_NAME
+from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.systems.volcano.samples import exact, hyper_node
 
@@ -161,7 +162,7 @@ def found_in(changes: dict[str, Any]) -> set[tuple[str, Level]]:
     }
 
 
-@pytest.mark.parametrize(("rule", "level", "changes"), TRAPS.values(), ids=TRAPS)
+@for_each(("rule", "level", "changes"), TRAPS.values(), ids=TRAPS)
 def test_each_trap_is_named(rule: str, level: Level, changes: dict[str, Any]) -> None:
     assert (rule, level) in found_in(changes)
 
