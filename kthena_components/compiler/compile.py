@@ -186,7 +186,7 @@ def read_options(
         try:
             return parse_spec(backend.options, given), []
         except SpecError as error:
-            return None, [replace(f, path=join_path(path, f.path)) for f in error.findings]
+            return None, [f.under(path) for f in error.findings]
     if not given:
         return None, []
     seen = f"is given, but backend '{name}' has no options"

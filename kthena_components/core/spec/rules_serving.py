@@ -37,7 +37,7 @@ def check_spec(
     """
     findings = [finding for rule in RULES for finding in rule(spec)]
     if role_path is not None:
-        findings = [replace(f, path=f.path.removeprefix("roles[0].")) for f in findings]
+        findings = [f.at(lambda path: path.removeprefix("roles[0].")) for f in findings]
     for index, role in enumerate(spec.roles):
         prefix = f"roles[{index}]" if role_path is None else role_path
         found = [finding for rule in ROLE_RULES for finding in rule(role)]
