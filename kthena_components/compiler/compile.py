@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
-from kthena_components.core.findings import Finding, Level, SpecError, join_path, nearest
+from kthena_components.core.findings import Finding, Level, SpecError, nearest
 from kthena_components.core.plan.build import (
     build_group_plan,
     build_plan,
@@ -22,6 +22,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.rules.models import MODEL_RULES
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.spec.fields import Spec
@@ -149,7 +150,7 @@ def _refuse_version(plan: ServingPlan, backend: "Emitter") -> Iterator[Finding]:
     yield Finding(
         path="kthena_version",
         seen=f"is {version}, but backend '{plan.backend}' {writes}",
-        remedy="remove it, or write backend: kthena",
+        remedy=either(remove(), "write backend: kthena"),
         rule="backend-loss",
     )
 
@@ -190,7 +191,7 @@ def read_options(
     if not given:
         return None, []
     seen = f"is given, but backend '{name}' has no options"
-    return None, [Finding(path=path, seen=seen, remedy="remove it", rule="backend-loss")]
+    return None, [Finding(path=path, seen=seen, remedy=remove(), rule="backend-loss")]
 
 
 def _about_a_private_model(finding: Finding) -> bool:

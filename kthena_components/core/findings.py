@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import FrameType
 from typing import Any, TypeVar
 
-from kthena_components.core.remedies import Fix, moved, settled, write
+from kthena_components.core.remedies import Fix, Remedy, moved, rename, settled, write
 from kthena_components.core.values.unknown import Unknown, show_tokens
 from kthena_components.core.values.visible import visible
 
@@ -220,6 +220,12 @@ def suggest(word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     close = nearest(word, words)
     return write(close) if close else f"known: {', '.join(words) or 'none'}"
+
+
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Suggest the name of a field that was probably meant, or list all names."""
+    text = suggest(word, known)
+    return rename(text.fixes[0][0].value, text) if isinstance(text, Remedy) else text
 
 
 def count_of(number: object, word: str) -> str:

@@ -25,17 +25,21 @@ REMOVED: Final = _Removed.REMOVED
 class Change:
     """One field or one option of a command line, and its new value."""
 
-    value: Any
+    value: Any = REMOVED
     """The new value as in JSON; `REMOVED` takes the field or the option away. True for an option
     without a value, such as `--headless`."""
+    name: str = ""
+    """The new name of a field or an option that keeps its value. Empty: it keeps its name."""
     path: str | None = None
     """Path of the field, or of the words of a command line. None: the path of the finding."""
     option: str = ""
     """The option to change on the command line. Empty: the field itself."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the change as JSON: path, option, and value or remove."""
+        """Return the change as JSON: path, option, and one of value, remove and rename."""
         named = {"option": self.option} if self.option else {}
+        if self.name:
+            return {"path": self.path or "", **named, "rename": self.name}
         said = {"remove": True} if self.value is REMOVED else {"value": self.value}
         return {"path": self.path or "", **named, **said}
 
@@ -119,6 +123,16 @@ def _shown(value: Any) -> str:
 def remove(text: str = "remove it", *, at: str | None = None) -> Remedy:
     """Take a field away."""
     return Remedy(text, [(Change(value=REMOVED, path=at),)])
+
+
+def rename(name: str, text: str = "", *, at: str | None = None) -> Remedy:
+    """Give a field another name."""
+    return Remedy(text or f"write '{name}'", [(Change(name=name, path=at),)])
+
+
+def rename_option(old: str, new: str, text: str = "") -> Remedy:
+    """Give an option of the finding's command line another name."""
+    return Remedy(text or f"write {new}", [(Change(name=new, option=old),)])
 
 
 def at_most(value: int | str) -> Remedy:

@@ -6,6 +6,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import or_more
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 
 SCHEDULER = "scheduler-sizes"
@@ -49,7 +50,7 @@ def _batch(start: Start) -> Iterator[Finding]:
     tokens, sequences = start.number("--max-num-batched-tokens"), start.number("--max-num-seqs")
     level = start.since(_POSITIVE)
     if tokens is not None and tokens < 1 and sequences != 0:
-        seen, remedy = f"has --max-num-batched-tokens {tokens}", "write 1 or more"
+        seen, remedy = f"has --max-num-batched-tokens {tokens}", or_more(1)
         yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
         return
     if sequences is not None and sequences < 1:

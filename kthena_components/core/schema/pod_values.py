@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, suggest
 from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
+from kthena_components.core.remedies import remove
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.schema.pod_amounts import RULE, judge_amounts, judge_resource_field
 from kthena_components.core.schema.pod_probes import is_port_name, judge_hooks, judge_port
@@ -118,7 +119,7 @@ def _toleration(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
         yield _say(f"{path}.key", f"is {display(key)}, which no taint has", "write a taint's key")
     if operator == "Exists" and value:
         seen = f"is {display(value)}, but operator Exists matches any value"
-        yield _say(f"{path}.value", seen, "remove it")
+        yield _say(f"{path}.value", seen, remove())
     elif isinstance(value, str) and not is_label_value(value):
         yield _say(
             f"{path}.value", f"is {display(value)}, which no taint has", "write a taint's value"

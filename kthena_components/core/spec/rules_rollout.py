@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import remove
 from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import display
@@ -50,7 +51,7 @@ def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
             path=_ROLLING,
             rule="rollout-budget",
             seen="is given, but with RoleRollingUpdate each role has its own budget",
-            remedy="remove it; with backend: kthena, set max_unavailable in a role",
+            remedy=remove("remove it; with backend: kthena, set max_unavailable in a role"),
         )
         return
     if not _surges(stated, spec.replicas):
@@ -168,7 +169,7 @@ def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
             rule="rollout-budget",
             seen=f"is {role.max_unavailable}, "
             f"but the role has {count_of(role.replicas, 'replica')}",
-            remedy=f"write at most {role.replicas}" if role.replicas else "remove it",
+            remedy=f"write at most {role.replicas}" if role.replicas else remove(),
         )
 
 

@@ -6,10 +6,10 @@ what the backend cannot express.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, count_of, suggest
+from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
+from kthena_components.core.remedies import at_most, either, remove
 from kthena_components.core.spec.model import (
     ModelServingSpec,
     NetworkTopologySpec,
@@ -83,7 +83,7 @@ def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 seen=f"there is no role '{name}'",
-                remedy=suggest(name, replicas),
+                remedy=suggest_name(name, replicas),
                 rule="gang-minimum",
             )
         elif minimum > replicas[name]:
@@ -193,7 +193,7 @@ def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
             path="expose.target_port",
             rule="expose-port",
             seen=f"is {stated}, but the engine of role '{role.name}' listens on {role.engine.port}",
-            remedy=f"remove it, or write {role.engine.port}",
+            remedy=either(remove(), f"write {role.engine.port}"),
         )
 
 
@@ -217,7 +217,7 @@ def reserved_object_labels(spec: ModelServingSpec) -> Iterator[Finding]:
             path=f"labels.{label}",
             rule="reserved-object-labels",
             seen="is a label by which the objects of a serving are found",
-            remedy="remove it, or use a label of your own",
+            remedy=either(remove(), "use a label of your own"),
         )
 
 
@@ -250,7 +250,7 @@ def _too_many(path: str, seen: str, most: int) -> Finding:
     return Finding(
         path=path,
         seen=f"{seen}, but {limit}",
-        remedy=f"write at most {most}",
+        remedy=at_most(most),
         rule="pods-within-cluster",
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.schema.language import UNDECLARED, judge_shape
 from kthena_components.core.schema.pod import shape_of, unknown_field
 from kthena_components.core.spec.model import RoleSpec
@@ -150,7 +151,7 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
                 rule="template-scheduler",
                 seen=f"is {display(stated)}, but all pods get the serving's scheduler_name, "
                 f"which is '{scheduler}'",
-                remedy="remove it, or write it as the serving's scheduler_name",
+                remedy=either(remove(), "write it as the serving's scheduler_name"),
             )
 
 
@@ -190,7 +191,7 @@ def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
                 path=f"{field}.metadata.labels",
                 rule="reserved-labels",
                 seen=f"label '{label}' is set here, but it selects the pods of a group",
-                remedy="remove it, or use a label of your own",
+                remedy=either(remove(), "use a label of your own"),
             )
 
 

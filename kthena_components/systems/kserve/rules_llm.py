@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -96,7 +97,7 @@ def _positive(path: str, value: object) -> Iterator[Finding]:
     if gap := unknown_in(value):
         yield not_checked(path, gap, _RULE)
     elif value is not None and (not isinstance(number, int) or number < 1):
-        yield _refused(path, f"is {display(value)}, but must be at least 1", "write 1 or more")
+        yield _refused(path, f"is {display(value)}, but must be at least 1", or_more(1))
 
 
 def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:

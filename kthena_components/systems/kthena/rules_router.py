@@ -6,6 +6,7 @@ Source: volcano-sh/kthena v1.0.0 pkg/kthena-router.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.remedies import remove
 from kthena_components.core.rules.change import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.go_duration import read_duration
@@ -104,7 +105,7 @@ def kthena_model_route(view: Route) -> Iterator[Finding]:
     for index, adapter in enumerate(sequence(adapters)):
         if adapter == "":
             seen = "is empty, but must be the name of an adapter"
-            yield refuse(f"spec.loraAdapters[{index}]", seen, "remove it", _ROUTE)
+            yield refuse(f"spec.loraAdapters[{index}]", seen, remove(), _ROUTE)
     for rule in view.rules:
         yield from _targets(rule)
         yield from _matches(rule)

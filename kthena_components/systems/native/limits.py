@@ -8,6 +8,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, advise, join_path
 from kthena_components.core.objects.requests import requests_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import RecoveryPolicy, TopologyMode
 from kthena_components.core.values.read import mapping
 
@@ -34,7 +35,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
             path="rollout_strategy.rolling_update_configuration.max_surge",
             seen=f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
             "name, so nothing can surge",
-            remedy="remove it; max_unavailable is the only budget",
+            remedy=remove("remove it; max_unavailable is the only budget"),
             rule="backend-loss",
         )
     for role in plan.roles:
@@ -83,7 +84,7 @@ def _needs_controller(path: str, seen: str) -> Finding:
     return Finding(
         path=path,
         seen=seen,
-        remedy="remove it, or use a ModelServing with backend: kthena",
+        remedy=either(remove(), "use a ModelServing with backend: kthena"),
         rule="backend-loss",
     )
 

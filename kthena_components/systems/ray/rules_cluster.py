@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path, not_checked, refuse
 from kthena_components.core.naming import DNS_1035
+from kthena_components.core.remedies import or_more
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
@@ -64,7 +65,7 @@ def ray_replicas(view: RayView) -> Iterator[Finding]:
         for name, number in zip(("minReplicas", "maxReplicas"), numbers, strict=True):
             if isinstance(number, int) and number < 0:
                 path = f"{group.path}.{name}"
-                yield refuse(path, f"is {number}", "write 0 or more", _REPLICAS)
+                yield refuse(path, f"is {number}", or_more(0), _REPLICAS)
         least, most = numbers
         if isinstance(least, int) and isinstance(most, int) and least > most >= 0:
             seen = f"is {least}, but maxReplicas is {most}"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.remedies import remove
 from kthena_components.core.values.read import (
     mapping,
     sequence,
@@ -68,7 +69,7 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
     for name in variables:
         if name in _OWN:
             seen = f"have {name}, which KubeRay sets itself"
-            yield refuse(f"{path}.env", seen, "remove it", _RULE)
+            yield refuse(f"{path}.env", seen, remove(), _RULE)
     for name in _missing(variables):
         yield refuse(f"{path}.env", f"lack {name}", "add it", _RULE)
     yield from _named_alike(view)

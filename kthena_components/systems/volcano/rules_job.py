@@ -12,6 +12,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import at_most
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -51,7 +52,7 @@ def job_minimum(found: Object) -> Iterator[Finding]:
         yield Finding(
             path=path,
             seen=f"is {least}, but the tasks have {count_of(total, 'pod')}",
-            remedy=f"write at most {total}",
+            remedy=at_most(total),
             rule="job-minimum",
         )
 

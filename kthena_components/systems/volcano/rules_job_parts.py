@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kthena_components.core.findings import Finding, join_path, not_checked, refuse, suggest
+from kthena_components.core.findings import (
+    Finding,
+    join_path,
+    not_checked,
+    refuse,
+    suggest,
+    suggest_name,
+)
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
@@ -113,7 +120,7 @@ def job_parts(found: Object) -> Iterator[Finding]:
     for name in mapping(plugins):
         if name not in _PLUGINS:
             path = join_path("spec.plugins", key_text(name))
-            yield refuse(path, "is no plugin of Volcano", suggest(key_text(name), _PLUGINS), rule)
+            yield refuse(path, "is no plugin of Volcano", suggest_name(key_text(name), _PLUGINS), rule)
     for index, volume in enumerate(map(mapping, sequence(found.spec.get("volumes")))):
         path, place = f"spec.volumes[{index}]", text(volume.get("mountPath"))
         claim, named = volume.get("volumeClaim"), volume.get("volumeClaimName") or None
