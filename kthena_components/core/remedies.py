@@ -8,7 +8,7 @@ text and has no fix.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
@@ -58,7 +58,7 @@ class Remedy(str):
     __slots__ = ("fixes",)
     fixes: tuple[Fix, ...]
 
-    def __new__(cls, text: str, fixes: Iterable[Fix] = ()) -> "Remedy":
+    def __new__(cls, text: str, fixes: Iterable[Fix] = ()) -> Self:
         """Make a text that carries fixes."""
         made = super().__new__(cls, text)
         made.fixes = tuple(fixes)
@@ -135,7 +135,7 @@ def rename_option(old: str, new: str, text: str = "") -> Remedy:
     return Remedy(text or f"write {new}", [(Change(name=new, option=old),)])
 
 
-def at_most(value: int | str) -> Remedy:
+def at_most(value: object) -> Remedy:
     """Set a field to its maximum."""
     return write(value, f"write at most {value}")
 
@@ -155,10 +155,17 @@ def at_least(value: int | str) -> Remedy:
     return write(value, f"write at least {value}")
 
 
-def option(name: str, value: Any, text: str = "") -> Remedy:
-    """Set or add an option of the finding's command line; True for one without a value."""
-    written = name if value is True else f"{name} {value}"
-    return Remedy(text or f"write {written}", [(Change(value=value, option=name),)])
+def set_option(name: str, value: Any, text: str = "", *, then: str = "") -> Remedy:
+    """Set or add an option of the finding's command line.
+
+    Args:
+        name: The option.
+        value: Its value; True for one without a value.
+        text: The text; `write`, or `add`, and the option if left out.
+        then: What follows that text, such as ` or more`.
+    """
+    written = f"add {name}" if value is True else f"write {name} {value}"
+    return Remedy(f"{text or written}{then}", [(Change(value=value, option=name),)])
 
 
 def without(*names: str, text: str = "") -> Remedy:

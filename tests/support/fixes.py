@@ -151,7 +151,9 @@ def _in_words(words: list[Any], names: frozenset[str], change: Change) -> bool:
             words[index : _end(words, index, sign)] = _written(words, index, sign, change)
             return True
         for name in names:
-            found = re.search(rf"(?<!\S){re.escape(name)}(?:[= ]+(?!-)[^\s;&|]+)?(?=\s|$|[;&|])", word)
+            found = re.search(
+                rf"(?<!\S){re.escape(name)}(?:[= ]+(?!-)[^\s;&|]+)?(?=\s|$|[;&|])", word
+            )
             if found and " " in word.strip():
                 said = _in_script(found[0], change)
                 words[index] = word[: found.start()] + said + word[found.end() :]

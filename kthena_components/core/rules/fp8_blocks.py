@@ -14,6 +14,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
+from kthena_components.core.remedies import either
 from kthena_components.core.rules.engine_start import sglang_for_amd
 from kthena_components.core.rules.startup import Start
 
@@ -99,4 +100,4 @@ def _seen(sharding: Sharding, cut: list[Part]) -> str:
 def _whole_blocks(sharding: Sharding) -> str:
     remedy = sharding.near(lambda other: fits(other, blocks=True))
     dense = [part for part in cut_blocks(sharding) if not part.expert]
-    return remedy if dense else f"{remedy}, or enable expert parallelism"
+    return remedy if dense else either(remedy, "enable expert parallelism")

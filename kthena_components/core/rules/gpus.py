@@ -4,9 +4,12 @@ import math
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.sizes import one_of_sizes, set_size
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import Remedy, either, together
+from kthena_components.core.rules.changes import give_gpus, give_pods
 from kthena_components.core.rules.joined_share import joined_share
 from kthena_components.core.values.unknown import Unknown
 
@@ -151,7 +154,7 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
                 path=engine.entry.command_path,
                 seen=f"{_title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
                 "group would fill a part of a pod, and a pod would hold parts of two groups",
-                remedy=f"set tensor to {smaller} or {larger}",
+                remedy=one_of_sizes(command, "tensor", (smaller, larger)),
                 rule="nodes-whole",
             )
 
@@ -211,11 +214,11 @@ def _always(command: CommandFacts) -> frozenset[str]:
     return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
 
 
-def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> str:
+def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> Remedy:
     """Return the smallest changes that make both sides equal and that no other rule reports."""
     sizes, gpus, pods = dict(_sizes(command)), engine.entry.gpus, engine.pods
     if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
-        return _ANY_WAY
+        return Remedy(_ANY_WAY)
     ways: list[str] = []
     apart: list[str] = []
     # If pods that nothing connects share a copy already, executor-stated reports that.
@@ -226,20 +229,24 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
         changed = {**sizes, word: wanted}
         if wanted and not rest and _fits(command, changed, gpus, pods):
             spans = not torn and _is_torn(engine, command, changed, gpus)
-            (apart if spans else ways).append(f"set {word} to {wanted}")
+            (apart if spans else ways).append(
+                set_size(command, _FIELD.get(word, word), wanted, f"set {word} to {wanted}")
+            )
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
     alike = alike and command.engine != _ONE_POD
     if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
-        ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
+        given = count_of(ranks // gpus, "pod")
+        ways.append(give_pods(engine, ranks // gpus, f"give the engine {given}"))
     each = ranks // pods
     spans = not torn and _is_torn(engine, command, sizes, each)
     if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
-        ways.append(f"give each pod {count_of(each, 'GPU')}")
+        ways.append(give_gpus(engine, each, f"give each pod {count_of(each, 'GPU')}"))
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
-        ways.append(f"set tensor to {gpus} and pipeline to {pods}")
+        both = (set_size(command, "tensor", gpus), set_size(command, "pipeline", pods))
+        ways.append(together(*both, text=f"set tensor to {gpus} and pipeline to {pods}"))
     if apart:
         ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
-    return ", or ".join(ways) or _ANY_WAY
+    return either(*ways) if ways else Remedy(_ANY_WAY)
 
 
 def _is_torn(
@@ -263,6 +270,8 @@ _ONE_POD = "tgi"
 """The engine that cannot be spread over pods (text-generation-inference launcher/src/main.rs)."""
 _ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})
 """Engines that have no pipelines."""
+_FIELD = {"context": "prefill_context"}
+"""Fields of CommandFacts with another name in messages."""
 _ANY_WAY = "change the parallelism or the GPUs"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import either, set_option, write
 from kthena_components.core.rules.wording import unjudged
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
@@ -59,7 +60,9 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
                 path=engine.entry.command_path,
                 seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
                 f"--nnodes {nodes}",
-                remedy=f"write --nnodes {pods}, or the variable with the size of the group",
+                remedy=either(
+                    set_option("--nnodes", pods), "the variable with the size of the group"
+                ),
                 rule="nnodes-equals-group",
             )
 
@@ -106,7 +109,9 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
             path=facts.gang.path,
             seen=f"the gang needs {count_of(member, 'pod')} to start, "
             f"but its engines have {wanted} that must start together",
-            remedy=f"write minMember {wanted}",
+            remedy=write(wanted, f"write minMember {wanted}")
+            if facts.gang.path.endswith("minMember")
+            else f"write minMember {wanted}",
             rule="gang-covers-engine",
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.others import others
 from kthena_components.core.rules.wording import title
 
@@ -35,7 +36,7 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
                     pod.command_path,
                     f"{title(engine)} has --nnodes {command.nnodes} without --headless in a pod "
                     "that does not have the first rank: its own server stops",
-                    "write --headless in every pod but the first",
+                    set_option("--headless", True, "write --headless in every pod but the first"),
                 )
                 break
 
@@ -54,7 +55,7 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
             engine.entry.command_path,
             f"{title(engine)} has --nnodes {command.nnodes} and --headless in the pod with the "
             "first rank, so nothing serves HTTP",
-            "remove --headless from the first pod",
+            without("--headless", text="remove --headless from the first pod"),
         )
 
 

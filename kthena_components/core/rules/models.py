@@ -7,6 +7,7 @@ first rule reports it once for all of them.
 import math
 from collections.abc import Iterator
 
+from kthena_components.core.engines.sizes import one_of_sizes, set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import (
@@ -18,6 +19,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
+from kthena_components.core.remedies import Remedy, either
 from kthena_components.core.rules.fp8_blocks import BLOCKS
 from kthena_components.core.values.unknown import Unknown
 
@@ -113,23 +115,25 @@ def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
             seen = (
                 f"splits {count_of(layers, 'layer')} over pipeline {stages}, and a stage needs one"
             )
-            yield sharding.finding(STAGES, seen, f"set pipeline to {layers} or less")
+            yield sharding.finding(
+                STAGES, seen, set_size(sharding.command, "pipeline", layers).then(" or less")
+            )
         elif layers % stages:
             least = layers // stages
             seen = (
                 f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
                 f"{least + 1} and its emptiest {least}"
             )
-            remedy = f"{_even(layers, stages)}leave memory for {least + 1} layers on each GPU"
+            memory = f"leave memory for {least + 1} layers on each GPU"
+            remedy = either(_even(sharding, layers, stages), memory)
             yield sharding.finding(STAGES, seen, remedy, Level.ADVISORY)
 
 
-def _even(layers: int, stages: int) -> str:
+def _even(sharding: Sharding, layers: int, stages: int) -> Remedy:
     """Suggest the nearest pipeline sizes that split evenly; 1 is left out."""
     near = [n for n in divisors(layers) if 1 < n <= 2 * stages]
     below, above = [n for n in near if n < stages][-1:], [n for n in near if n > stages][:1]
-    named = " or ".join(map(str, below + above))
-    return f"set pipeline to {named}, or " if named else ""
+    return one_of_sizes(sharding.command, "pipeline", below + above)
 
 
 def moe_expert_shape(facts: ServingFacts) -> Iterator[Finding]:

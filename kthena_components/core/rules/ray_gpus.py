@@ -7,6 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.unknown import Unknown
 
@@ -80,7 +81,9 @@ def _wrong(
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
-        remedy=f"remove --num-gpus, or write {pod.gpus}",
+        remedy=either(
+            without("--num-gpus"), set_option("--num-gpus", pod.gpus, f"write {pod.gpus}")
+        ),
         rule=RULE,
         level=level,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, judged_by
+from kthena_components.core.rules.changes import placed
 from kthena_components.core.rules.config_maps import config_map_key_exists
 from kthena_components.core.rules.context_parallel import context_parallel_layout
 from kthena_components.core.rules.devices import gpu_requests_equal_limits, leader_worker_same_gpus
@@ -121,4 +122,4 @@ CHECKS: tuple[Check, ...] = (
 
 def run_checks(facts: ServingFacts) -> list[Finding]:
     """Check the facts by every rule."""
-    return judged_by(CHECKS, facts)
+    return [placed(finding) for finding in judged_by(CHECKS, facts)]

@@ -104,7 +104,7 @@ def _unknown_field(
     fields = known_fields(model, location[:-1])
     close = nearest(name, fields)
     known = f"remove it; known: {', '.join(sorted(fields))}"
-    hint = rename(close) if close else remove(known)
+    hint: str = rename(close) if close else remove(known)
     if not (close and _is_same(close, name)):
         hint = elsewhere(model, location, value, data) or hint
     return Finding(
@@ -126,6 +126,7 @@ def _wrong_value(
 ) -> tuple[str, str, str] | None:
     """Describe what is wrong with a value of the right type; None if the type is wrong."""
     shown, words = display(value), ""
+    remedy: str
     match kind:
         case "greater_than_equal" | "less_than_equal":
             words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
@@ -184,7 +185,7 @@ def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
         remedy = write(str(value), f"put it in quotes: '{value}'")
     elif wanted == _KINDS["int"] and isinstance(value, str) and value.isdecimal():
-        remedy = f"write {value} without quotes"
+        remedy = write(int(value), f"write {value} without quotes")
     return f"is {display(value)}, but must be {wanted}", remedy, "type"
 
 

@@ -133,7 +133,9 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
         for key in unit.sources:
             if key not in names:
                 path = f"{unit.path}.metricSources.{key}"
-                yield refuse(path, "is no metric of the role", suggest_name(str(key), names), _METRICS)
+                yield refuse(
+                    path, "is no metric of the role", suggest_name(str(key), names), _METRICS
+                )
 
 
 def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:

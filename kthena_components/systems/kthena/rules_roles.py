@@ -219,7 +219,9 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
         elif role is None:
             near = (n for n in list(roles)[:_ROLES] if isinstance(n, str) and len(n) < _CUT)
             seen = f"there is no role {display(name)}"
-            yield Finding(path=path, seen=seen, remedy=suggest_name(key_text(name), near), rule=rule)
+            yield Finding(
+                path=path, seen=seen, remedy=suggest_name(key_text(name), near), rule=rule
+            )
         else:
             yield from _minimum(view, role, path, whole(stated))
 
