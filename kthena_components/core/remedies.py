@@ -103,6 +103,11 @@ def mapped(remedy: str, change: Callable[[Change], Change | None]) -> str:
     return Remedy(remedy, whole) if fixes else remedy
 
 
+def placed_at(remedy: str, path: str) -> str:
+    """Return a remedy whose changes are at a path, and not at the path of the finding."""
+    return mapped(remedy, lambda each: replace(each, path=path))
+
+
 def write(value: Any, text: str = "", *, at: str | None = None) -> Remedy:
     """Set a field.
 
@@ -155,7 +160,9 @@ def at_least(value: int | str) -> Remedy:
     return write(value, f"write at least {value}")
 
 
-def set_option(name: str, value: Any, text: str = "", *, then: str = "") -> Remedy:
+def set_option(
+    name: str, value: Any, text: str = "", *, then: str = "", at: str | None = None
+) -> Remedy:
     """Set or add an option of the finding's command line.
 
     Args:
@@ -163,9 +170,10 @@ def set_option(name: str, value: Any, text: str = "", *, then: str = "") -> Reme
         value: Its value; True for one without a value.
         text: The text; `write`, or `add`, and the option if left out.
         then: What follows that text, such as ` or more`.
+        at: Path of the command line, if it is not the path of the finding.
     """
     written = f"add {name}" if value is True else f"write {name} {value}"
-    return Remedy(f"{text or written}{then}", [(Change(value=value, option=name),)])
+    return Remedy(f"{text or written}{then}", [(Change(value=value, option=name, path=at),)])
 
 
 def without(*names: str, text: str = "") -> Remedy:
@@ -188,16 +196,21 @@ def either(*remedies: str, word: str = ", or ") -> Remedy:
 
 def together(*remedies: Remedy, text: str = "") -> Remedy:
     """Join remedies that only work together; each has one fix."""
-    changes = tuple(change for each in remedies for fix in each.fixes[:1] for change in fix)
-    return Remedy(text or ", and ".join(remedies), [changes] if changes else [])
+    fixes = [fix for each in remedies for fix in each.fixes[:1]]
+    whole = len(fixes) == len(remedies)
+    changes = dict.fromkeys(repr(change) for fix in fixes for change in fix)
+    named = {repr(change): change for fix in fixes for change in fix}
+    said = text or ", and ".join(remedies)
+    return Remedy(said, [tuple(named[each] for each in changes)] if whole and named else [])
 
 
 def settled(remedy: str, path: str) -> tuple[Fix, ...]:
     """Return the fixes of a finding at a path: each change with its own path, all values known."""
     placed = mapped(remedy, lambda each: replace(each, path=path) if each.path is None else each)
-    return tuple(fix for fix in fixes_of(placed) if not any(_is_late(each.value) for each in fix))
+    return tuple(fix for fix in fixes_of(placed) if not any(map(_is_vague, fix)))
 
 
-def _is_late(value: Any) -> bool:
-    """Return whether a value, or a part of it, is not known yet."""
-    return is_unresolved(value) or OUTPUT_OPEN in str(value)
+def _is_vague(change: Change) -> bool:
+    """Return whether a value is not known yet, or a path is cut for a message."""
+    late = is_unresolved(change.value) or OUTPUT_OPEN in str(change.value)
+    return late or "…" in str(change.path)

@@ -1,6 +1,7 @@
 """Applies the fixes of findings literally: to the fields of an object, and to command lines."""
 
 import copy
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -14,7 +15,7 @@ TEXT_MAPS = {
     *("limits", "requests", "minResources", "capability", "deserved", "guarantee", "resource"),
 }
 """Maps whose keys may have dots: the rest of a path below one is one key."""
-_STEP = re.compile(r"\[\"([^\"]+)\"\]|\[(\d+)\]|([^.\[\]]+)")
+_STEP = re.compile(r"\[\"([^\"]+)\"\]|\[(\d+|-)\]|([^.\[\]]+)")
 _WORDS = ("command", "args")
 Step = str | int
 
@@ -22,15 +23,20 @@ Step = str | int
 def apply(tree: Any, fix: Fix) -> Any:
     """Give a copy of an object with a fix applied.
 
-    Of items that go away, the last goes first, so that the places of the others stay.
+    What a fix takes away need not be there, but one of its changes must apply.
     """
-    made = copy.deepcopy(tree)
-    for change in sorted(fix, key=lambda each: each.value is REMOVED):
+    made, missing = copy.deepcopy(tree), list[LookupError]()
+    for change in fix:
         steps = steps_of(made, change.path or "")
-        if change.option:
-            _on_command_line(made, steps, change)
-        else:
-            _on_field(made, steps, change)
+        try:
+            if change.option:
+                _on_command_line(made, steps, change)
+            else:
+                _on_field(made, steps, change)
+        except LookupError as error:
+            missing.append(error)
+    if len(missing) == len(fix):
+        raise missing[0]
     return made
 
 
@@ -48,7 +54,7 @@ def steps_of(tree: Any, path: str) -> list[Step]:
             found = _STEP.match(path)
             assert found, path
             quoted, index, plain = found.groups()
-            step = int(index) if index else quoted or plain
+            step = len(at or ()) if index == "-" else int(index) if index else quoted or plain
             path = path[found.end() :]
         steps.append(step)
         at, last = _below(at, step), str(step)
@@ -93,7 +99,7 @@ def _on_field(tree: Any, steps: list[Step], change: Change) -> None:
 def _holder(tree: Any, steps: list[Step]) -> Any:
     """Give the map or list of the last step; maps on the way are made."""
     at = tree
-    for step, following in zip(steps, steps[1:], strict=False):
+    for step, following in itertools.pairwise(steps):
         below = _below(at, step)
         if below is None:
             below = [] if isinstance(following, int) else {}
@@ -128,6 +134,8 @@ def _on_command_line(tree: Any, steps: list[Step], change: Change) -> None:
 def _lists(tree: Any, steps: list[Step]) -> Iterator[list[Any]]:
     if steps[-1] in _WORDS:
         container = _below_all(tree, steps[:-1])
+        if not any(container.get(key) for key in _WORDS):
+            container["args"] = []  # the image has the command
         yield from (container[key] for key in _WORDS if isinstance(container.get(key), list))
     else:
         holder = _holder(tree, steps)

@@ -4,11 +4,12 @@ A rule names an option. Where the command line has no words, as for a component,
 field: `placed` finds it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from kthena_components.core.engines.dialects import OPTIONS_BY_FIELD
-from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import (
@@ -22,6 +23,7 @@ from kthena_components.core.remedies import (
 _WORDS = (".args", ".command", ".extra_args")
 """Ends of the paths of command lines."""
 _COUNTED = "gpus_per_pod"
+_CONTAINER = re.compile(r"containers\[\d+\]\.resources$")
 _FIELDS = frozenset({"tensor", "pipeline", "data"})
 _SIZES: Mapping[str, str] = {
     option: field
@@ -35,27 +37,24 @@ _SIZES: Mapping[str, str] = {
 def give_gpus(engine: EngineFacts, number: int, text: str) -> Remedy:
     """Give each pod of an engine a number of GPUs, if each pod has GPUs of one kind."""
     pods = [engine.entry, *([engine.worker] if engine.worker is not None else [])]
-    parts = [gpus_of_pod(pod, number) for pod in pods]
-    return (
-        Remedy(text)
-        if any(part is None for part in parts)
-        else together(*(part for part in dict.fromkeys(parts) if part is not None), text=text)
-    )
+    return together(*(gpus_of_pod(pod, number) for pod in pods), text=text)
 
 
-def gpus_of_pod(pod: PodFacts, number: int, text: str = "") -> Remedy | None:
-    """Give one pod a number of GPUs; None if it is not clear which field that is."""
+def gpus_of_pod(pod: PodFacts, number: int, text: str = "") -> Remedy:
+    """Give one pod a number of GPUs. Without a fix if it is not clear which field that is."""
     if pod.gpus_path.endswith(_COUNTED):
         return write(number, text, at=pod.gpus_path)
-    if len(pod.devices) != 1 or not pod.devices[0].path.endswith(".resources"):
-        return None
-    return devices(pod.devices[0].path, pod.devices[0].resource, number, text)
+    if len(pod.devices) != 1:
+        return Remedy(text)
+    return devices(pod.devices[0], number, text)
 
 
-def devices(path: str, resource: str, number: int, text: str = "") -> Remedy:
-    """Write the number of a device into the limits and the requests of a container."""
-    both = (write(str(number), at=f"{path}.{part}.{resource}") for part in ("limits", "requests"))
-    return together(*both, text=text)
+def devices(device: DeviceFacts, number: int, text: str = "") -> Remedy:
+    """Write a number into the limits and the requests of the container that has a device."""
+    if not _CONTAINER.search(device.path) or "/" not in device.resource:
+        return Remedy(text)
+    parts = (f"{device.path}.{part}.{device.resource}" for part in ("limits", "requests"))
+    return together(*(write(str(number), at=path) for path in parts), text=text)
 
 
 def give_pods(engine: EngineFacts, number: int, text: str) -> Remedy:

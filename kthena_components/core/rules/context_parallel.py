@@ -110,9 +110,17 @@ def _divides(
     start: Start, tensor: int, decode: int, level: Level | None, flag: str
 ) -> Iterator[Finding]:
     if tensor % decode and level is not None:
-        near = max(n for n in divisors(tensor) if n <= decode)
+        shape = model_shape(start.command, start.engine.entry.shape)
+        near = max(n for n in divisors(tensor) if n <= decode and _suits(shape, tensor, n))
         seen = f"has decode context {decode}, which does not divide tensor {tensor}"
         yield from start.refused(seen, set_option(flag, near), level)
+
+
+def _suits(shape: object, tensor: int, decode: int) -> bool:
+    """Return whether the KV heads of the model, if it has some, allow a decode context."""
+    if not isinstance(shape, ModelShape) or shape.kv_heads is None or shape.latent is not None:
+        return True
+    return decode == 1 or not any(_over_heads(shape.heads, shape.kv_heads, tensor, decode))
 
 
 def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:

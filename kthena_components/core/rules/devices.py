@@ -111,6 +111,4 @@ def _not_requested(engine: EngineFacts, device: DeviceFacts) -> Finding:
 def _both(device: DeviceFacts, number: MaybeInt | None) -> str:
     """Write a number as the limit and the request."""
     said = f"write {number} in both"
-    if not isinstance(number, int) or not device.path.endswith(".resources"):
-        return said
-    return devices(device.path, device.resource, number, said)
+    return devices(device, number, said) if isinstance(number, int) else said

@@ -129,8 +129,13 @@ def _copies(
         each = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
         seen = f"starts {first} copies in its entry and {local} in {each}, {started} in all, but "
         seen += f"has --data-parallel-size {data}"
+        both = (engine.entry.command_path, path)
         remedy: str = either(
-            set_option("--data-parallel-size", started), "another --data-parallel-size-local"
+            together(
+                *(set_option("--data-parallel-size", started, at=at) for at in both),
+                text=f"write --data-parallel-size {started}",
+            ),
+            "another --data-parallel-size-local",
         )
     elif isinstance(start, int) and (start != first or pods > _TWO):
         whose = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"

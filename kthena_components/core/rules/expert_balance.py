@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.remedies import either, set_option, without
+from kthena_components.core.memory.sharding import model_shape
+from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.remedies import Remedy, either, set_option, together, without
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown, all_known
@@ -54,10 +56,8 @@ def _ranks(start: Start) -> Iterator[Finding]:
         return
     if command.expert is False:
         seen = "balances experts (--enable-eplb) without expert parallelism"
-        remedy = either(
-            set_option("--enable-expert-parallel", True),
-            without("--enable-eplb"),
-        )
+        experts = set_option("--enable-expert-parallel", True)
+        remedy = either("" if _is_dense(start) else experts, without("--enable-eplb"))
         yield from start.refused(seen, remedy, level)
         return
     counted = start.since(_WITH_PREFILL) is not None
@@ -69,15 +69,30 @@ def _ranks(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, without("--enable-eplb"), level)
 
 
+def _is_dense(start: Start) -> bool:
+    """Return whether the model is known to have no experts."""
+    shape = model_shape(start.command, start.engine.entry.shape)
+    return isinstance(shape, ModelShape) and shape.experts == 0
+
+
+def _balance(start: Start) -> Remedy | str:
+    """Balance experts, with what that requires; empty if the model has none."""
+    if _is_dense(start):
+        return ""
+    balance = set_option("--enable-eplb", True)
+    if start.command.expert is not False or start.since(_WANTS_EXPERTS) is None:
+        return balance
+    said = "add --enable-eplb and --enable-expert-parallel"
+    return together(balance, set_option("--enable-expert-parallel", True), text=said)
+
+
 def _redundant(start: Start) -> Iterator[Finding]:
     stated, config = start.option("--num-redundant-experts"), start.option("--eplb-config")
     if isinstance(config, Mapping) and stated is None:  # up to 0.11.2 vLLM has both
         stated = config.get("num_redundant_experts")
     if isinstance(stated, int) and not isinstance(stated, bool) and stated and not start.hidden:
         seen = f"has {stated} redundant experts, and vLLM supports them with --enable-eplb only"
-        yield from start.refused(
-            seen, either(set_option("--enable-eplb", True), "remove them"), ALWAYS
-        )
+        yield from start.refused(seen, either(_balance(start), "remove them"), ALWAYS)
 
 
 def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:

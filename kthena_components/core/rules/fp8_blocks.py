@@ -61,6 +61,13 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
             yield from start.refused(_seen(sharding, cut), _whole_blocks(sharding), level)
 
 
+def breaks_blocks(sharding: Sharding) -> bool:
+    """Return whether the rule reports a sharding."""
+    if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
+        return False
+    return any(_level(sharding, part) is not None for part in cut_blocks(sharding))
+
+
 def _level(sharding: Sharding, part: Part) -> Level | None:
     command, release = sharding.command, sharding.command.release
     start = Start(sharding.engine, command, BLOCKS)

@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.sizes import one_of_sizes, set_size
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.memory.sharding import Sharding, fits, model_shape
+from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.remedies import Remedy, either, together
 from kthena_components.core.rules.changes import give_gpus, give_pods
+from kthena_components.core.rules.fp8_blocks import breaks_blocks
 from kthena_components.core.rules.joined_share import joined_share
 from kthena_components.core.values.unknown import Unknown
 
@@ -227,7 +231,10 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
         changed = {**sizes, word: wanted}
-        if wanted and not rest and _fits(command, changed, gpus, pods):
+        if word == "data" and _follow(command, pods):
+            continue
+        fits_model = _suits(engine, command, changed)
+        if wanted and not rest and fits_model and _fits(command, changed, gpus, pods):
             spans = not torn and _is_torn(engine, command, changed, gpus)
             (apart if spans else ways).append(
                 set_size(command, _FIELD.get(word, word), wanted, f"set {word} to {wanted}")
@@ -247,6 +254,27 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     if apart:
         ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
     return either(*ways) if ways else Remedy(_ANY_WAY)
+
+
+def _follow(command: CommandFacts, pods: int) -> bool:
+    """Return whether the number of pods follows from the copies, so that more copies are no fix."""
+    data, local = command.data, command.data_local
+    return isinstance(data, int) and bool(local) and pods > 1 and data == pods * int(str(local))
+
+
+def _suits(engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int]) -> bool:
+    """Return whether the model can be split into these sizes, if its shape is known."""
+    shape = model_shape(command, engine.entry.shape)
+    if not isinstance(shape, ModelShape):
+        return True
+    made = replace(
+        command,
+        tensor=sizes.get("tensor", command.tensor),
+        pipeline=sizes.get("pipeline", command.pipeline),
+        data=sizes.get("data", command.data),
+    )
+    split = Sharding(engine, made, shape)
+    return fits(split) and sizes.get("pipeline", 1) <= shape.layers and not breaks_blocks(split)
 
 
 def _is_torn(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kthena_components.core.engines.table import rows_of
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option, without
@@ -97,8 +98,14 @@ def _required(start: Start, pair: _Pair) -> Iterator[Finding]:
     if level and _is_stated(start, pair.option) and _is_missing(start, pair.other):
         seen = f"has {pair.option} without {pair.other}, and {start.product} requires it"
         yield from start.refused(
-            seen, either(set_option(pair.other, True), without(pair.option)), level
+            seen, either(_added(start, pair.other), without(pair.option)), level
         )
+
+
+def _added(start: Start, option: str) -> str:
+    """Add an option; one with a value is the user's choice."""
+    rows = rows_of(start.command.engine or "", option)
+    return set_option(option, True) if all(row.arity == "0" for row in rows) else f"add {option}"
 
 
 def _excluded(start: Start, pair: _Pair) -> Iterator[Finding]:

@@ -46,7 +46,8 @@ def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
     elif isinstance(stated, int) and isinstance(command.devices, str):
         named = len([item for item in command.devices.split(",") if item.strip()])
         if stated > named:
-            yield _wrong(engine, pod, stated, f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits")
+            told = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
+            yield _wrong(engine, pod, stated, told, most=min(named, held))
     elif isinstance(stated, int) and stated > held and pod.sees_more is not None:
         yield from unjudged(engine, pod.sees_more, RULE, pod.command_path)
     elif isinstance(stated, int) and stated != held:
@@ -76,14 +77,19 @@ def _counted(pod: PodFacts) -> int | None:
 
 
 def _wrong(
-    engine: EngineFacts, pod: PodFacts, stated: int, told: str, level: Level = Level.MANDATORY
+    engine: EngineFacts,
+    pod: PodFacts,
+    stated: int,
+    told: str,
+    level: Level = Level.MANDATORY,
+    *,
+    most: int | None = None,
 ) -> Finding:
+    shown = pod.gpus if most is None else most
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
-        remedy=either(
-            without("--num-gpus"), set_option("--num-gpus", pod.gpus, f"write {pod.gpus}")
-        ),
+        remedy=either(without("--num-gpus"), set_option("--num-gpus", shown, f"write {shown}")),
         rule=RULE,
         level=level,
     )

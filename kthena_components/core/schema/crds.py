@@ -263,6 +263,6 @@ def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int
     version = ".".join(map(str, table.releases[taken][:2]))
     seen += f"; {version} has it" if undeclared else f" in {here}; {version} accepts it"
     if taken > place:
-        known = undeclared and remedy.startswith("known: ")
-        remedy = either(remove() if known else remedy, f"use {table.title} {version}")
+        # A field of a newer release is not misspelt.
+        remedy = either(remove() if undeclared else remedy, f"use {table.title} {version}")
     return replace(finding, seen=seen, remedy=remedy)

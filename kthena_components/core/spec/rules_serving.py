@@ -232,13 +232,15 @@ def pods_within_cluster(spec: ModelServingSpec) -> Iterator[Finding]:
     Source: the documentation of Kubernetes, Considerations for large clusters.
     """
     for index, role in enumerate(spec.roles):
-        engine = role.worker_replicas + 1
+        engine, groups = role.worker_replicas + 1, max(spec.replicas, 1)
         if engine > _MOST_PODS:
             seen = f"is {role.worker_replicas}, besides the entry"
-            yield _too_many(f"roles[{index}].worker_replicas", seen, _MOST_PODS - 1)
+            most = _MOST_PODS // (max(role.replicas, 1) * groups)
+            yield _too_many(f"roles[{index}].worker_replicas", seen, max(most - 1, 0))
         elif role.replicas * engine > _MOST_PODS:
             seen = f"is {role.replicas}, and each engine has {count_of(engine, 'pod')}"
-            yield _too_many(f"roles[{index}].replicas", seen, _MOST_PODS // engine)
+            most = _MOST_PODS // (engine * groups) or _MOST_PODS // engine
+            yield _too_many(f"roles[{index}].replicas", seen, most)
     group = sum(role.replicas * (role.worker_replicas + 1) for role in spec.roles)
     if group <= _MOST_PODS < group * spec.replicas:
         seen = f"is {spec.replicas}, and each group has {count_of(group, 'pod')}"

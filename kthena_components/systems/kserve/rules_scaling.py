@@ -128,7 +128,10 @@ def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
 def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
     wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
     if name == "cpu" and wanted != "Utilization":
-        yield "target.type", f"is {display(wanted)}", write("Utilization", "write Utilization")
+        remedy = "write Utilization, with averageUtilization"
+        if target.get("averageUtilization") is not None:
+            remedy = write("Utilization", "write Utilization")
+        yield "target.type", f"is {display(wanted)}", remedy
     elif name == "memory" and wanted not in ("AverageValue", "Utilization"):
         yield "target.type", f"is {display(wanted)}", "write AverageValue or Utilization"
     elif name == "memory" and wanted == "AverageValue" and amount is not None:

@@ -93,7 +93,7 @@ def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[F
             yield refuse(
                 f"spec.{name}",
                 seen,
-                either(remove(), write("K8sJobMode", "write K8sJobMode")),
+                either(remove(), write("K8sJobMode", "write K8sJobMode", at="spec.submissionMode")),
                 _RULE,
             )
     policy = view.head.pod_spec.get("restartPolicy")

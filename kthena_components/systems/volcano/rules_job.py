@@ -12,7 +12,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object
-from kthena_components.core.remedies import at_most
+from kthena_components.core.remedies import at_most, placed_at
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -148,7 +148,8 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
     for name, others in waiting.items():
         if missing := [other for other in others if other not in waiting]:
             seen = f"names {display(missing[0])}, which is no task, so this one never starts"
-            yield refuse(places[name], seen, suggest(missing[0], waiting), _TASKS)
+            at = f"{places[name]}[{others.index(missing[0])}]"
+            yield refuse(places[name], seen, placed_at(suggest(missing[0], waiting), at), _TASKS)
     try:
         TopologicalSorter(waiting).prepare()
     except CycleError as error:

@@ -12,6 +12,7 @@ from kthena_components.core.findings import (
     suggest_name,
 )
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import placed_at
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
     first_unknown,
@@ -96,10 +97,12 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
 def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[Finding]:
     if event not in _EVENTS:
         seen = f"has the event {display(event)}, which no policy can name"
-        yield refuse(path, seen, suggest(event, _EVENTS), _POLICIES)
+        field = f"{path}.event"
+        yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field), _POLICIES)
     elif action not in _ACTIONS:
         seen = "has no action" if action is None else f"has the action {display(action)}, not one"
-        yield refuse(path, seen, suggest(str(action), _ACTIONS), _POLICIES)
+        remedy = suggest(str(action), _ACTIONS)
+        yield refuse(path, seen, placed_at(remedy, f"{path}.action"), _POLICIES)
     elif event in before:
         seen = f"has the event {event}, as another policy has"
         yield refuse(path, seen, "remove it from one of them", _POLICIES)
