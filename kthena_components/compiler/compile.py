@@ -23,6 +23,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.models import MODEL_RULES
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.spec.fields import Spec
@@ -237,7 +238,7 @@ def _no_backend(name: str) -> Finding:
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",
-        remedy=f"write '{close}'; {known}" if close else known,
+        remedy=set_to(close, f"write '{close}'; {known}") if close else known,
         rule="known-backend",
     )
 
@@ -246,6 +247,9 @@ def _no_pod_group(scheduler: str) -> Finding:
     return Finding(
         path="pod_group",
         seen=f"is given, but scheduler_name is '{scheduler}', and only Volcano reads it",
-        remedy="write scheduler_name: volcano, or remove the field",
+        remedy=either(
+            set_to("volcano", "write scheduler_name: volcano", at="scheduler_name"),
+            remove("remove the field"),
+        ),
         rule="volcano-scheduler",
     )

@@ -128,7 +128,8 @@ def _on_command_line(tree: Any, steps: list[Step], change: Change) -> None:
             return
     if change.value is REMOVED or change.name:
         raise LookupError(f"{change.option} is not there")
-    _add(lists[-1], change)
+    scripts = [words for words in lists if any(" " in str(word).strip() for word in words)]
+    _add((scripts or lists)[-1 if not scripts else 0], change)
 
 
 def _lists(tree: Any, steps: list[Step]) -> Iterator[list[Any]]:

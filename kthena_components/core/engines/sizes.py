@@ -14,10 +14,12 @@ def set_size(command: CommandFacts, field: str, number: int, text: str = "") -> 
     return Remedy(said) if option is None else set_option(option, number, said)
 
 
-def one_of_sizes(command: CommandFacts, field: str, numbers: Sequence[int]) -> Remedy:
+def one_of_sizes(
+    command: CommandFacts, field: str, numbers: Sequence[int], verb: str = ""
+) -> Remedy:
     """Set a size of an engine to one of some numbers: `set tensor to 4 or 8`."""
     sizes = [
-        set_size(command, field, n, f"set {field} to {n}" if not i else f"{n}")
+        set_size(command, field, n, f"{verb or f'set {field} to'} {n}" if not i else f"{n}")
         for i, n in enumerate(numbers)
     ]
     return either(*sizes, word=" or ")

@@ -160,9 +160,10 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
         checked = option == _SHARES["vllm"]
         if share > 1:
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
-            near = f"write {share / 100:g}" if percent and share > 10 else "write 0.9"  # noqa: PLR2004
+            right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
+            near = set_option(option, f"{right:g}", f"write {right:g}")
             seen = f"has {option} {share:g}, and the whole memory is 1"
             yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
         elif share <= 0 and (level := start.since(_POSITIVE) if checked else ALWAYS) is not None:
             seen = f"has {option} {share:g}, and {start.product} requires more than 0"
-            yield from start.refused(seen, "write 0.9", level)
+            yield from start.refused(seen, set_option(option, "0.9", "write 0.9"), level)

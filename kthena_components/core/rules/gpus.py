@@ -231,8 +231,8 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
         changed = {**sizes, word: wanted}
-        if word == "data" and _follow(command, pods):
-            continue
+        if word == "data" and command.data_local and wanted != pods * int(str(command.data_local)):
+            continue  # the pods follow from the copies in each
         fits_model = _suits(engine, command, changed)
         if wanted and not rest and fits_model and _fits(command, changed, gpus, pods):
             spans = not torn and _is_torn(engine, command, changed, gpus)
@@ -254,12 +254,6 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     if apart:
         ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
     return either(*ways) if ways else Remedy(_ANY_WAY)
-
-
-def _follow(command: CommandFacts, pods: int) -> bool:
-    """Return whether the number of pods follows from the copies, so that more copies are no fix."""
-    data, local = command.data, command.data_local
-    return isinstance(data, int) and bool(local) and pods > 1 and data == pods * int(str(local))
 
 
 def _suits(engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines.sizes import one_of_sizes, set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
@@ -114,7 +115,9 @@ def _tensors(pair: Pair) -> tuple[int, int] | None:
 def _tensor(pair: Pair, sizes: tuple[int, int], because: str, level: Level) -> Iterator[Finding]:
     prefill, decode = sizes
     seen = f"has tensor {decode}, but {pair.prefill.name} has tensor {prefill}, and {because}"
-    remedy = f"write tensor {prefill} in both halves"
+    remedy = set_size(
+        pair.decode.command, "tensor", prefill, f"write tensor {prefill} in both halves"
+    )
     yield from pair.decode.start.refused(seen, remedy, level)
 
 
@@ -149,5 +152,7 @@ def _sglang_stages(pair: Pair) -> Iterator[Finding]:
             f"has pipeline {decode}, but {pair.prefill.name} has {prefill}, and SGLang requires "
             "as many stages in decode, or one"
         )
-        remedy = f"write pipeline {' or '.join(map(str, sorted({1, prefill})))}"
+        remedy = one_of_sizes(
+            pair.decode.command, "pipeline", sorted({1, prefill}), "write pipeline"
+        )
         yield from pair.decode.start.refused(seen, remedy, level)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import display
@@ -145,7 +145,10 @@ def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
             rule="recovery-and-rollout",
             seen="is RoleRollingUpdate while recovery_policy is ServingGroupRecreate; "
             "each updated role would recreate its whole group",
-            remedy="write ServingGroupRollingUpdate, or recovery_policy: RoleRecreate",
+            remedy=either(
+                write("ServingGroupRollingUpdate", "write ServingGroupRollingUpdate"),
+                write("RoleRecreate", "recovery_policy: RoleRecreate", at="recovery_policy"),
+            ),
         )
 
 
@@ -158,7 +161,7 @@ def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
             path="max_unavailable",
             rule="rollout-budget",
             seen=f"is given, but rollout_strategy.type is {spec.rollout_strategy.type}",
-            remedy="write rollout_strategy.type: RoleRollingUpdate, or remove it",
+            remedy=either("write rollout_strategy.type: RoleRollingUpdate", remove()),
         )
         return
     yield from _budget("max_unavailable", role.max_unavailable, role.replicas, "replica")

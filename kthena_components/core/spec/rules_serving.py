@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
-from kthena_components.core.remedies import at_most, either, remove
+from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.model import (
     ModelServingSpec,
     NetworkTopologySpec,
@@ -119,11 +119,15 @@ def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
             seen, remedy = f"{seen}, and Volcano accepts only one of them", "remove one of them"
         elif hard and tier is None and name is None:
             seen = "mode is hard but no tier is given, so Volcano would drop the whole constraint"
-            remedy = "give highest_tier_allowed, for example 1 for the closest tier"
+            remedy = write(
+                1,
+                "give highest_tier_allowed, for example 1 for the closest tier",
+                at=f"{path}.highest_tier_allowed",
+            )
         elif hard and tier == 0:
             path = f"{path}.highest_tier_allowed"
             seen = "is 0, below the closest tier, so Volcano would never place the group"
-            remedy = "write 1 for the closest tier"
+            remedy = write(1, "write 1 for the closest tier")
         else:
             continue
         yield Finding(path=path, seen=seen, remedy=remedy, rule="topology-cap-stated")
@@ -146,7 +150,10 @@ def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
                 rule="volcano-scheduler",
                 seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
                 "reads it",
-                remedy="write scheduler_name: volcano, or remove the field",
+                remedy=either(
+                    write("volcano", "write scheduler_name: volcano", at="scheduler_name"),
+                    remove("remove the field"),
+                ),
             )
 
 

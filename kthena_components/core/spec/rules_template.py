@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.schema.language import UNDECLARED, judge_shape
 from kthena_components.core.schema.pod import shape_of, unknown_field
 from kthena_components.core.spec.model import RoleSpec
@@ -35,7 +35,9 @@ def worker_template(role: RoleSpec) -> Iterator[Finding]:
             path="worker_template",
             rule="worker-template",
             seen=f"is missing, but worker_replicas is {role.worker_replicas}",
-            remedy="add worker_template, or write worker_replicas: 0",
+            remedy=either(
+                "add worker_template", write(0, "write worker_replicas: 0", at="worker_replicas")
+            ),
         )
 
 

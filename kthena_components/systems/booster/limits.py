@@ -64,7 +64,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         level=Level.ADVISORY,
         rule="booster-defaults",
         seen=f"{_DEFAULTS}{_OF_PAIR if names == {*PAIR} else _OF_ONE}{_RECREATED}",
-        remedy="write backend: kthena for the production defaults",
+        remedy=write("kthena", "write backend: kthena for the production defaults"),
     )
 
 

@@ -131,7 +131,12 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as an "
             "integer"
         )
-        yield Finding(path=path, seen=seen, remedy=f'write "{shown}", with quotes', rule=_CONFIG)
+        yield Finding(
+            path=path,
+            seen=seen,
+            remedy=write(str(shown), f'write "{shown}", with quotes'),
+            rule=_CONFIG,
+        )
 
 
 def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:

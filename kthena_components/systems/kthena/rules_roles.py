@@ -14,7 +14,7 @@ from kthena_components.core.findings import (
     not_checked,
     suggest_name,
 )
-from kthena_components.core.remedies import or_more
+from kthena_components.core.remedies import either, or_more, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -266,7 +266,10 @@ def kthena_worker_template(view: Serving) -> Iterator[Finding]:
                 path=path,
                 rule=rule,
                 seen=f"is missing, but workerReplicas is {role.workers}{ends}",
-                remedy="add workerTemplate, or write workerReplicas: 0",
+                remedy=either(
+                    "add workerTemplate",
+                    write(0, "write workerReplicas: 0", at=f"{role.path}.workerReplicas"),
+                ),
                 level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
             )
 

@@ -6,7 +6,7 @@ Each function is one rule of rules.RULES.
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, join_path, not_checked
-from kthena_components.core.remedies import at_least, or_more, remove
+from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
@@ -70,7 +70,7 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
             f"is {partition}, but Kthena {view.version} requires it to be below replicas, "
             f"{view.replicas}"
         )
-        remedy = f"write at most {max(view.replicas - 1, 0)}, or remove it"
+        remedy = either(at_most(max(view.replicas - 1, 0)), remove())
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)
 
 
@@ -94,7 +94,8 @@ def kthena_role_budget(view: Serving) -> Iterator[Finding]:
             yield not_checked(path, gap, _BUDGET)
         elif view.rollout == BY_GROUP:
             seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
-            remedy = f"write type: {BY_ROLE}, or remove it"
+            by_role = write(BY_ROLE, f"write type: {BY_ROLE}", at=f"{_STRATEGY}.type")
+            remedy = either(by_role, remove())
             yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
         budget = _budget(stated)
         yield from _format(path, budget, _BUDGET)
@@ -179,7 +180,10 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
         rule="kthena-recovery-and-rollout",
         seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, and each updated role would "
         "recreate its whole group",
-        remedy=f"write {BY_GROUP}, or recoveryPolicy: RoleRecreate",
+        remedy=either(
+            write(BY_GROUP, f"write {BY_GROUP}"),
+            write("RoleRecreate", "recoveryPolicy: RoleRecreate", at="spec.recoveryPolicy"),
+        ),
     )
 
 

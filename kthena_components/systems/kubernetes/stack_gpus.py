@@ -113,7 +113,9 @@ def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
             for name in sorted(names - set(allowed)):
                 if is_accelerator(name):
                     parts = zip(("limits", "requests"), lists, strict=True)
-                    places = [f"{path}.{part}" for part, amounts in parts if name in mapping(amounts)]
+                    places = [
+                        f"{path}.{part}" for part, amounts in parts if name in mapping(amounts)
+                    ]
                     yield _refused(path, name, allowed, places)
 
 

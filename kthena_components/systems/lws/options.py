@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.plan.model import VOLCANO, RolePlan, ServingPlan
-from kthena_components.core.remedies import remove, write
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
 from kthena_components.core.spec.words import RecoveryPolicy
 
@@ -161,7 +161,7 @@ def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Findin
             "is given, so LWS creates the workers of an engine after its leader is scheduled; "
             f"Volcano schedules the {together[0].pods} pods of role '{together[0].name}' together, "
             "so none is ever scheduled",
-            "write scheduler_name: default-scheduler, or remove it",
+            either("write scheduler_name: default-scheduler", remove()),
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.remedies import at_most
+from kthena_components.core.remedies import at_most, either, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -168,7 +168,9 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
                 path=at,
                 seen=f"is LeaderReady, but {gang} requests a gang: it would contain only the "
                 f"leader, and not the {group.size} pods of a group",
-                remedy="write LeaderCreated, or disable gang scheduling",
+                remedy=either(
+                    write("LeaderCreated", "write LeaderCreated"), "disable gang scheduling"
+                ),
                 rule=_STARTUP,
                 level=Level.ADVISORY,
             )

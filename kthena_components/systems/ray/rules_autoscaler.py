@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
 from kthena_components.core.values.unknown import Unknown
@@ -79,7 +79,9 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
         elif is_second and policy not in (None, "", "Never"):
             seen = f"is {display(policy)}, but with v2 of the autoscaler no pod is restarted"
             path = f"{group.path}.template.spec.restartPolicy"
-            yield refuse(path, seen, "write Never, or leave it out", _RULE)
+            yield refuse(
+                path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
+            )
 
 
 def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:

@@ -58,7 +58,8 @@ def ray_job(view: RayView) -> Iterator[Finding]:
 
 def _not_shut(name: str, what: str, whose: str) -> Finding:
     seen = f"{what}, but {whose} needs shutdownAfterJobFinishes true"
-    remedy = "set shutdownAfterJobFinishes: true, or remove it"
+    shut = "spec.shutdownAfterJobFinishes"
+    remedy = either(write(True, "set shutdownAfterJobFinishes: true", at=shut), remove())
     return refuse(f"spec.{name}", seen, remedy, _RULE)
 
 
@@ -100,7 +101,9 @@ def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[F
     if policy not in (None, "", "Never") and not first_unknown(policy):
         seen = f"is {display(policy)}, but with SidecarMode the head is not restarted"
         path = f"{view.head.path}.template.spec.restartPolicy"
-        yield refuse(path, seen, "write Never, or leave it out", _RULE)
+        yield refuse(
+            path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
+        )
 
 
 def ray_runtime_env(view: RayView) -> Iterator[Finding]:

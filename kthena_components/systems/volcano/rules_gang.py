@@ -112,7 +112,7 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
             "spec.minMember",
             f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
             "and Volcano waits for both",
-            f"write minMember {total}",
+            write(total, f"write minMember {total}"),
             rule,
         )
 

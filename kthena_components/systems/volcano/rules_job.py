@@ -12,7 +12,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object
-from kthena_components.core.remedies import at_most, placed_at
+from kthena_components.core.remedies import at_most, placed_at, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -83,7 +83,7 @@ def job_partitions(found: Object) -> Iterator[Finding]:
                     path=path,
                     seen=f"is {stated}, but {counted}Partitions {number} × partitionSize {size} = "
                     f"{_product(number, size)}",
-                    remedy=f"write {_product(number, size)}",
+                    remedy=write(_product(number, size)),
                     rule="job-partitions",
                 )
 

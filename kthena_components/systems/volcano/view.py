@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.naming import dns_name, is_dns_name
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import write
 from kthena_components.core.values.read import (
     count,
     group_kind,
@@ -123,6 +124,6 @@ def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
             path=path,
             seen=f"'{shown}' is not a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' "
             f"and '.', each part starting and ending with a letter or digit), as {what} is",
-            remedy=f"write '{dns_name(name[:40]) or 'research'}'",
+            remedy=write(dns_name(name[:40]) or "research"),
             rule=rule,
         )
