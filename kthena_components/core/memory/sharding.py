@@ -177,7 +177,9 @@ def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
         blocks: Whether FP8 blocks must stay whole, too.
     """
     ranks, shape = sharding.attention, sharding.shape
-    if isinstance(ranks, int) and (shape.heads % ranks or not kv_heads_fit(shape, ranks)):
+    if isinstance(ranks, int) and (
+        ranks < 1 or shape.heads % ranks or not kv_heads_fit(shape, ranks)
+    ):
         return False
     if any(part.rest for part in sharding.feed_forward):
         return False

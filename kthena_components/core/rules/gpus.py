@@ -231,6 +231,8 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
         changed = {**sizes, word: wanted}
+        if word == "pipeline" and engine.one_stage:
+            continue
         if word == "data" and command.data_local and wanted != pods * int(str(command.data_local)):
             continue  # the pods follow from the copies in each
         fits_model = _suits(engine, command, changed)

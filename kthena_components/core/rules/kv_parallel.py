@@ -7,6 +7,8 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import together
+from kthena_components.core.rules.changes import give_gpus
 from kthena_components.core.rules.kv_halves import (
     MOONCAKE,
     NIXL,
@@ -115,10 +117,18 @@ def _tensors(pair: Pair) -> tuple[int, int] | None:
 def _tensor(pair: Pair, sizes: tuple[int, int], because: str, level: Level) -> Iterator[Finding]:
     prefill, decode = sizes
     seen = f"has tensor {decode}, but {pair.prefill.name} has tensor {prefill}, and {because}"
-    remedy = set_size(
-        pair.decode.command, "tensor", prefill, f"write tensor {prefill} in both halves"
-    )
+    remedy = _widened(pair.decode, prefill, decode)
     yield from pair.decode.start.refused(seen, remedy, level)
+
+
+def _widened(half: Half, tensor: int, was: int) -> str:
+    """Write the tensor size of prefill in decode, and as many GPUs as that needs."""
+    engine, said = half.start.engine, f"write tensor {tensor} in both halves"
+    gpus = engine.entry.gpus
+    size = set_size(half.command, "tensor", tensor, said)
+    if not isinstance(gpus, int) or gpus * tensor % was:
+        return said
+    return together(size, give_gpus(engine, gpus * tensor // was, ""), text=said)
 
 
 def _sglang_tensor(pair: Pair) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
-from kthena_components.core.remedies import Remedy, either
+from kthena_components.core.remedies import Remedy, either, set_option
 from kthena_components.core.rules.fp8_blocks import BLOCKS
 from kthena_components.core.values.unknown import Unknown
 
@@ -179,11 +179,12 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
         sizes = [n for n in divisors(math.gcd(total, known)) if n > 1]
         below, above = [n for n in sizes if n < ranks][-1:], [n for n in sizes if n > ranks][:1]
         fewer = " or ".join(map(str, below + above))
-        more_copies = f"set --ep-num-redundant-experts to {more + ranks - total % ranks}"
+        copies, flag = more + ranks - total % ranks, "--ep-num-redundant-experts"
+        more_copies = set_option(flag, copies, f"set {flag} to {copies}")
         yield sharding.finding(
             EXPERTS,
             f"spreads {spread} over {ranks} ranks, which leaves a remainder of {total % ranks}",
-            f"spread them over {fewer} ranks, or {more_copies}" if fewer else more_copies,
+            either(f"spread them over {fewer} ranks" if fewer else "", more_copies),
         )
 
 

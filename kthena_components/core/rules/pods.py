@@ -197,8 +197,18 @@ def _unlike(
         path=worker.image_path,
         seen=f"{title(engine)} runs '{shown_image(worker.image)}' in its workers and "
         f"'{shown_image(entry.image)}' in its entry, and two versions never form one engine",
-        remedy=write(entry.image, f"write '{shown_image(entry.image)}' in both"),
+        remedy=_same_image(entry.image, worker.image),
         rule="image-pinned",
+    )
+
+
+def _same_image(entry: str, worker: str) -> str:
+    """Write the image of the entry in both, as a change only if both are of one product."""
+    said = f"write '{shown_image(entry)}' in both"
+    return (
+        write(entry, said)
+        if read_image(entry).repository == read_image(worker).repository
+        else said
     )
 
 

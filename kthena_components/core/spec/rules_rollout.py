@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import display
@@ -87,7 +87,7 @@ def rollout_partition(spec: ModelServingSpec) -> Iterator[Finding]:
             rule="rollout-partition",
             seen=f"is {stated.partition}, but the serving has {count_of(spec.replicas, 'group')}; "
             "the partition counts the first groups that keep their template",
-            remedy=f"write at most {spec.replicas}, or a percentage such as 50%",
+            remedy=either(at_most(spec.replicas), "a percentage such as 50%"),
         )
 
 

@@ -57,7 +57,7 @@ def template_parts(role: RoleSpec) -> Iterator[Finding]:
                 yield Finding(
                     path=f"{path}.{key}",
                     seen=f"'{key}' is not a field that a pod template passes on to its pods",
-                    remedy=f"remove it; known: {', '.join(known)}",
+                    remedy=remove(f"remove it; known: {', '.join(known)}"),
                     rule="template-parts",
                 )
         yield from _odd_keys(field, template)

@@ -89,7 +89,7 @@ def _name(model: Model) -> Iterator[Finding]:
         yield refused(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
     elif name and not is_preset(name):
         near = nearest(name, SHORT_NAMES)
-        known = f"write '{near}'" if near else "write the model's name on Hugging Face"
+        known = write(near) if near else "write the model's name on Hugging Face"
         yield Finding(
             path=model.preset_path,
             seen=f"is {display(name)}, which is neither organisation/name nor a short name "

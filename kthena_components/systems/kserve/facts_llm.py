@@ -42,6 +42,7 @@ def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:
         name=f"{name}-prefill" if workload.is_prefill else name,
         pods=pods,
         replicas=workload.replicas,
+        one_stage=alone and not workload.states("pipeline"),
         entry=_pod(view, workload, "template"),
         worker=None if alone else _pod(view, workload, "worker"),
     )

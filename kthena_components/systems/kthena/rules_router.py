@@ -6,7 +6,7 @@ Source: volcano-sh/kthena v1.0.0 pkg/kthena-router.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.change import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.go_duration import read_duration
@@ -156,7 +156,7 @@ def kthena_model_name_fixed(change: Change) -> Iterator[Finding]:
         yield not_checked(path, gap, _FIXED)
     elif edited:
         seen = f"changes from {display(old)} to {display(new)}, but it is immutable"
-        yield refuse(path, seen, "keep it, or write another ModelRoute", _FIXED)
+        yield refuse(path, seen, either(write(old, "keep it"), "write another ModelRoute"), _FIXED)
 
 
 SERVER_RULES: tuple[Rule[Server], ...] = (kthena_model_server,)

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.rules.changes import gpus_of_pod
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
@@ -107,13 +108,17 @@ def ray_worker_groups(view: RayView) -> Iterator[Finding]:
     if not sizes:
         return
     first, size = sizes[0]
+    several = cluster.head.pod.gpus == size or [gpus for _, gpus in sizes].count(size) > 1
     for group, gpus in sizes[1:]:
         if gpus != size:
             yield _finding(
                 group.pod.gpus_path,
                 f"gives the pods of group '{group.name}' {gpus} GPUs and those of group "
                 f"'{first.name}' {size}, and one engine runs on both",
-                f"write {size} in both, or {gpus} in both",
+                either(
+                    gpus_of_pod(group.pod, size, f"write {size} in both"),
+                    "" if several else gpus_of_pod(first.pod, gpus, f"{gpus} in both"),
+                ),
                 _GROUPS,
                 Level.ADVISORY,
             )

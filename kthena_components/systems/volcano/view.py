@@ -119,11 +119,12 @@ def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
     if isinstance(name, Unknown):
         yield not_checked(path, name, rule)
     elif name is not None and not is_dns_name(name[: NAME_LIMIT + 1]):
+        near = dns_name(name[:40])
         shown = name if len(name) <= NAME_LIMIT else f"{name[:40]}…"
         yield Finding(
             path=path,
             seen=f"'{shown}' is not a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' "
             f"and '.', each part starting and ending with a letter or digit), as {what} is",
-            remedy=write(dns_name(name[:40]) or "research"),
+            remedy=write(near) if near else "write for example 'research'",
             rule=rule,
         )
