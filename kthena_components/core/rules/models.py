@@ -7,7 +7,7 @@ first rule reports it once for all of them.
 import math
 from collections.abc import Iterator
 
-from kthena_components.core.engines.sizes import one_of_sizes, set_size
+from kthena_components.core.engines.sizes import set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import (
@@ -19,7 +19,8 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
-from kthena_components.core.remedies import Remedy, either, set_option
+from kthena_components.core.remedies import Remedy, either, set_option, together
+from kthena_components.core.rules.changes import give_gpus, give_pods
 from kthena_components.core.rules.fp8_blocks import BLOCKS
 from kthena_components.core.values.unknown import Unknown
 
@@ -132,8 +133,21 @@ def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
 def _even(sharding: Sharding, layers: int, stages: int) -> Remedy:
     """Suggest the nearest pipeline sizes that split evenly; 1 is left out."""
     near = [n for n in divisors(layers) if 1 < n <= 2 * stages]
-    below, above = [n for n in near if n < stages][-1:], [n for n in near if n > stages][:1]
-    return one_of_sizes(sharding.command, "pipeline", below + above)
+    sizes = [n for n in near if n < stages][-1:] + [n for n in near if n > stages][:1]
+    ways = [_resized(sharding, stages, n) for n in sizes]
+    said = f"set pipeline to {' or '.join(map(str, sizes))} and change the GPUs with it"
+    return Remedy(said if sizes else "", [fix for way in ways for fix in way.fixes])
+
+
+def _resized(sharding: Sharding, stages: int, wanted: int) -> Remedy:
+    """Set the pipeline, and give the engine the pods, or its pod the GPUs, for as many stages."""
+    engine, pods, gpus = sharding.engine, sharding.engine.pods, sharding.engine.entry.gpus
+    size = set_size(sharding.command, "pipeline", wanted)
+    if isinstance(pods, int) and pods > 1 and pods * wanted % stages == 0:
+        return together(size, give_pods(engine, pods * wanted // stages, ""))
+    if pods == 1 and isinstance(gpus, int) and gpus * wanted % stages == 0:
+        return together(size, give_gpus(engine, gpus * wanted // stages, ""))
+    return Remedy("")
 
 
 def moe_expert_shape(facts: ServingFacts) -> Iterator[Finding]:

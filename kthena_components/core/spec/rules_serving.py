@@ -143,6 +143,9 @@ def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
     """
     if spec.scheduler_name == "volcano":
         return
+    # Pods that a preset writes have no schedulerName.
+    fixed = "preset" in (spec.backend_options or {})
+    scheduler = write("volcano", "write scheduler_name: volcano", at="scheduler_name")
     for field in ("gang_policy", "network_topology", "queue"):
         if getattr(spec, field) is not None:
             yield Finding(
@@ -150,10 +153,7 @@ def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
                 rule="volcano-scheduler",
                 seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
                 "reads it",
-                remedy=either(
-                    write("volcano", "write scheduler_name: volcano", at="scheduler_name"),
-                    remove("remove the field"),
-                ),
+                remedy=either("" if fixed else scheduler, remove("remove the field")),
             )
 
 
