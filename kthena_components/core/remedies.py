@@ -5,7 +5,7 @@ the finding to 8. A remedy without a single right value, such as `name one of th
 text and has no fix.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, Self
@@ -212,5 +212,11 @@ def settled(remedy: str, path: str) -> tuple[Fix, ...]:
 
 def _is_vague(change: Change) -> bool:
     """Return whether a value is not known yet, or a path is cut for a message."""
-    late = is_unresolved(change.value) or OUTPUT_OPEN in str(change.value)
-    return late or "…" in str(change.path)
+    return _is_late(change.value) or "…" in str(change.path)
+
+
+def _is_late(value: Any) -> bool:
+    """Return whether a value, or something in it, is not known yet."""
+    if isinstance(value, Mapping | list | tuple):
+        return any(map(_is_late, value.values() if isinstance(value, Mapping) else value))
+    return is_unresolved(value) or (isinstance(value, str) and OUTPUT_OPEN in value)

@@ -6,7 +6,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.changes import give_gpus
+from kthena_components.core.rules.fixes import give_gpus
 from kthena_components.core.rules.layouts import product
 from kthena_components.core.rules.wording import title
 from kthena_components.core.values.unknown import Unknown, all_known

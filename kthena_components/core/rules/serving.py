@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, judged_by
-from kthena_components.core.rules.changes import placed
 from kthena_components.core.rules.config_maps import config_map_key_exists
 from kthena_components.core.rules.context_parallel import context_parallel_layout
 from kthena_components.core.rules.devices import gpu_requests_equal_limits, leader_worker_same_gpus
@@ -21,6 +20,7 @@ from kthena_components.core.rules.engine_sizes import memory_fraction_range, sch
 from kthena_components.core.rules.engine_start import engine_image, executor_stated
 from kthena_components.core.rules.entry_worker import leader_worker_same_parallelism
 from kthena_components.core.rules.expert_balance import expert_balance
+from kthena_components.core.rules.fixes import placed
 from kthena_components.core.rules.fp8_blocks import fp8_block_multiple
 from kthena_components.core.rules.gpus import nodes_whole, world_size_equals_gpus
 from kthena_components.core.rules.group import (
