@@ -41,7 +41,7 @@ def test_each_fix_of_a_wrong_input_works(name: str) -> None:
 @pytest.mark.parametrize("example", ALL)
 @pytest.mark.parametrize("backend", EMITTERS)
 def test_each_fix_of_what_a_backend_refuses_works(backend: str, example: str) -> None:
-    wrong, fixes = [], 0
+    wrong, fixes = list[tuple[str, object, str]](), 0
     for args in servings(backend, example):
         case = BadInput(args, {}, "")
         fixes += sum(len(found.fixes) for found in judged(say(case)(args)))
