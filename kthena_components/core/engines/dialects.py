@@ -98,11 +98,6 @@ TRTLLM_USES: Mapping[str, Use] = {
     "--extra_llm_api_options": Use("config"),
 }
 _USES = {"vllm": VLLM_USES, "sglang": SGLANG_USES, "trtllm": TRTLLM_USES}
-OPTIONS_BY_FIELD: Mapping[str, Mapping[str, str]] = {
-    engine: {use.field: option for option, use in reversed([*uses.items()]) if not use.key}
-    for engine, uses in _USES.items()
-}
-"""The option of each engine that sets a field of CommandFacts: the first of several."""
 _REFUSED = {
     "vllm": {
         **dict.fromkeys(("--tp", "--tp-size"), "--tensor-parallel-size"),

@@ -1,10 +1,16 @@
 """Remedies that change the sizes of an engine, by the options of that engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kthena_components.core.engines.dialects import OPTIONS_BY_FIELD
+from kthena_components.core.engines.dialects import SGLANG_USES, TRTLLM_USES, VLLM_USES
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.remedies import Remedy, either, set_option
+
+OPTIONS_BY_FIELD: Mapping[str, Mapping[str, str]] = {
+    engine: {use.field: option for option, use in reversed([*uses.items()]) if not use.key}
+    for engine, uses in (("vllm", VLLM_USES), ("sglang", SGLANG_USES), ("trtllm", TRTLLM_USES))
+}
+"""The option of each engine that sets a field of CommandFacts: the first of several."""
 
 
 def set_size(command: CommandFacts, field: str, number: int, text: str = "") -> Remedy:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kthena_components.core.engines.dialects import OPTIONS_BY_FIELD
+from kthena_components.core.engines.sizes import OPTIONS_BY_FIELD
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
