@@ -41,6 +41,8 @@ _SHOWN_TOKEN = (
     "is a Hugging Face token itself, which everyone who reads this can use",
     "put the token into a Secret, write the name of that, and revoke this token",
 )
+_DIGITS = 18
+"""A longer number is no count."""
 _LISTED = 12
 """Most fields that an error lists."""
 _UNITS = re.compile(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNORECASE)
@@ -185,7 +187,8 @@ def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
         remedy = write(str(value), f"put it in quotes: '{value}'")
     elif wanted == _KINDS["int"] and isinstance(value, str) and value.isdecimal():
-        remedy = write(int(value), f"write {value} without quotes")
+        said = f"write {value} without quotes"
+        remedy = write(int(value), said) if len(value) <= _DIGITS else said
     return f"is {display(value)}, but must be {wanted}", remedy, "type"
 
 
