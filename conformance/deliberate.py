@@ -110,6 +110,7 @@ KAITO = Differences(
         Stricter("kaito-adapters", "the text of a number", "every update fails", either=True),
     ),
     silent={
+        "kaito-config": "one object does not show its ConfigMap: kaito_configs compares them",
         "kaito-access-secret": "advisory",
         "kaito-roles": "only a MultiRoleInference has roles",
         "kaito-partition": "KAITO 0.11 has no partitions",

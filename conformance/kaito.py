@@ -3,7 +3,7 @@
 Everything runs in a network that has only loopback, because KAITO listens on every address.
 """
 
-from conformance import kaito_shapes, kaito_stack, workspaces
+from conformance import kaito_configs, kaito_shapes, kaito_stack, workspaces
 from conformance.__main__ import Context
 from conformance.cases import Kind
 from conformance.kaito_world import CREATED, EXISTING, serve, start
@@ -28,6 +28,7 @@ def run(context: Context) -> None:
             kinds += tried
             if provisioner == EXISTING:
                 kaito_shapes.compare_existing(context.part, sandbox.api)
+                kaito_configs.compare(context, sandbox.api)
                 kaito_stack.compare(context, sandbox)
             else:
                 kaito_shapes.compare_created(context.part, sandbox.api)

@@ -7,6 +7,7 @@ from conformance.__main__ import Context
 from conformance.cases import Kind
 from conformance.deliberate import Differences, Stricter
 from conformance.kserve_cluster import start
+from conformance.kserve_effects import compare_modes, define_knative
 from conformance.kserve_shapes import compare_created
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.systems.kserve.view import GROUP, SERVICE
@@ -21,6 +22,8 @@ _FILLED = (
 _SERVICES = Differences(
     stricter=(
         Stricter("kserve-node-arithmetic", "", "KServe creates other pods, or none"),
+        Stricter("kserve-multinode-mode", "", "KServe creates the head alone, or nothing"),
+        Stricter("kserve-one-gpu-type", "", "KServe creates pods of both types"),
         *_FILLED,
     ),
     silent={},
@@ -65,11 +68,13 @@ def run(context: Context) -> None:
     """Start KServe, and compare verdicts and created objects."""
     sandbox = context.sandbox()
     try:
+        define_knative(sandbox)
         start(sandbox)
         _refuses(context, sandbox.api)
         tally = validation.compare(context, KINDS, sandbox.layout.kubeconfig)
         validation.check_reach(context, KINDS, tally)
         compare_created(context.part, sandbox.api)
+        compare_modes(context.part, sandbox.api)
         sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()

@@ -12,7 +12,6 @@ from conformance import drawn, matrixinfer_world
 from conformance.__main__ import Context
 from conformance.emission import namespace
 from conformance.lives import (
-    PATIENCE,
     Body,
     Life,
     live_all,
@@ -33,6 +32,11 @@ SPECIFICATIONS = 30
 ROOM = Size(racks=4, nodes=16, gpus=8)
 _PRIORITY = "system-cluster-critical"
 """A PriorityClass of every cluster."""
+_SIZES = (2, 3, 4)
+"""Sizes of the gang, one after the other until the controller follows. On a loaded machine Kthena
+has been seen to leave out one change in some hundreds."""
+_FOLLOWS = 60
+"""Seconds until a change of a gang counts as left out. Others take less than one."""
 
 
 def _as_kthena(body: Body) -> Body:
@@ -170,12 +174,21 @@ def _keeps_priority(context: Context, api: Cluster, controller: Controller) -> N
     before = api.get(gang)["spec"].get("priorityClassName")
     context.part.check("the gang has no priority by itself", holds=not before, seen=before)
     api.patch(gang, {"spec": {"priorityClassName": _PRIORITY}})
-    role["replicas"] = 2
-    life.becomes("of another size")
-    wait(lambda: api.get(gang)["spec"].get("minMember") == 2, PATIENCE)
+    for size in _SIZES:
+        grew = _grows(life, role, gang, size)
+        if grew:
+            break
+        context.part.count(f"changes of a gang that {controller.name} left out")
     spec = api.get(gang)["spec"]
-    stays = (spec.get("minMember"), spec.get("priorityClassName")) == (2, _PRIORITY)
+    stays = grew and spec.get("priorityClassName") == _PRIORITY
     context.part.check("a priority that is given to a gang stays", holds=stays, seen=spec)
     for what, holds, seen in life.seen:
         context.part.check(what, holds=holds, seen=seen)
     api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.space}})
+
+
+def _grows(life: Life, role: drawn.Args, gang: Body, size: int) -> bool:
+    """Give the role more engines. Return whether the controller changes the gang, too."""
+    role["replicas"] = size
+    life.becomes(f"of {size} engines")
+    return wait(lambda: life.api.get(gang)["spec"].get("minMember") == size, _FOLLOWS)

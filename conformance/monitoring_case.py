@@ -128,15 +128,22 @@ class Case:
                    self.names)  # fmt: skip
 
     def is_whole(self) -> None:
-        """Wait until all pods run, and Prometheus knows it."""
-        plan = self.compiled.plan
-        ready = (
-            f'sum(kube_pod_status_ready{{condition="true",namespace="{self.life.space}"}})'
-            f" == {plan.pods}"
-        )
-        running = wait(lambda: self._running() == plan.pods, SETTLES)
-        known = running and wait(lambda: self.monitored.query(ready), SETTLES)
-        self.check("its pods run again", holds=known, seen=self._running())
+        """Wait until all pods run, and Prometheus knows each of them by its uid.
+
+        Pods of a group that was replaced can have the names of those before, and on a loaded
+        machine Prometheus would still count the old ones as ready.
+        """
+        pods = self.compiled.plan.pods
+        running = wait(lambda: self._running() == pods, SETTLES)
+        known = running and wait(lambda: self._known() == witness.identities(self.life.pods()),
+                                 SETTLES)  # fmt: skip
+        self.check("its pods run again", holds=known, seen=(self._running(), len(self._known())))
+
+    def _known(self) -> set[str]:
+        """Return the uids of the pods that are ready, as Prometheus knows."""
+        space = f'namespace="{self.life.space}"'
+        ready = f'kube_pod_status_ready{{condition="true",{space}}} == 1'
+        return {each["metric"]["uid"] for each in self.monitored.query(ready)}
 
     def _running(self) -> int:
         return sum(map(witness.is_ready, self.life.pods()))

@@ -9,6 +9,8 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Any
 
+from conformance.pod_changes import CHANGES
+from conformance.pod_draws import Body, Change
 from conformance.report import Part
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
@@ -28,7 +30,6 @@ _RULES = frozenset(
     }
 )
 """Rules whose findings the API server must share."""
-Body = dict[str, Any]
 
 _TEXTS = ("engine", "A_B", "a.b", "-a", "a" * 63, "a" * 64, "x y", "8", "a--b", "http", "METRICS")
 _NUMBERS = (0, 1, -1, 8000, 65_535, 65_536, 30, 31, 2**31 - 1)
@@ -82,9 +83,10 @@ def compare_values(part: Part, api: Cluster, seed: int, number: int) -> None:
     for index in range(number):
         template = draw_template(random.Random(f"values {seed} {index}"))  # noqa: S311 - a test
         refusal, found, refused = theirs(api, template), checked(template), components(template)
-        verdicts["rejected by both" if refusal and found else "accepted by both"] += 1
-        if bool(refusal) != bool(found) or bool(refusal) != bool(refused):
-            differ.append(f"{template}\n  API: {refusal}\n  check: {found}\n  component: {refused}")
+        whole = refusal or of_deployment(api, template)
+        verdicts["rejected by both" if whole and found else "accepted by both"] += 1
+        if bool(whole) != bool(found) or bool(refusal) != bool(refused):
+            differ.append(f"{template}\n  API: {whole}\n  check: {found}\n  component: {refused}")
     for verdict, times in verdicts.items():
         part.count(f"pod templates {verdict}", times)
     seen = "\n".join(differ[:3])
@@ -96,9 +98,18 @@ def theirs(api: Cluster, template: Body) -> str | None:
     made = {"kind": "PodTemplate", "metadata": {"name": "a"}, "template": template}
     metadata = {"name": "a", **template.get("metadata", {})}
     pod = {"kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    bodies = ((f"{_PATH}/podtemplates", made), (f"{_PATH}/pods", pod))
+    return next(filter(None, (_refusal(api, path, body) for path, body in bodies)), None)
+
+
+def of_deployment(api: Cluster, template: Body) -> str | None:
+    """Return why the API server rejects a Deployment with a template; None if it accepts it."""
+    return _refusal(api, "/apis/apps/v1/namespaces/default/deployments", deployment(template))
+
+
+def _refusal(api: Cluster, path: str, body: Body) -> str | None:
     try:
-        for path, body in (("podtemplates", made), ("pods", pod)):
-            api.ask("POST", f"{_PATH}/{path}", {"apiVersion": "v1", **body}, {"dryRun": "All"})
+        api.ask("POST", path, {"apiVersion": "v1", **body}, {"dryRun": "All"})
     except ClusterError as error:
         if error.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
             return str(error)
@@ -107,14 +118,18 @@ def theirs(api: Cluster, template: Body) -> str | None:
     return None
 
 
-def checked(template: Body) -> list[str]:
-    """Return the findings of `check` about the values, in a Deployment."""
+def deployment(template: Body) -> Body:
+    """Return a Deployment with a template."""
     labels = {"app": "a"}
     metadata = template.get("metadata", {})
     named = {**metadata, "labels": {**metadata.get("labels", {}), **labels}}
     spec = {"selector": {"matchLabels": labels}, "template": {**template, "metadata": named}}
-    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}
-    found = judge_manifest(body)
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}
+
+
+def checked(template: Body) -> list[str]:
+    """Return the findings of `check` about the values, in a Deployment."""
+    found = judge_manifest(deployment(template))
     return [str(f) for f in found if f.level is Level.MANDATORY and f.rule in _RULES]
 
 
@@ -286,7 +301,7 @@ def _marks(draw: random.Random, template: Body, _: Body) -> None:
         template["metadata"] = {"labels": labels}
 
 
-_CHANGES = (
+_CHANGES: tuple[Change, ...] = (
     _resources, _resources, _resources, _names, _sources, _files, _variables, _ports, _mounts,
-    _probes, _probes, _hooks, _choices, _tolerations, _marks,
+    _probes, _probes, _hooks, _choices, _tolerations, _marks, *CHANGES,
 )  # fmt: skip

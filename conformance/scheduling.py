@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from conformance import apart, placing, traps
+from conformance import apart, placing, selected, traps, unrequested
 from conformance.__main__ import Context
 from conformance.gangs import (
     HARD,
@@ -148,6 +148,8 @@ CASES: tuple[tuple[str, Case], ...] = (
     ("a queue at its limit", queue_limit),
     ("topology of engines", role_topology),
     ("a gang's minimum", gang_minimum),
+    ("pods without requests", unrequested.placed_anywhere),
+    ("selectors of Services", selected.by_services),
     ("a lost node, its rack has room", spare_node),
     ("a lost node, its rack is full", lost_node),
     ("a node that hangs", hung_node),

@@ -173,13 +173,13 @@ def hold(scene: Scene, size: Size) -> None:
         pods = _pods(trap.pods)
         group = _group(trap.spec)
         with scene.of(trap.title):
-            found = _rules([*cluster, lone, *trap.beside, group, *pods])
+            found = rules_of([*cluster, lone, *trap.beside, group, *pods])
             scene.check("our rule reports it", holds=trap.rule in found, seen=found)
             _place(scene, [*trap.beside, group, *pods], trap.placed)
         group = _group(trap.mended or trap.spec)
         pods = _pods(trap.mended_pods or trap.pods)
         with scene.of(f"{trap.title}, corrected"):
-            found = _rules([*cluster, lone, group, *pods])
+            found = rules_of([*cluster, lone, group, *pods])
             scene.check("our rule accepts it", holds=trap.rule not in found, seen=found)
             _place(scene, [group, *pods], trap.mended_placed)
         scene.part.count("traps, each with its corrected form")
@@ -211,11 +211,11 @@ def _refused(scene: Scene) -> None:
     except ClusterError as error:
         said = str(error)
     scene.check("the webhook rejects it", holds="denied the request" in said, seen=said)
-    found = _rules([group])
+    found = rules_of([group])
     scene.check("our rule reports it", holds="topology-one-cap" in found, seen=found)
 
 
-def _rules(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
+def rules_of(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the names of the rules with findings in the objects, alone and together."""
     found = [finding for body in bodies for finding in judge_manifest(body, versions=VERSIONS)]
     found += compare_objects(bodies, versions=VERSIONS)

@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.__main__ import Context
 from conformance.kserve_cluster import start
+from conformance.kserve_effects import compare_gpu_types
 from conformance.kserve_runtimes import compare_merged
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
@@ -52,6 +53,7 @@ def run(context: Context) -> None:
             for body in some:
                 _compare(context, api, body)
                 api.delete(body)
+        compare_gpu_types(context.part, api)
         compare_merged(context.part, api, rng, context.many(PAIRS))
         sandbox.processes.check()
     finally:

@@ -198,10 +198,14 @@ def test_a_title_stays_above_its_own_list_only() -> None:
     )
 
 
-def test_only_the_standard_library_is_beside_the_token() -> None:
+@pytest.mark.parametrize(
+    ("module", "others"),
+    [("post_comment", {"fitting", "hosts", "references"}), ("artifact", {"hosts"})],
+)
+def test_only_the_standard_library_is_beside_the_token(module: str, others: set[str]) -> None:
     """The process that has it loads nothing that pip has installed but this package."""
     program = (
-        "import sys; before = set(sys.modules); import kthena_components.cli.post_comment;"
+        f"import sys; before = set(sys.modules); import kthena_components.cli.{module};"
         "print(*sorted(set(sys.modules) - before))"
     )
     ran = subprocess.run(
@@ -209,13 +213,10 @@ def test_only_the_standard_library_is_beside_the_token() -> None:
     )
     loaded = ran.stdout.split()
     own = {name for name in loaded if name.startswith("kthena_components")}
-    assert own == {
-        "kthena_components", "kthena_components.cli",
-        "kthena_components.cli.fitting", "kthena_components.cli.hosts",
-        "kthena_components.cli.post_comment", "kthena_components.cli.references",
-    }  # fmt: skip
-    others = {name.partition(".")[0] for name in loaded} - {"kthena_components"}
-    assert others <= set(sys.stdlib_module_names)
+    names = {f"kthena_components.cli.{name}" for name in {module, *others}}
+    assert own == {"kthena_components", "kthena_components.cli", *names}
+    roots = {name.partition(".")[0] for name in loaded} - {"kthena_components"}
+    assert roots <= set(sys.stdlib_module_names)
 
 
 PIECES = (

@@ -23,7 +23,7 @@ OF_THE_RUNNER = {"apt-get", "pulumi"}
 OF_THE_WHEEL = {"kthena-components", "python"}
 """Programs of the environment into which a job installs the wheel."""
 OF_THE_SHELL = {"unset", "exit", "echo", "if", "then", "else", "fi", "case", "esac", "*", "{", "}",
-                "cd", "export"}  # fmt: skip
+                "cd", "export", "true"}  # fmt: skip
 CONSOLE = "$PWD/judge/.venv/bin/kthena-components"
 SIDES = ["review", "--repository", "commits", "--base", "refs/heads/base", "--head",
          "refs/heads/head", "--project", "$PROJECT"]  # fmt: skip
@@ -144,8 +144,9 @@ def test_the_jobs_with_a_token_or_a_required_verdict_run_nothing_of_the_branch(j
             assert words[:3] != ["make", "-C", "branch"], words
             outside = [word for word in words if "CI_PROJECT_DIR" in word or "WORKSPACE" in word]
             assert not outside or "kthena_components.cli.post_comment" in words
+            assert job.startswith("github") or not outside
         written = set(re.findall(r">+ *([^\s;)]+)", script))
-        assert written <= {"judge.md", '"$GITHUB_STEP_SUMMARY"', '"$GITHUB_OUTPUT"'}
+        assert written <= {"judge.md", "comment.md", '"$GITHUB_STEP_SUMMARY"', '"$GITHUB_OUTPUT"'}
 
 
 def test_a_job_of_gitlab_starts_in_an_empty_folder() -> None:
@@ -154,7 +155,20 @@ def test_a_job_of_gitlab_starts_in_an_empty_folder() -> None:
     assert body["variables"] == stated
     assert not [name for name, job in jobs("gitlab-ci").items() if "variables" in job]
     assert not [name for name, job in jobs("gitlab-ci").items() if "cache" in job]
-    assert jobs("gitlab-ci")["comment"]["needs"] == ["review"]
+
+
+def test_no_job_of_gitlab_gets_anything_of_another_one() -> None:
+    """An artifact may be variables, and the text of a comment is asked for instead.
+
+    Source: gitlabhq app/models/ci/build_dependencies.rb: variables come from the jobs whose
+    artifacts a job needs, or without `needs` from all earlier stages.
+    """
+    body = jobs("gitlab-ci")
+    assert {name: job["needs"] for name, job in body.items()} == {
+        "judge": [], "review": [], "comment": [{"job": "review", "artifacts": False}],
+    }  # fmt: skip
+    assert all(job["inherit"] == {"default": ["tags"]} for job in body.values())
+    assert not [name for name, job in body.items() if "dependencies" in job]
 
 
 def lines_of(job: str, first: str, last: str) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from kthena_components.cli import hosts
 from kthena_components.cli import post_comment as script
+from kthena_components.cli.artifact import MOST_BYTES
 from kthena_components.cli.post_comment import MARK
 from tests.support.comments import Host, host
 from tests.test_ci_comment import COMMIT, OURS, SCRIPT
@@ -184,6 +185,62 @@ def test_a_host_that_is_not_there_is_one_sentence(
     assert capsys.readouterr().err.startswith(
         "the comment is not written: GET http://127.0.0.1:9/repos/a/b/issues/5/comments: "
     )
+
+
+def kept(host: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Ask for what a job has kept, as the last job of GitLab does."""
+    own = {"GITLAB_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3"}
+    return subprocess.run(
+        [sys.executable, "-I", "-m", "kthena_components.cli.artifact", *arguments],
+        env={**os.environ, **own, "no_proxy": "127.0.0.1", **more},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+ASKED = ("70", "review", "comment.md")
+
+
+def test_the_text_is_that_of_the_last_run_of_the_job(host: str) -> None:
+    others = [{"id": number, "name": "test"} for number in range(150)]
+    Host.jobs = [{"id": 207, "name": "review"}, *others, {"id": 209, "name": "review"}]
+    Host.kept = {"207/artifacts/comment.md": b"old", "209/artifacts/comment.md": "né\n".encode()}
+    ran = kept(host, *ASKED)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "né\n", "")
+    assert [(method, path) for method, path, _ in Host.asked] == [
+        ("GET", "/projects/3/pipelines/70/jobs"),
+        ("GET", "/projects/3/pipelines/70/jobs"),
+        ("GET", "/projects/3/jobs/209/artifacts/comment.md"),
+    ]
+
+
+def test_a_text_that_is_too_large_is_cut(host: str) -> None:
+    Host.jobs = [{"id": 9, "name": "review"}]
+    Host.kept = {"9/artifacts/comment.md": b"x" * (MOST_BYTES + 10)}
+    assert len(kept(host, *ASKED).stdout) == MOST_BYTES + 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "refuses", "told"),
+    [
+        ([], {}, "pipeline 70 has no job review"),
+        ([{"id": 9, "name": "review"}], {}, r"GET \S+/9/artifacts/comment.md answers 404 .*"),
+        ([], {"GET": [403]}, r"GET \S+/pipelines/70/jobs answers 403 .*: no ::error::more"),
+    ],
+)
+def test_a_text_that_is_missing_is_one_sentence(
+    host: str, jobs: list[dict[str, Any]], refuses: dict[str, list[int]], told: str
+) -> None:
+    Host.jobs, Host.refuses = jobs, refuses
+    ran = kept(host, *ASKED)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert re.fullmatch(f"comment.md of the job review is not read: {told}\n", ran.stderr)
+
+
+@pytest.mark.parametrize("arguments", [(), ("x", "review", "comment.md")])
+def test_what_asks_for_it_says_how_it_is_called(host: str, arguments: tuple[str, ...]) -> None:
+    ran = kept(host, *arguments)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("usage: artifact PIPELINE JOB FILE, with the variables of GitLab")
 
 
 def test_it_says_how_it_is_called() -> None:

@@ -160,8 +160,10 @@ def _tell_stacks(
         yield from (f"{file}: {key}" for key in after.moved(before))
         _weigh(made, options, _stack_findings(file, before, after, options.today))
     for stack in branch.deleted:
-        before, file = _before(made, options, stack), layout.file_of(stack)
-        _weigh(made, options, _stack_findings(file, before, StackValues(), options.today))
+        before, file, gone = _before(made, options, stack), layout.file_of(stack), StackValues()
+        # Without its file, a command for the stack reaches the current context of its user.
+        yield from (f"{file}: {key}" for key in gone.moved(before))
+        _weigh(made, options, _stack_findings(file, before, gone, options.today))
 
 
 def _without_levels(options: ReviewOptions, branch: Branch, layout: Layout) -> Iterator[str]:
@@ -188,10 +190,11 @@ def _stack_findings(
 
 def _pack(sides: Sides, tree: Tree) -> Pack:
     """Read the files of one side that decide how its stacks are checked."""
-    own = tree.real(sides.at(f"{FOLDER}/{SETTINGS}"))
+    own, levels = (tree.real(sides.at(f"{FOLDER}/{name}")) for name in (SETTINGS, LEVELS))
     return Pack(
         levels={name: tree.text(path) for name, path in _levels(sides, tree).items()},
         is_own=tree.has(own),
+        has_levels=tree.has(levels) or tree.is_folder(levels),
     )
 
 

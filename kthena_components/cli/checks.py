@@ -26,12 +26,15 @@ class Pack:
     """The texts of all files in policies/levels, by name: prod.json. Links are unreadable."""
     is_own: bool = False
     """Whether the project has a policies/PulumiPolicy.yaml."""
+    has_levels: bool = False
+    """Whether the project has something with the name policies/levels, even a file."""
 
     def config(self, stack: str) -> str | Unreadable | None:
         """Return the config that a preview of a stack uses. None: the pack's defaults apply."""
         stated = self.levels.get(f"{stack}{_SUFFIX}")
         # The pack of the wheel brings its levels along if the project has neither.
-        brought = stack in ENVIRONMENTS and not self.levels and not self.is_own
+        has_any = bool(self.levels) or self.has_levels
+        brought = stack in ENVIRONMENTS and not has_any and not self.is_own
         return levels_of(stack) if stated is None and brought else stated
 
 

@@ -43,8 +43,16 @@ _MOST_ENTRIES = 1_000_000
 _TOO_MANY = (
     f"lists more than {_MOST_ENTRIES:,} files or {_MOST_LISTED // 2**20} MiB of paths, the limit"
 )
+_MOST_FORKS = 16
+"""Best common ancestors of a branch and its base. All files of each of them are listed."""
 _MOST_TOLD = 64 * 2**10
 """Bytes of another answer of git."""
+
+
+_TOO_MANY_FORKS = (
+    f"the branch and its base have more than {_MOST_FORKS} best common ancestors, the limit; merge "
+    "the base into the branch"
+)
 
 
 class GitError(Exception):
@@ -118,13 +126,17 @@ class Repository:
         """Return the best common ancestors of two commits.
 
         Raises:
-            GitError: There is none, or they cannot be told in a shallow clone: its history may end
-                before the best one, and a branch can lead to an older one.
+            GitError: There is none, there are too many, or they cannot be told in a shallow clone:
+                its history may end before the best one, and a branch can lead to an older one.
         """
         try:
             found = self._git("merge-base", "--all", base, head).decode().split()
+        except TooMuchError:
+            raise GitError(_TOO_MANY_FORKS) from None
         except GitError:
             raise GitError(f"the branch and its base have no common commit; {_WHOLE}") from None
+        if len(found) > _MOST_FORKS:
+            raise GitError(_TOO_MANY_FORKS)
         if found != [base] and self._git("rev-parse", "--is-shallow-repository") != b"false\n":
             raise GitError(f"the clone is shallow, so it may lack where the branch began; {_WHOLE}")
         return found

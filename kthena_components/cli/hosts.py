@@ -81,21 +81,11 @@ class Host:
 
     def _own(self, mark: str) -> object:
         we, (who, key) = self.we(), self.author
-        for note in self._all():
+        for note in ask_all(self.header, self.notes, "comments"):
             author = note.get(who) or {}
             if (note.get("body") or "").rstrip().endswith(mark) and author.get(key) == we:
                 return note["id"]
         return None
-
-    def _all(self) -> Iterator[Note]:
-        for page in range(1, MOST_PAGES + 1):
-            found = ask(self.header, "GET", f"{self.notes}?per_page={PAGE}&page={page}")
-            if not isinstance(found, list):
-                raise HostError(f"{self.notes} answers without a list of comments")
-            yield from found
-            if len(found) < PAGE:
-                return
-        raise HostError(f"{self.notes} has more than {PAGE * MOST_PAGES} comments")
 
 
 def github(number: int) -> Host:
@@ -114,9 +104,8 @@ def github(number: int) -> Host:
 
 def gitlab(number: int) -> Host:
     """Return the API of GitLab. With a project access token, the author is the token's user."""
-    api, header = os.environ["CI_API_V4_URL"], ("PRIVATE-TOKEN", os.environ["GITLAB_TOKEN"])
-    project = urllib.parse.quote(os.environ["CI_PROJECT_ID"], safe="")
-    notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
+    header, api, project = gitlab_project()
+    notes = f"{project}/merge_requests/{number}/notes"
     return Host(
         header=header,
         notes=notes,
@@ -127,27 +116,72 @@ def gitlab(number: int) -> Host:
     )
 
 
+def gitlab_project() -> tuple[tuple[str, str], str, str]:
+    """Return the header with the token, the URL of the API, and that of the project."""
+    api, header = os.environ["CI_API_V4_URL"], ("PRIVATE-TOKEN", os.environ["GITLAB_TOKEN"])
+    project = urllib.parse.quote(os.environ["CI_PROJECT_ID"], safe="")
+    return header, api, f"{api}/projects/{project}"
+
+
 def ask(header: tuple[str, str], method: str, url: str, body: object = None) -> Any:
     """Send one request, and return the JSON of the response.
 
     Raises:
         HostError: There is no response, or it is not JSON, or its status is an error.
     """
+    try:
+        return json.loads(load(header, method, url, body))
+    except ValueError as error:
+        raise HostError(f"{_asked(method, url)} does not answer with JSON") from error
+
+
+def ask_all(header: tuple[str, str], url: str, what: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the items of a list that the host gives page by page.
+
+    Args:
+        header: The header with the token.
+        url: The URL of the list.
+        what: The name of the items in an error.
+
+    Raises:
+        HostError: As `ask`, or the response is no list, or the list is too long.
+    """
+    for page in range(1, MOST_PAGES + 1):
+        found = ask(header, "GET", f"{url}?per_page={PAGE}&page={page}")
+        if not isinstance(found, list):
+            raise HostError(f"{url} answers without a list of {what}")
+        yield from found
+        if len(found) < PAGE:
+            return
+    raise HostError(f"{url} has more than {PAGE * MOST_PAGES} {what}")
+
+
+def load(
+    header: tuple[str, str], method: str, url: str, body: object = None, most: int | None = None
+) -> bytes:
+    """Send one request, and return the response, at most `most` bytes of it.
+
+    Raises:
+        HostError: There is no response, or its status is an error.
+    """
     data = None if body is None else json.dumps(body).encode()
     headers = {header[0]: header[1], "Content-Type": "application/json"}
     # The URL comes from the pipeline's host.
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310
-    asked = f"{method} {url.partition('?')[0]}"
+    asked = _asked(method, url)
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
-            return json.load(answer)
+            found: bytes = answer.read(most)
+            return found
     except urllib.error.HTTPError as error:
         told = f"{asked} answers {error.code} {error.reason}{_message(error)}"
         raise HostError(told, may_pass=error.code == _BUSY or error.code >= _BROKEN) from error
     except (OSError, http.client.HTTPException) as error:
         raise HostError(f"{asked}: {error}", may_pass=True) from error
-    except ValueError as error:
-        raise HostError(f"{asked} does not answer with JSON") from error
+
+
+def _asked(method: str, url: str) -> str:
+    return f"{method} {url.partition('?')[0]}"
 
 
 def _message(error: urllib.error.HTTPError) -> str:

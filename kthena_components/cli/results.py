@@ -60,8 +60,9 @@ class Summary:
     not_rendered: int = 0
     hidden: int = 0
     linked: int = 0
+    packed: int = 0
     again: int = 0
-    """Folders and links that were skipped, as in `Found`."""
+    """Folders, files and links that were skipped, as in `Found`."""
 
     def count(self, finding: Finding) -> None:
         """Count one finding."""
@@ -69,8 +70,9 @@ class Summary:
         setattr(self, finding.level.value, getattr(self, finding.level.value) + 1)
 
     def pass_over(self, found: Found) -> None:
-        """Copy the counts of skipped folders and links."""
+        """Copy the counts of what was skipped."""
         self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
+        self.packed = found.packed
 
     @property
     def passed_over(self) -> str:
@@ -80,6 +82,8 @@ class Summary:
         if self.hidden or self.linked:
             each = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
             told.append(f"{count_of(self.hidden + self.linked, 'folder')} not read ({each})")
+        if self.packed:
+            told.append(f"{count_of(self.packed, '.tgz file')} not read")
         if self.again:
             told.append(f"{count_of(self.again, 'link')} not read twice")
         if self.not_read:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.plan.stack import structured
+from kthena_components.core.plan.stack import OutputMode, StackSpec, structured
 from kthena_components.reading.project import (
     Project,
     ProjectError,
@@ -16,8 +16,13 @@ from kthena_components.reading.project import (
 )
 
 _CONFIG = "config"
-_WHERE = ("kubeconfig", "context")
-"""Settings of the stack program that select the cluster and the login."""
+_KUBECONFIGS = ("kubeconfig",)
+_WHERE = (*_KUBECONFIGS, "context", "output", "render_directory")
+"""Settings of the stack program that select the cluster and the login, or the folder of files."""
+_DEFAULTS = {"output": OutputMode.RENDER.value}
+_PROVIDERS = ("kubernetes", "pulumi")
+"""Namespaces that the provider or Pulumi reads, also if a project has such a name."""
+_PROGRAM = frozenset(StackSpec.model_fields)
 _BUDGET = "gpu_budget"
 _MOST = 999_999_999
 """The largest budget that a review compares."""
@@ -55,7 +60,11 @@ class StackValues:
     own: Mapping[str, Any] = field(default_factory=dict)
     """The project's own settings. The keys are without the project's name."""
     others: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of providers and of Pulumi itself, by full key."""
+    """Settings of providers and of Pulumi itself, by full key.
+
+    In a project that is called `kubernetes`, these are also its own settings that the stack program
+    does not know.
+    """
     beside: Mapping[str, Any] = field(default_factory=dict)
     """The other top-level keys of the file, without `config`."""
 
@@ -63,7 +72,7 @@ class StackValues:
         """List the changed settings that decide what a preview connects to, and its login."""
         return [
             *_differing(self.beside, before.beside, _SECRETS),
-            *_differing(self.own, before.own, _WHERE),
+            *_differing({**_DEFAULTS, **self.own}, {**_DEFAULTS, **before.own}, _WHERE),
             *_differing(self.others, before.others, sorted({**self.others, **before.others})),
         ]
 
@@ -81,7 +90,7 @@ class StackValues:
         ]
         return [
             *_differing(self.beside, before.beside, _SECRETS),
-            *_differing(self.own, before.own, _WHERE[:1]),
+            *_differing(self.own, before.own, _KUBECONFIGS),
             *_differing(self.others, before.others, strange),
         ]
 
@@ -115,7 +124,12 @@ def stack_values(text: str, file: str, project: Project) -> StackValues:
     _require_count(own, file)
     return StackValues(
         own=own,
-        others={key: config[key] for key in config if not key.startswith(namespace)},
+        others={
+            key: value
+            for key, value in config.items()
+            if not key.startswith(namespace)
+            or (project.name in _PROVIDERS and key.removeprefix(namespace) not in _PROGRAM)
+        },
         beside={str(key): body[key] for key in body if key != _CONFIG},
     )
 

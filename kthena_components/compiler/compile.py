@@ -18,7 +18,9 @@ from kthena_components.core.plan.build import (
     role_serving,
     serving_of,
 )
+from kthena_components.core.plan.exposed import plan_exposed
 from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.gang import plan_requests
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
@@ -131,8 +133,10 @@ def _compile(
 
 
 def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
-    """Report what the backend cannot express, and engines that cannot be monitored."""
-    findings = [*backend.refuse(plan), *_refuse_version(plan, backend)]
+    """Report what the backend cannot express, and what its objects would be refused for."""
+    findings = [*backend.refuse(plan), *_refuse_version(plan, backend), *plan_exposed(plan)]
+    if not any(finding.path.startswith("network_topology") for finding in findings):
+        findings += plan_requests(plan)
     if plan.monitoring:
         # Most servings are not monitored, so this is loaded only for those that are.
         from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415

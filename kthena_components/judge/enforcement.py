@@ -4,7 +4,7 @@ Source: Pulumi v3.259.0, pkg/resource/analyzer/config.go (parsePolicyPackConfig,
 pkg/engine/update.go; pulumi-policy 1.21, policy.py (Analyze, AnalyzeStack).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -53,12 +53,13 @@ class Reader:
     """How all other findings end."""
     settings: Settings
 
-    def outcome(self, rule: str, own: str) -> str:
+    def outcome(self, rule: str, own: str, *, is_probable: bool = False) -> str:
         """Return how a rule's finding ends: mandatory, advisory or disabled.
 
         Args:
             rule: The rule.
             own: The level of the finding before any config: mandatory, advisory or unknown.
+            is_probable: Whether no environment makes the finding mandatory (Finding.most).
         """
         weights = self.settings.levels.weights
         others = None if rule == RULE_FAULT else weights.get(DEFAULT)
@@ -67,6 +68,8 @@ class Reader:
             return "disabled"
         # What is unknown stays so, whatever level is stated.
         level = own if stated is None or own not in RANKS else stated
+        if is_probable and not self.settings.levels.own & {rule, DEFAULT}:
+            level = own
         return self.refuses if level == "mandatory" else self.advises
 
     def _runs(self, rule: str) -> bool:
@@ -93,8 +96,9 @@ class Reader:
         """
         found: dict[str, tuple[str, str]] = {}
         for rule, levels in rules.items():
-            for own in chain(levels, ("unknown",)):
-                had, has = self.outcome(rule, own), after.outcome(rule, own)
+            for own, is_probable in _findings(levels):
+                had = self.outcome(rule, own, is_probable=is_probable)
+                has = after.outcome(rule, own, is_probable=is_probable)
                 if RANKS[has] < RANKS[had] and after.has_limit(rule):
                     found.setdefault(rule, (had, has))
         return found
@@ -145,6 +149,14 @@ class PackConfig:
     """Policies that are not in this package: the level that is stated for them, and settings."""
     every: str | None = None
     """The level of `all`."""
+
+
+def _findings(levels: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the levels that findings may have, and whether no environment raises them."""
+    for own in chain(levels, ("unknown",)):
+        yield own, False
+        if own == "advisory":
+            yield own, True
 
 
 def read_pack(config: Mapping[str, Any]) -> PackConfig:

@@ -194,7 +194,7 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
 def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
     """Add what the schemas of its pods and of its CRD say, as far as no rule speaks of a place."""
     pods = judged(pod_schema, found.body, kind.templates)
-    pods += judged(pod_values, found.body, kind.templates, kind.own_templates)
+    pods += judged(pod_values, found.body, kind)
     findings += [finding.under(found.path) for finding in pods]
     crd = (tidy(finding).under(found.path) for finding in judged(crd_schema, found))
     return once_a_place(crd, findings)

@@ -7,10 +7,13 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.language import UNDECLARED
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
+from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.schema.pod_values import judge_values
+from kthena_components.core.schema.pod_volumes import Added
 from kthena_components.core.schema.quick import judge_quickly
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.systems.contract import Kind
 
 _RULE = "pod-schema"
 _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
@@ -20,6 +23,7 @@ _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
+_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -53,26 +57,43 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
                     yield replace(finding, rule=_RULE)
 
 
-def pod_values(
-    manifest: Mapping[str, Any], templates: Iterable[str], more: Iterable[str] = ()
-) -> Iterator[Finding]:
+def pod_values(manifest: Mapping[str, Any], kind: Kind[Any]) -> Iterator[Finding]:
     """The values in a pod template are those that Kubernetes accepts in a pod.
 
-    The rule checks names, amounts of resources, variables, ports, mounts, probes and tolerations.
-    The API server rejects its own workloads. It takes custom resources with such a template, and
-    then rejects each pod. Values that are not known yet are skipped.
+    The rule checks names, amounts of resources, variables, ports, volumes, mounts, probes, security
+    contexts, DNS, affinity, spread and tolerations, and the restartPolicy that a kind requires. The
+    API server rejects its own workloads. It takes StatefulSets and custom resources with such a
+    template, and then rejects each pod. Values that are not known yet are skipped.
 
     Pass: container engine-1; nvidia.com/gpu 8; a request of 4Gi below a limit of 8Gi.
     Fail: container A_B; nvidia.com/gpu "7.5"; a memory request above its limit; a volumeMount
     without its volume; resourceFieldRef limits.nvidia.com/gpu; a probe with 2 actions.
-    Level: mandatory.
+    Level: mandatory. Advisory for a mount of a volume that a controller or webhook may add, as
+    KubeRay and those of Vault or Istio do, and for a container's restartPolicy before 1.35.
     Source: kubernetes v1.34 pkg/apis/core/validation/validation.go; compared with the API server on
     random pod templates.
     """
-    claims = list(_claims(manifest))
-    for place in (*templates, *more):
+    claims = frozenset(_claims(manifest))
+    for place in (*kind.templates, *kind.own_templates):
         for path, found in places_of(manifest, place):
-            yield from judge_values(found, path, claims)
+            added = Added(claims=claims, names=kind.adds_volumes, bodies=(found, manifest))
+            yield from judge_values(found, path, added)
+            yield from _ends(mapping(mapping(found).get("spec")), join_path(path, "spec"), kind)
+
+
+def _ends(pod: Mapping[str, Any], path: str, kind: Kind[Any]) -> Iterator[Finding]:
+    """Report when pods end, if that is possible for pods, but not for those of this kind."""
+    allowed, policy = kind.restart_policies, pod.get("restartPolicy") or "Always"
+    if policy in _POLICIES and allowed and policy not in allowed:
+        seen = (
+            f"is {policy}" if pod.get("restartPolicy") else "is missing, and its default is Always"
+        )
+        seen += f", but for a {kind.name} it must be {' or '.join(allowed)}"
+        yield say(f"{path}.restartPolicy", seen, f"write {allowed[0]}")
+    deadline = pod.get("activeDeadlineSeconds")
+    if allowed == ("Always",) and deadline is not None and not unknown_in(deadline):
+        seen = f"is given, but the pods of a {kind.name} do not end"
+        yield say(f"{path}.activeDeadlineSeconds", seen, "remove it")
 
 
 def _claims(value: object, depth: int = 0) -> Iterator[str]:

@@ -32,7 +32,13 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|-?[0-9]+[eE]-[0-9]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", re.DOTALL)
 _LEADING = re.compile("[\n\r\x85\u2028\u2029]")
+_TAB = re.compile(r"\t.*\n", re.DOTALL)
 _CONSTANTS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
+_UNSAID = {
+    _LEADING: "starts with a line break, which Pulumi drops",
+    _TAB: "has several lines and starts with a tab, which Pulumi cannot read",
+}
+"""Texts that yaml.v3 writes as a block of lines, and then reads as another text, or not at all."""
 _MERGE = "<<"
 _QUOTE = "write it in quotes if it is a text"
 _JSON = re.compile(
@@ -82,7 +88,7 @@ def is_text(value: str) -> bool:
 def why_unsaid(value: str | float) -> str:
     """Explain why Pulumi passes on no form of a value unchanged; empty if there is one."""
     if isinstance(value, str):
-        return "starts with a line break, which Pulumi drops" if _LEADING.match(value) else ""
+        return next((why for form, why in _UNSAID.items() if form.match(value)), "")
     if isinstance(value, bool) or _is_same_number(str(value)):
         return ""
     return f"has the number {value}, which not every program reads in the same way"
@@ -121,10 +127,8 @@ def _check_event(event: Any, inside: _Open | None) -> None:
         tag = event.tag.replace(PREFIX, "!!", 1)[:_SHOWN]
         told = f"has the tag '{tag}', which not every program reads in the same way"
         _refuse(f"{told}: write the value without it", event.start_mark)
-    if isinstance(event, yaml.ScalarEvent) and _LEADING.match(event.value):
-        # yaml.v3 writes a text of several lines as a block, and reads that with a line less.
-        told = "has a text that starts with a line break, which Pulumi drops: remove the line break"
-        _refuse(told, event.start_mark)
+    if isinstance(event, yaml.ScalarEvent) and (why := why_unsaid(event.value)):
+        _refuse(f"has a text that {why}: remove it there", event.start_mark)
     if inside is not None and inside.is_map and inside.at_key:
         _check_key(event, inside)
     elif isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
@@ -139,12 +143,12 @@ def _check_key(event: Any, inside: _Open) -> None:
         what = "an alias" if isinstance(event, yaml.AliasEvent) else "a map or a list"
         _refuse(f"has {what} as a key: write a text", mark)
     key = event.value
-    if event.implicit[0]:
-        if key == _MERGE:
-            _refuse(f"has a merge key ({_MERGE}): write the keys that it adds", mark)
-        if not is_text(key):
-            told = f"has the key {key[:_SHOWN]}, which not every program reads as a text"
-            _refuse(f"{told}: write it in quotes", mark)
+    if key == _MERGE:
+        # Quoted, too: Pulumi merges what such a key has, whatever its form.
+        _refuse(f"has a merge key ({_MERGE}): write the keys that it adds", mark)
+    if event.implicit[0] and not is_text(key):
+        told = f"has the key {key[:_SHOWN]}, which not every program reads as a text"
+        _refuse(f"{told}: write it in quotes", mark)
     _once(key, inside, mark)
 
 

@@ -14,6 +14,7 @@ from kthena_components.reading.files import STDIN, Unreadable, odd_kind
 
 SUFFIXES = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
+PACKED, SUBCHARTS = ".tgz", "charts"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""
 
@@ -29,6 +30,8 @@ class Found:
     """Number of skipped folders whose names start with a dot."""
     linked: int = 0
     """Number of skipped folders that are links."""
+    packed: int = 0
+    """Number of skipped `.tgz` files, which may be charts. Not those that a chart depends on."""
     again: int = 0
     """Number of skipped links whose target is read anyway."""
     folders: list[str] = field(default_factory=list)
@@ -96,10 +99,17 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
 
 
 def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
-    """Record a chart or a kustomization."""
-    if entry.name == CHART and entry.is_file(follow_symlinks=False):
+    """Record a chart or a kustomization, also if its file is a link: both programs follow one."""
+    if entry.name.endswith(PACKED):
+        folder = Path(entry).parent
+        found.packed += not (folder.name == SUBCHARTS and str(folder.parent) in found.charts)
+    if entry.name != CHART and entry.name not in KUSTOMIZATIONS:
+        return
+    if not Path(entry).is_file():
+        return
+    if entry.name == CHART:
         found.charts[str(Path(entry).parent)] = root
-    elif entry.name in KUSTOMIZATIONS and entry.is_file(follow_symlinks=False):
+    else:
         found.kustomizations[str(Path(entry))] = root
 
 

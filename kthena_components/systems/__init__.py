@@ -23,6 +23,8 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
         "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
+        "inference.networking.k8s.io": "InferencePool",
+        "inference.networking.x-k8s.io": "InferencePool",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",
         "batch": "CronJob Job",

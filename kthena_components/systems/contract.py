@@ -109,14 +109,14 @@ class Kind(Generic[V]):
     change_rules: tuple[ChangeRule, ...] = ()
     """Rules over the object before and after an update."""
     rollouts: Callable[[V], Iterator[Rollout]] | None = None
-    templates: tuple[str, ...] = ()
-    """Paths of whole pod templates; `[]` after a key is each member of a list."""
+    templates: tuple[str, ...] = ()  # paths of whole pod templates; `[]`: each member of a list
     own_templates: tuple[str, ...] = ()  # the same, where its CRD has their fields and types
+    adds_volumes: tuple[str, ...] = ()  # patterns of the volumes that its controller adds to them
+    restart_policies: tuple[str, ...] = ()  # which its pods may have, the usual one first; or any
     kept: Callable[[Body], Body] | None = kept_spec
     """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None
-    copies: str = ""
-    """Field of the spec with the number of copies of all its engines."""
+    copies: str = ""  # field of the spec with the number of copies of all its engines
     unscalable: str = ""
     """Why no autoscaler may target it, as a clause after `which`; empty if one may."""
     keeps_number: Callable[[V], str] | None = None

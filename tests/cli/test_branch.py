@@ -202,6 +202,23 @@ def test_settings_that_send_a_preview_elsewhere_are_named() -> None:
     assert before.moved(before) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        ({}, {"output": "render"}, []),
+        ({"output": "render"}, {}, []),
+        ({}, {"output": "cluster"}, ["output"]),
+        ({"output": "cluster"}, {"output": "render"}, ["output"]),
+        ({"output": "cluster"}, {}, ["output"]),
+        ({}, {"render_directory": "../live"}, ["render_directory"]),
+    ],
+)
+def test_where_a_stack_is_deployed_is_what_a_preview_connects_to(
+    before: dict[str, object], after: dict[str, object], moved: list[str]
+) -> None:
+    assert StackValues(own=after).moved(StackValues(own=before)) == moved
+
+
 def named(namespace: str, waivers: dict[str, object] | None = None) -> dict[str, object]:
     return {"name": "llama", "namespace": namespace, "waivers": waivers or {}}
 

@@ -8,7 +8,8 @@ import pytest
 
 from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.policy_pack import levels_of
-from kthena_components.judge.levels import ENVIRONMENTS
+from kthena_components.core.findings import Finding, Level
+from kthena_components.judge.levels import ENVIRONMENTS, parse_settings
 from kthena_components.reading.files import Unreadable
 
 Config = Mapping[str, Any]
@@ -243,5 +244,22 @@ def test_the_levels_of_the_wheel_are_those_of_a_project_without_any() -> None:
         "prod.json: serving-rules: would lower" in str(f) for f in level_findings(wheel, weak)
     )
     only = Pack(levels={"x.json": "{}"})
-    told = {str(f).partition(": ")[0] for f in level_findings(wheel, only)}
-    assert "policies/levels/prod.json" in told, "with a folder of levels, the wheel adds none"
+    for other in (only, Pack(has_levels=True)):
+        told = {str(f).partition(": ")[0] for f in level_findings(wheel, other)}
+        assert "policies/levels/prod.json" in told, "with something there, the wheel adds none"
+
+
+def test_an_environment_does_not_replace_a_level_that_is_stated() -> None:
+    """An environment leaves what is only probable advisory, and a stated level does not."""
+    probable = Finding(
+        path="a", seen="b", rule="shm-present", level=Level.ADVISORY, most=Level.ADVISORY
+    )
+    stated = {"environment": "prod", "levels": {"shm-present": "mandatory"}}
+    ends = [
+        parse_settings(config).levels.apply([probable])[0].level
+        for config in (stated, {"environment": "prod"})
+    ]
+    assert ends == [Level.MANDATORY, Level.ADVISORY]
+    found = weaker({"serving-rules": stated}, {"serving-rules": {"environment": "prod"}})
+    assert any("shm-present (mandatory → advisory)" in text for text in found), found
+    assert weaker({"serving-rules": {"environment": "prod"}}, {"serving-rules": stated}) == []

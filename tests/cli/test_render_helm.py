@@ -332,3 +332,34 @@ def test_a_template_that_no_values_render_is_told(
     assert any(told.startswith(place) for told in done.lines)
     write("m/chat/.helmignore", "bad.yaml\n")
     assert run("m").err.startswith("m/chat/templates/bad.yaml: is not checked: ")
+
+
+def test_a_chart_whose_file_is_a_link_is_rendered(
+    run: Command, write: Write, tmp_path: Path
+) -> None:
+    """Helm follows the link, and renders templates of any name."""
+    write("m/chat/about.txt", CHART.format("chat"))
+    write("m/chat/values.yaml", VALUES.format(8, 4))
+    write("m/chat/templates/chat.txt", TEMPLATE)
+    (tmp_path / "m/chat/Chart.yaml").symlink_to("about.txt")
+    (line,) = mandatory(run, "m")
+    assert "as rendered by m/chat" in line
+
+
+@pytest.mark.parametrize("target", ["../../about.txt", "Chart.yaml", "nothing", "/dev/zero"])
+def test_a_chart_whose_file_is_a_link_to_something_else_is_told(
+    run: Command, write: Write, tmp_path: Path, target: str
+) -> None:
+    write("about.txt", CHART.format("chat"))
+    write("m/chat/templates/chat.txt", TEMPLATE)
+    (tmp_path / "m/chat/Chart.yaml").symlink_to(target)
+    ran = run("m")
+    assert "m/chat/Chart.yaml: is a link to" in ran.err
+    assert "1 file not read" in ran.out
+
+
+def test_a_packed_chart_is_counted(run: Command, write: Write, chart: None) -> None:  # noqa: ARG001
+    assert "not read" not in run("m").out
+    write("m/chat/charts/part-1.0.0.tgz", b"")
+    write("m/charts/other-1.0.0.tgz", b"")
+    assert ", 1 .tgz file not read" in run("m", "--no-render").out

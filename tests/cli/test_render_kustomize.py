@@ -301,3 +301,27 @@ def test_a_workload_that_becomes_a_text_is_told(run: Command, write: Write) -> N
         "m/bad.yaml: is not checked: it is a text of a ConfigMap or a Secret of "
         "m/kustomization.yaml\n"
     )
+
+
+@pytest.mark.parametrize("name", ["kustomization.yaml", "Kustomization"])
+def test_a_kustomization_that_is_a_link_is_built(
+    run: Command, write: Write, tmp_path: Path, name: str
+) -> None:
+    """Kustomize follows the link, and builds resources of any name."""
+    write("k/what.txt", "resources: [chat.txt]\n")
+    write("k/chat.txt", BASE)
+    write("k/other.yaml", "a: 1\n")
+    (tmp_path / "k" / name).symlink_to("what.txt")
+    ran = run("k")
+    assert "1 object checked" in ran.out
+    assert "1 rendering" in ran.out
+
+
+def test_a_kustomization_that_is_a_link_out_of_the_folder_is_told(
+    run: Command, write: Write, tmp_path: Path
+) -> None:
+    write("what.txt", "resources: [chat.txt]\n")
+    write("k/chat.txt", BASE)
+    write("k/other.yaml", "a: 1\n")
+    (tmp_path / "k/Kustomization").symlink_to(tmp_path / "what.txt")
+    assert "k/Kustomization: leads out of " in run("k").err

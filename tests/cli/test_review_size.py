@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_review_trust import FILES, STACK, review, reviewed, tree_of
-from tests.support.commits import LINK, Commits, Content
+from tests.support.commits import LINK, WHO, Commits, Content
 
 MOST_SECONDS = 60
 
@@ -161,3 +161,40 @@ def test_a_settings_file_that_is_no_file_is_not_checked(
     ran = review(commits, "--head", commit_of(commits, *tops))
     assert ran.status == 2
     assert ran.text.startswith(f"**Not checked:** object {object_[:12]} is ")
+
+
+def criss_crossed(folder: Path, times: int) -> Commits:
+    """Merge other branches into main, and each of them into the branch, too."""
+    commits = Commits.make(folder, FILES, {"README.md": "a\n"})
+    made = [
+        f"commit refs/heads/other{number}\nmark :{number + 1}\ncommitter {WHO}\ndata 1\nx\n"
+        f"from refs/heads/main^0\nM 100644 inline o{number}.py\ndata 1\nx\n"
+        for number in range(times)
+    ]
+    merges = "".join(f"merge :{number + 1}\n" for number in range(times))
+    files = "".join(f"M 100644 inline o{number}.py\ndata 1\nx\n" for number in range(times))
+    made += [
+        f"commit refs/heads/{name}\ncommitter {WHO}\ndata 1\nx\n"
+        f"from refs/heads/{name}^0\n{merges}{files}"
+        for name in ("main", "change")
+    ]
+    commits.git("fast-import", "--quiet", stdin="\n".join(made).encode())
+    return commits
+
+
+@pytest.mark.parametrize(("times", "status"), [(8, 3), (17, 2), (1_800, 2)])
+def test_a_branch_that_merges_much_of_what_its_base_merges(
+    tmp_path: Path, times: int, status: int
+) -> None:
+    """Each is a best common ancestor, and all files of each of them are read."""
+    commits = criss_crossed(tmp_path, times)
+    ran = review(commits)
+    assert ran.status == status, ran.text
+    told = "more than 16 best common ancestors, the limit; merge the base into the branch"
+    assert (told in ran.text) is (status == 2)
+    if status == 2:  # what the message tells is a remedy
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        tree = oid(commits, "change^{tree}")
+        parents = ("-p", "change", "-p", "main")
+        merge = commits.git(*who, "commit-tree", *parents, "-m", "x", tree).decode().strip()
+        assert review(commits, "--head", merge).status == 0

@@ -399,3 +399,41 @@ def test_what_the_base_tightened_meanwhile_is_no_change_of_the_branch(tmp_path: 
     assert ran.status == 1
     assert "gpuBudget" in ran.text
     assert "gpu_budget: would be removed, and the base has 8" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("mine:output: render", "mine:output: cluster", "output"),
+        ("mine:output: cluster", None, "output"),
+        ("kubernetes:context: prod", None, "kubernetes:context"),
+        ("mine:kubeconfig: k.yaml", None, "kubeconfig"),
+        ("mine:render_directory: a", None, "render_directory"),
+    ],
+)
+def test_where_a_stack_is_deployed_needs_a_person(
+    tmp_path: Path, before: str, after: str | None, told: str
+) -> None:
+    path, other = "stacks/Pulumi.prod.yaml", {"stacks/Pulumi.dev.yaml": STACK}
+    head = None if after is None else f"config:\n  {after}\n"
+    ran = reviewed(tmp_path, {path: head}, {**FILES, **other, path: f"config:\n  {before}\n"})
+    assert ran.status == 3, ran.text
+    assert f"It changes what previews connect to ({path}: {told})." in ran.text
+
+
+@pytest.mark.parametrize("levels", ["x", (LINK, "../README.md")])
+def test_a_file_in_place_of_the_folder_of_levels_keeps_those_of_the_wheel_away(
+    tmp_path: Path, levels: Content
+) -> None:
+    """A preview then has no levels: complete() adds them only where nothing is."""
+    ran = reviewed(tmp_path, {"policies/levels": levels})
+    assert ran.status == 1, ran.text
+    assert "policies/levels/prod.json: serving-rules: would lower the level of " in ran.text
+
+
+@pytest.mark.parametrize("key", ["<<", "'<<'", '"<<"'])
+def test_settings_in_a_merge_key_are_not_passed_over(tmp_path: Path, key: str) -> None:
+    text = f"{key}: {{config: {{kubernetes:kubeconfig: k}}}}\n"
+    ran = reviewed(tmp_path, {"stacks/Pulumi.prod.yaml": text})
+    assert ran.status == 2, ran.text
+    assert "stacks/Pulumi.prod.yaml:1:1: has a merge key" in ran.text

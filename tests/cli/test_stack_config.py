@@ -115,6 +115,22 @@ def test_settings_are_sorted_by_whom_they_are_for() -> None:
     assert read.beside == {"secretsprovider": "a"}
 
 
+@pytest.mark.parametrize("project", ["kubernetes", "pulumi"])
+def test_settings_of_a_project_that_is_called_like_a_provider_are_those_of_the_provider(
+    project: str,
+) -> None:
+    """Pulumi passes them to both: tests/engine/test_review_attacks.py."""
+    after = stack_values(
+        "config: {gpu_budget: 8, servings: [], cluster: a, pluginDownloadURL: b}\n",
+        "Pulumi.s.yaml", Project(name=project),
+    )  # fmt: skip
+    assert after.own["gpu_budget"] == 8
+    moved = [f"{project}:cluster", f"{project}:pluginDownloadURL"]
+    assert after.moved(StackValues()) == moved
+    is_known = project == "pulumi"
+    assert after.starting(StackValues()) == ([] if is_known else moved[1:])
+
+
 def test_a_text_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(ProjectError, match="servings is nested too deeply to be read"):
         values(f"p:servings: '{'[' * 100_000}'")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,28 +19,52 @@ from kthena_components.systems import EMITTERS
 from tests.support.specs import REMOVED, changed, template
 from tests.support.strategies import law, watched_servings
 
-_POD = "entry_template.spec.containers[0]"
+_ENTRY, _WORKER = (f"{role}_template.spec.containers[0]" for role in ("entry", "worker"))
+_TIER = {"highest_tier_allowed": 1}
+_ENGINE = "overlay.spec.containers[0]"
+ROLE_CHANGES: list[tuple[str, Any]] = [
+    (f"{_ENTRY}.image", "nginx"),
+    (f"{_ENTRY}.image", "nginx:latest"),
+    (f"{_ENTRY}.resources", REMOVED),
+    (f"{_WORKER}.resources", REMOVED),
+    (f"{_ENTRY}.resources", {"limits": {"cpu": "1"}}),
+    (f"{_ENTRY}.resources", {"requests": {"cpu": "0"}}),
+    (f"{_WORKER}.resources", {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}),
+    ("entry_template.spec.initContainers", [{"name": "fetch", "image": "busybox:1.37"}]),
+    ("entry_template.metadata", {"labels": {"modelserving.volcano.sh/role": "other"}}),
+    ("worker_template.metadata", {"annotations": {"scheduling.k8s.io/group-name": "other"}}),
+    ("entry_template.spec.schedulerName", "default-scheduler"),
+    ("engine.image", "vllm/vllm-openai"),
+    ("engine.image", "vllm/vllm-openai:latest"),
+    ("overlay.spec.schedulerName", "default-scheduler"),
+    (_ENGINE, {"name": "engine", "resources": {"requests": {"cpu": "0", "memory": "0"}}}),
+    (_ENGINE, {"name": "side", "image": "busybox:1.37"}),
+    (_ENGINE, {"name": "side", "image": "busybox", "resources": {"limits": {"cpu": "1"}}}),
+    ("overlay.metadata", {"labels": {"modelserving.volcano.sh/entry": "false"}}),
+    (f"{_ENTRY}.readinessProbe", {"httpGet": {"path": "/health", "port": 9000}}),
+    (_ENGINE, {"name": "engine", "livenessProbe": {"tcpSocket": {"port": 9000}}}),
+    ("resources.gpus_per_pod", 0),
+    ("replicas", 0),
+    ("worker_replicas", 0),
+]
+"""Changes of a role that components and `check` may judge differently."""
 CHANGES: list[tuple[str, Any]] = [
-    (f"roles[0].{_POD}.image", "nginx"),
-    (f"roles[0].{_POD}.image", "nginx:latest"),
-    (f"roles[0].{_POD}.resources", REMOVED),
-    (f"roles[0].worker_{_POD.removeprefix('entry_')}.resources", REMOVED),
-    (f"roles[0].{_POD}.resources", {"limits": {"cpu": "1"}}),
-    ("roles[0].engine.image", "vllm/vllm-openai"),
-    ("roles[0].engine.image", "vllm/vllm-openai:latest"),
-    ("roles[0].replicas", 0),
     ("replicas", 0),
     ("replicas", 5),
     ("gang_policy", {"min_role_replicas": {"server": 0, "a": 0}}),
-    ("network_topology", {"group_policy": {"highest_tier_allowed": 1}}),
+    ("network_topology", {"group_policy": _TIER}),
     ("network_topology", {"role_policy": {"mode": "hard", "highest_tier_name": "rack"}}),
+    ("network_topology", {"group_policy": _TIER, "role_policy": {"mode": "soft"}}),
+    ("network_topology", {"group_policy": {"mode": "hard"}}),
     ("scheduler_name", "default-scheduler"),
     ("expose", {}),
+    ("expose", {"target_port": 9000}),
+    ("backend_options", {"model_server": {"workload_port": {"port": 9000}}}),
     ("pod_disruption_budget", True),
     ("queue", "research"),
     ("spread_over", "zone"),
 ]
-"""Changes that components and `check` may judge differently."""
+"""The same, of a whole serving."""
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +89,26 @@ def unsaid(compiled: Compiled, folder: Any) -> Iterator[str]:
                 yield f"{environment}: {each.subject}: {finding}"
 
 
-def _has(args: Mapping[str, Any], path: str) -> bool:
-    """Tell whether the first role has its pods from where a path leads."""
-    field = path.partition(".")[2].partition(".")[0]
-    return not path.startswith("roles") or field in {"replicas", *args["roles"][0]}
+def _has(role: Mapping[str, Any], path: str) -> bool:
+    """Tell whether a role has its pods from where a path leads."""
+    field = path.partition(".")[0]
+    return field in {"replicas", "worker_replicas", *role} or (
+        field == "overlay" and "engine" in role
+    )
+
+
+@st.composite
+def _odd_servings(draw: st.DrawFn, backend: str) -> Mapping[str, Any]:
+    """Draw a serving, and change what its backend, its controller or `check` may not expect."""
+    args = draw(watched_servings(backend))
+    for path, value in draw(st.lists(st.sampled_from(CHANGES), max_size=3)):
+        args = changed(args, {path: value})
+    for path, value in draw(st.lists(st.sampled_from(ROLE_CHANGES), max_size=4)):
+        index = draw(st.integers(0, len(args["roles"]) - 1))
+        if _has(args["roles"][index], path):
+            with suppress(LookupError):
+                args = changed(args, {f"roles[{index}].{path}": value})
+    return args
 
 
 @law
@@ -77,10 +118,7 @@ def _has(args: Mapping[str, Any], path: str) -> bool:
 def test_check_refuses_nothing_that_the_component_wrote(
     backend: str, folder: Any, data: st.DataObject
 ) -> None:
-    args = data.draw(watched_servings(backend))
-    for path, value in data.draw(st.lists(st.sampled_from(CHANGES), max_size=2)):
-        with suppress(LookupError):
-            args = changed(args, {path: value} if _has(args, path) else {})
+    args = data.draw(_odd_servings(backend))
     try:
         compiled = compile_serving(args)
     except SpecError:
@@ -88,22 +126,37 @@ def test_check_refuses_nothing_that_the_component_wrote(
     assert list(unsaid(compiled, folder)) == []
 
 
+@pytest.mark.parametrize("backend", ["native", "kthena", "matrixinfer"])
 @pytest.mark.parametrize("policy", ["group_policy", "role_policy"])
-def test_pods_without_requests_are_refused_in_a_hard_topology(policy: str) -> None:
+def test_pods_without_requests_are_refused_in_a_hard_topology(
+    backend: str, policy: str, folder: Any
+) -> None:
+    if (backend, policy) == ("matrixinfer", "role_policy"):
+        return  # a ModelInfer has no topology of roles: the backend rejects each
     role = {"name": "server", "entry_template": template()}
     topology = {policy: {"mode": "hard", "highest_tier_allowed": 1}}
-    args = {"name": "chat", "roles": [role], "network_topology": topology}
+    args = {"name": "chat", "backend": backend, "roles": [role], "network_topology": topology}
     with pytest.raises(SpecError) as refused:
         compile_serving(args)
     assert [(f.rule, f.path) for f in refused.value.findings] == [
         ("gang-requests", "roles[0].entry_template.spec.containers")
     ]
+    compiled = compile_serving(changed(args, {f"network_topology.{policy}.mode": "soft"}))
+    assert list(unsaid(_hardened(compiled), folder)) != []
     for way in (
         {f"network_topology.{policy}": {"mode": "soft"}},
         {"roles[0].entry_template.spec.containers[0].resources": {"requests": {"cpu": "1"}}},
         {"roles[0].replicas": 0},
     ):
         assert compile_serving(changed(args, way)).findings == ()
+
+
+def _hardened(compiled: Compiled) -> Compiled:
+    """Write what the component refuses: the same objects with hard topologies."""
+    written = json.dumps([manifest.body for manifest in compiled.manifests])
+    bodies = json.loads(written.replace('"mode": "soft"', '"mode": "hard"'))
+    pairs = zip(compiled.manifests, bodies, strict=True)
+    return replace(compiled, manifests=tuple(replace(one, body=body) for one, body in pairs))
 
 
 def test_a_gang_of_no_pods_has_no_pod_group() -> None:

@@ -42,9 +42,11 @@ def losses(found: Conversion) -> list[str]:
 
 def test_a_flat_topology_is_that_of_kthena_0_1() -> None:
     topology = {"mode": "hard", "highestTierAllowed": 2}
-    found = run(
-        model_serving(networkTopology=topology, gangPolicy={"minRoleReplicas": {"serve": 1}})
-    )
+    body = model_serving(networkTopology=topology, gangPolicy={"minRoleReplicas": {"serve": 1}})
+    pods = copy.deepcopy(PODS)
+    pods["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    body["spec"]["template"]["roles"][0]["entryTemplate"] = pods
+    found = run(body)
     assert losses(found) == []
     args = found.servings[0].args
     assert args["kthena_version"] == "0.1"

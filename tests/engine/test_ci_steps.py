@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.cli.references import APART
 from tests.engine.test_wheel_review import FILES, STACK
 from tests.support.ci_jobs import (
     ACTION,
@@ -74,6 +75,10 @@ def made_folder(runner: Runner) -> Path:
     return Path(runner.values["steps.fetch.outputs.folder"])
 
 
+def plain(text: str) -> str:
+    return text.replace(APART, "").replace("\\", "")
+
+
 def folder(parent: Path, name: str) -> Path:
     (parent / name).mkdir()
     return parent / name
@@ -129,6 +134,9 @@ def test_the_jobs_of_gitlab_judge_preview_and_comment(
     assert ran.returncode == 1, ran.stderr
     assert REFUSED in (tmp_path / "comment.md").read_text()
 
+    Host.jobs = [{"id": 8, "name": "judge"}, {"id": 9, "name": "review"}]
+    Host.kept = {"9/artifacts/comment.md": (tmp_path / "comment.md").read_bytes()}
+    (tmp_path / "comment.md").unlink()
     token = {"REVIEW_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3"}
     ran = machine.gitlab(tmp_path, scripts_of(GITLAB["comment"]), **token, no_proxy="127.0.0.1")
     assert ran.returncode == 0, ran.stderr
@@ -156,6 +164,27 @@ def test_the_action_previews_with_the_checks_of_the_base(machine: Machine, tmp_p
     codes = [step.returncode for step in ran.values()]
     assert (codes, runner.values["steps.review.outputs.status"]) == ([0, 0, 0, 0, 1], "1"), comment
     assert REFUSED in comment
+
+
+def test_the_action_reads_folders_from_several_lines(machine: Machine, tmp_path: Path) -> None:
+    """A folder that it left out would make the changes in it harmless."""
+    runner, ran = action(machine, tmp_path, preview="false", reads="one\n  lib\tcharts\n")
+    assert ran["Verdict"].returncode == 2, ran["Review"].stderr
+    comment = (made_folder(runner) / "comment.md").read_text()
+    for name in ("one", "lib", "charts"):
+        assert f"--reads {name}: the repository has no such folder" in plain(comment)
+
+
+@pytest.mark.parametrize("preview", ["True", "yes", "", "true "])
+def test_the_action_does_not_guess_whether_to_preview(
+    machine: Machine, tmp_path: Path, preview: str
+) -> None:
+    """Without a preview a branch may pass that a preview would refuse."""
+    steps = [step for step in ACTION["runs"]["steps"] if step["name"] == "Review"]
+    values = {**action_values(preview=preview), "steps.fetch.outputs.folder": str(tmp_path)}
+    _, ran = Machine(machine.repository, machine.variables, values).github(tmp_path, steps)
+    assert ran["Review"].returncode == 2
+    assert ran["Review"].stderr == f"preview: write true or false instead of '{preview}'\n"
 
 
 def test_the_action_judges_without_running_the_branch(machine: Machine, tmp_path: Path) -> None:

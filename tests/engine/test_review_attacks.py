@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tests.engine.test_review import DEV, OWN, SENTENCE, Repository
-from tests.support.engine import ROOT
+from tests.support.engine import ROOT, Stack
 
 pytestmark = pytest.mark.engine
 LEVELS = "policies/levels/dev.json"
@@ -205,6 +205,30 @@ def test_nothing_is_sent_to_a_cluster_of_the_branch_before_an_approval(
         assert (ran.status, asked) == (3, []), ran.log
         assert "Stack dev is previewed after an approval" in ran.comment
         repository.review("--approved")
+        server.shutdown()
+    assert asked
+
+
+def test_a_provider_reads_the_settings_of_a_project_with_its_name(tmp_path: Path) -> None:
+    """So a review counts them as what previews connect to: tests/cli/test_stack_config.py."""
+    source, asked = tmp_path / "source", list[str]()
+    source.mkdir()
+    (source / "Pulumi.yaml").write_text("name: kubernetes\nruntime: python\n")
+    (source / "__main__.py").write_text(CONFIG_MAP)
+    stack = Stack.make(source, "s", tmp_path)
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}"
+        user = "users: [{name: u, user: {token: a}}]"
+        text = LOGIN.partition("users:")[0].replace("https://127.0.0.1:9", place) + user
+        stack.settings.write_text(json.dumps({"config": {"kubeconfig": text}}))
+        stack.preview()
         server.shutdown()
     assert asked
 

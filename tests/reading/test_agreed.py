@@ -21,6 +21,10 @@ REFUSED = {
     "!!map {b: 1}": "f.yaml:1:4: has the tag '!!map'",
     "[!!seq [1]]": "f.yaml:1:5: has the tag '!!seq'",
     "{<<: {b: 1}}": "f.yaml:1:5: has a merge key (<<): write the keys that it adds",
+    **{
+        f"{{{form}: {{b: 1}}}}": "f.yaml:1:5: has a merge key (<<): write the keys that it adds"
+        for form in ("'<<'", '"<<"', r'"\x3c<"')
+    },
     "<<": "f.yaml:1:4: has << as a value",
     "[&x b, {*x : 1}]": "f.yaml:1:12: has an alias as a key: write a text",
     "{[b]: 1}": "f.yaml:1:5: has a map or a list as a key: write a text",
@@ -47,6 +51,7 @@ REFUSED = {
     },
     '"\\nb"': "f.yaml:1:4: has a text that starts with a line break, which Pulumi drops",
     "|\n\n  b": "f.yaml:1:4: has a text that starts with a line break",
+    '"\\tb\\n"': "f.yaml:1:4: has a text that has several lines and starts with a tab",
     '"\\u2028b\\n"': "f.yaml:1:4: has a text that starts with a line break",
     "b\rc: 1": "f.yaml:1:5: contains the character U+000D",
     "b\x85c: 1": "f.yaml:1:5: contains the character U+0085",

@@ -59,7 +59,9 @@ soup = st.lists(st.sampled_from([*PIECES, "'", '"', "[", "]", "}", ",", "?", "!"
 
 
 def _nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    keys = st.sampled_from(["a", "'b'", '"c"', "1", "yes", "~", "<<", "? d", "!!str e", "secure"])
+    keys = st.sampled_from(
+        ["a", "'b'", '"c"', "1", "yes", "~", "<<", "'<<'", "? d", "!!str e", "secure"]
+    )
     return st.one_of(
         st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
         st.lists(st.tuples(keys, inner), max_size=3).map(
@@ -172,6 +174,23 @@ def _without_refused(batch: list[str], judge: Judge) -> list[str]:
         half = part[: len(part) // 2]
         part = half if judge.read("config:\n" + "".join(half)) is None else part[len(half) :]
     return [line for line in batch if line not in part]
+
+
+MERGED = [
+    ("'<<': {config: {kubernetes:kubeconfig: b}}\n", "kubernetes:kubeconfig", "b"),
+    ('config:\n  servings: [{a: b, "<<": {c: d}}]\n', "p:servings", '[{"a":"b","c":"d"}]'),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "value"), MERGED)
+def test_a_merge_key_in_quotes_is_refused_because_pulumi_merges_it(
+    text: str, key: str, value: str, judge: Judge
+) -> None:
+    theirs, ours = judge.read(text), read(text)
+    assert theirs is not None
+    assert theirs[key] == value
+    assert isinstance(ours, str)
+    assert "has a merge key (<<)" in ours
 
 
 WHOLE = [

@@ -13,6 +13,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("pattern", "queue-parent", "queue-weight", "ray-deletion", "ray-name"),
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
+        "selector-of-serving",
     },
     "one of several parts goes, and only the user knows which": {
         *("autoscaler-conflict", "grove-scaling-groups", "hypernode-node-twice", "job-parts"),
@@ -28,7 +29,7 @@ CHOICES: Final[dict[str, set[str]]] = {
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),
         *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
-        *("subgroup-has-pods", "surge-needs-spare-gpus", "whole-gpus"),
+        *("subgroup-has-pods", "surge-needs-spare-gpus", "whole-gpus", "kserve-one-gpu-type"),
     },
     "another object, a file or the cluster changes, and not the object with the finding": {
         *("engine-config-file", "foreign-group-name", "gang-covers-engine", "headless-service"),
@@ -40,9 +41,9 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("gang-topology-only-change", "kthena-partition-scaling", "lws-lower-then-raise"),
         "lws-subgroups-fixed",
     },
-    "words of a script or an address, which no option or field holds": {
+    "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
         *("dynamo-launch", "master-address", "ray-cluster-size-equals-group"),
-        *("ray-script-in-image",),
+        *("ray-script-in-image", "kaito-config"),
     },
     "the user designs the part that is missing": {
         *("engine-only-field", "gang-requests", "overlay-container", "overlay-counted"),

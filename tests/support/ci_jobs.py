@@ -18,6 +18,7 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 OF_THE_BRANCH = "Install what the program of the branch imports"
 LABEL = "contains(github.event.pull_request.labels.*.name, 'judge-approved') && '--approved' || ''"
 NUMBER = "5"
+PIPELINE = "70"
 
 
 def jobs(name: str) -> dict[str, dict[str, Any]]:
@@ -116,6 +117,7 @@ class Machine:
             "CI_MERGE_REQUEST_IID": NUMBER,
             "CI_MERGE_REQUEST_LABELS": "",
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+            "CI_PIPELINE_ID": PIPELINE,
             "CI_PROJECT_DIR": str(workspace),
             "CI_REPOSITORY_URL": self.repository.folder.as_uri(),
             "PROJECT": ".",

@@ -16,6 +16,10 @@ class Host(BaseHTTPRequestHandler):
     asked: ClassVar[list[tuple[str, str, Any]]] = []
     refuses: ClassVar[dict[str, list[int]]] = {}
     """The status of the next requests with a method, instead of the answer."""
+    jobs: ClassVar[list[dict[str, Any]]] = []
+    """The jobs of the pipeline, in GitLab."""
+    kept: ClassVar[dict[str, bytes]] = {}
+    """What they have kept, by `NUMBER/artifacts/FILE`."""
     most: ClassVar[int] = 65_536
     """How many characters of a comment are taken."""
 
@@ -26,7 +30,7 @@ class Host(BaseHTTPRequestHandler):
         status, found = self._answer(body)
         self.send_response(status)
         self.end_headers()
-        self.wfile.write(json.dumps(found).encode())
+        self.wfile.write(found if isinstance(found, bytes) else json.dumps(found).encode())
 
     def _answer(self, body: Any) -> tuple[int, Any]:
         if self.refuses.get(self.command):
@@ -37,8 +41,12 @@ class Host(BaseHTTPRequestHandler):
             return 200, {"id": 3}
         if self.path.endswith("/user"):
             return 200, {"id": 7}
+        if "/artifacts/" in self.path:
+            found = self.kept.get(self.path.partition("/jobs/")[2])
+            return (404, {"message": "404 Not Found"}) if found is None else (200, found)
         page = int(self.path.rpartition("&page=")[2])
-        return 200, self.notes[100 * (page - 1) : 100 * page]
+        listed = self.jobs if "/jobs?" in self.path else self.notes
+        return 200, listed[100 * (page - 1) : 100 * page]
 
     do_GET = do_POST = do_PUT = do_PATCH = answer  # noqa: N815 - names that the server looks for
 
@@ -49,6 +57,7 @@ class Host(BaseHTTPRequestHandler):
 @pytest.fixture
 def host() -> Iterator[str]:
     Host.notes, Host.asked, Host.refuses, Host.most = [], [], {}, 65_536
+    Host.jobs, Host.kept = [], {}
     server = HTTPServer(("127.0.0.1", 0), Host)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -78,14 +78,17 @@ def _sources(version: str) -> st.SearchStrategy[Args]:
 
 @st.composite
 def _servers(draw: st.DrawFn, args: Args) -> Args:
-    names = [role["name"] for role in args["roles"]]
-    server: Args = {"inference_engine": "vLLM", "workload_port": {"port": 8000}}
-    if {"prefill", "decode"} <= set(names) and draw(st.booleans()):
+    ports = {role["name"]: 8080 if "engine" in role else 8000 for role in args["roles"]}
+    server: Args = {"inference_engine": "vLLM"}
+    pair = {ports.get("prefill"), ports.get("decode")}
+    if len(pair) == 1 and pair != {None} and draw(st.booleans()):
         server["pd_group"] = {"prefill": "prefill", "decode": "decode"}
         if draw(st.booleans()):  # otherwise it follows from the engines; no other type fits
             server["kv_connector"] = {"type": "nixl"}
+        server["workload_port"] = {"port": ports["decode"]}
     else:
-        server["role"] = draw(st.sampled_from(names))
+        server["role"] = draw(st.sampled_from(list(ports)))
+        server["workload_port"] = {"port": ports[server["role"]]}
     if draw(st.booleans()):
         server["traffic_policy"] = {"timeout": "2m", "retry": {"attempts": 3}}
     return server

@@ -29,12 +29,26 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 @st.composite
 def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
+    return answering(draw(_of_backend(backend)))
+
+
+def answering(args: Args) -> Args:
+    """Let the front Service target the port on which a template of one's own listens."""
+    for role in args["roles"] if "expose" in args else ():
+        named = args["expose"].get("role") in {None, role["name"]}
+        if named and "vllm serve" in json.dumps(role.get("entry_template")):
+            args["expose"] = {**args["expose"], "target_port": 8000}
+    return args
+
+
+@st.composite
+def _of_backend(draw: st.DrawFn, backend: str) -> Args:
     if backend == "booster":
         return booster(draw(st.randoms(use_true_random=False)))
     if backend == "lws":
         return draw(leader_worker_sets(NAMES, lambda name: _roles(name, "1.0")))
     if backend == "matrixinfer":
-        infers = draw(model_infers(NAMES, _with_kthenas_names))
+        infers = _requesting(draw(model_infers(NAMES, _with_kthenas_names)))
         return infers | ({"name": longest_generated_name(infers)} if draw(st.booleans()) else {})
     if backend == "kaito":
         return draw(kaito_servings(NAMES, lambda name: _roles(name, "1.0")))
@@ -204,11 +218,10 @@ def _add_topology(draw: st.DrawFn, args: Args, version: str) -> None:
     if version == "0.1":
         if "gang_policy" in args:
             args["network_topology"] = {"group_policy": {"highest_tier_allowed": 1}}
-        return
-    policies = {"group_policy": _policies(), "role_policy": _policies()}
-    args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
-    if args["backend"] == "native" and "hard" in topology_modes(args):
-        _add_requests(args["roles"])
+    else:
+        policies = {"group_policy": _policies(), "role_policy": _policies()}
+        args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
+    _requesting(args)
 
 
 def topology_modes(args: Mapping[str, Any]) -> set[str]:
@@ -217,12 +230,13 @@ def topology_modes(args: Mapping[str, Any]) -> set[str]:
     return {policy.get("mode", "hard") for policy in policies}
 
 
-def _add_requests(roles: list[Args]) -> None:
+def _requesting(args: Args) -> Args:
     """Add requests to templates without any: a hard topology does not apply to such pods."""
-    for role in roles:
+    for role in args["roles"] if "hard" in topology_modes(args) else ():
         for field in {"entry_template", "worker_template"}.intersection(role):
             (container,) = role[field]["spec"]["containers"]
             container.setdefault("resources", {"requests": {"cpu": "1"}})
+    return args
 
 
 def _add_rollout(draw: st.DrawFn, args: Args, backend: str, version: str) -> None:

@@ -27,7 +27,7 @@ from kthena_components.systems.native.facts import read_group
 from tests.support.admission import own_findings
 from tests.support.crds import schema_errors
 from tests.support.specs import ALL, changed, example_for, template
-from tests.support.strategies import damaged, law, watched_servings
+from tests.support.strategies import answering, damaged, law, watched_servings
 
 pytestmark = [pytest.mark.property, pytest.mark.parametrize("backend", EMITTERS)]
 
@@ -176,7 +176,7 @@ def test_another_role_leaves_the_names_of_the_first_alone(
     args = data.draw(
         watched_servings(backend).filter(lambda drawn: fewest <= len(drawn["roles"]) < 4)
     )
-    args.setdefault("expose", {"role": args["roles"][0]["name"]})
+    args = answering({"expose": {"role": args["roles"][0]["name"]}} | args)
     entry = template(resources={"requests": {"cpu": "1"}})
     role = {"name": "z", "entry_template": entry}
     more = changed(args, {f"roles[{len(args['roles'])}]": role})

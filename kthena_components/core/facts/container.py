@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.facts.ports import NO_PORTS, PortFacts, at_overlay, read_ports
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
@@ -93,6 +94,7 @@ class ContainerFacts:
     """Whether it is an init container that starts an engine, which does not end."""
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
+    ports: PortFacts = field(default=NO_PORTS, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,7 @@ def read_container(
         shm=_shared_memory(container, spec, volumes),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
+        ports=read_ports(container, spec, path),
     )
 
 
@@ -177,6 +180,7 @@ def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> 
         facts,
         path=overlay,
         image_path=f"{prefix}engine.image" if engine else overlay,
+        ports=at_overlay(facts.ports, overlay),
         tokens=tuple(
             replace(token, path=extra if engine and token.variable is None else overlay)
             for token in facts.tokens

@@ -52,6 +52,7 @@ from kthena_components.core.rules.names import name_fits
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.rules.probe_ports import probe_port
 from kthena_components.core.rules.ray_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_start import (
     pp_with_ray,
@@ -84,6 +85,7 @@ CHECKS: tuple[Check, ...] = (
     pod_ranks,
     master_address,
     headless_workers,
+    probe_port,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,

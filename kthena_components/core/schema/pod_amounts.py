@@ -10,22 +10,28 @@ from math import ceil
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, suggest_name
-from kthena_components.core.remedies import or_more, write
+from kthena_components.core.remedies import or_more
 from kthena_components.core.schema.metadata import is_qualified
+from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
 from kthena_components.core.values.read import mapping, pairs, unknown_in
 
-RULE = "pod-values"
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _PAGES = "hugepages-"
 FIELDS = tuple(f"{kind}.{name}" for kind in ("limits", "requests") for name in _STANDARD)
 """What a resourceFieldRef may name, beside huge pages."""
+_PARTS = frozenset({Decimal(1), Decimal("0.001")})
+_UNITS = frozenset(
+    Decimal(base) ** power for base in (1000, 1024) for power in range(7)
+)  # 1, 1k to 1E, 1Ki to 1Ei
 
 
 def judge_amounts(resources: object, path: str) -> Iterator[Finding]:
     """Report amounts of a container that no pod may have. Unknown ones are left out."""
     limits, requests = (_amounts(mapping(resources).get(key)) for key in ("limits", "requests"))
+    if not limits and not requests:
+        return
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             yield from _amount(name, amount, join_path(path, f"{kind}.{key_text(name)}"))
@@ -35,14 +41,14 @@ def judge_amounts(resources: object, path: str) -> Iterator[Finding]:
     for name, amount in requests.items():
         at = join_path(path, f"requests.{key_text(name)}")
         if name in limits:
-            yield from _compared(name, amount, limits[name], at)
+            yield from _compared(name, amount, limits[name], at, _as_stated(stated[name]))
         elif name not in stated and not _is_shared(name) and not is_accelerator(name):
             seen = f"is {render_quantity(amount)}, but there is no limit, and {_WHOLE}"
-            yield _say(at, seen, f"add the limit {render_quantity(amount)}")
+            yield say(at, seen, f"add the limit {render_quantity(amount)}")
     if any(n.startswith(_PAGES) for n in (*limits, *requests)):
         named = {*limits, *requests, *stated}
         if named.isdisjoint(_STANDARD[:2]) and not unknown_in(mapping(resources).get("requests")):
-            yield _say(path, "has huge pages, but neither cpu nor memory", "add cpu or memory")
+            yield say(path, "has huge pages, but neither cpu nor memory", "add cpu or memory")
 
 
 _WHOLE = "the limit and the request of a device or of huge pages are equal"
@@ -61,29 +67,36 @@ def _is_shared(name: str) -> bool:
 def _amount(name: str, amount: Decimal, path: str) -> Iterator[Finding]:
     if "/" not in name and name not in _STANDARD and not name.startswith(_PAGES):
         seen = f"{display(name)} is no resource of a container"
-        yield _say(path, seen, suggest_name(name, _STANDARD))
+        yield say(path, seen, suggest_name(name, _STANDARD))
     elif not is_qualified(f"requests.{name}" if not _is_shared(name) else name):
-        yield _say(path, f"{display(name)} is not the name of a resource", "rename it")
+        yield say(path, f"{display(name)} is not the name of a resource", "rename it")
     if amount < 0:
-        yield _say(path, f"is {render_quantity(amount)}, but must be at least 0", or_more(0))
+        yield say(path, f"is {render_quantity(amount)}, but must be at least 0", or_more(0))
     elif not _is_shared(name) and not name.startswith(_PAGES) and amount != int(amount):
         seen = f"is {render_quantity(amount)}, and an amount of devices is a whole number"
-        yield _say(path, seen, f"write {ceil(amount)}")
+        yield say(path, seen, f"write {ceil(amount)}")
     elif name.startswith(_PAGES):
         size = parse_quantity(name.removeprefix(_PAGES))
         if size is not None and size > 0 and amount % size:
             seen = f"is {render_quantity(amount)}, which is no multiple of the size of a page"
-            yield _say(path, seen, f"write {render_quantity(size * ceil(amount / size))}")
+            yield say(path, seen, f"write {render_quantity(size * ceil(amount / size))}")
 
 
-def _compared(name: str, amount: Decimal, limit: Decimal, path: str) -> Iterator[Finding]:
-    most = render_quantity(limit)
+def _compared(
+    name: str, amount: Decimal, limit: Decimal, path: str, most: str
+) -> Iterator[Finding]:
+    """Compare a request with its limit, which is written like `most`."""
     if amount > limit and not (is_accelerator(name) and limit >= 0):
         seen = f"is {render_quantity(amount)}, more than the limit {most}"
-        yield _say(path, seen, f"write {most} or less, or raise the limit")
+        yield say(path, seen, f"write {most} or less, or raise the limit")
     elif amount != limit and not _is_shared(name) and not is_accelerator(name):
-        yield _say(path, f"is {render_quantity(amount)}, but the limit is {most}, and {_WHOLE}",
-                   write(most, f"write {most}"))  # fmt: skip
+        yield say(path, f"is {render_quantity(amount)}, but the limit is {most}, and {_WHOLE}",
+                  f"write {most}")  # fmt: skip
+
+
+def _as_stated(amount: object) -> str:
+    """Write an amount as in the manifest: 64M is easier to find there than 62500Ki."""
+    return amount if isinstance(amount, str) else display(amount)
 
 
 def judge_resource_field(field: object, path: str, *, in_volume: bool = False) -> Iterator[Finding]:
@@ -95,10 +108,18 @@ def judge_resource_field(field: object, path: str, *, in_volume: bool = False) -
         pages = kind in {"limits", "requests"} and resource.startswith(_PAGES)
         if name not in FIELDS and not pages:
             seen = f"is {display(name)}, but only CPU, memory and storage have such a field"
-            yield _say(f"{path}.resource", seen, f"write one of {', '.join(FIELDS)}")
+            yield say(f"{path}.resource", seen, f"write one of {', '.join(FIELDS)}")
+    yield from _divisor(asked, path)
     if in_volume and field is not None and not unknown_in(field) and not asked.get("containerName"):
-        yield _say(path, "has no containerName, which a volume needs", "add containerName")
+        yield say(path, "has no containerName, which a volume needs", "add containerName")
 
 
-def _say(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=RULE)
+def _divisor(asked: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    name, divisor = asked.get("resource"), parse_quantity(asked.get("divisor"))
+    if not isinstance(name, str) or unknown_in(name) or not divisor:
+        return
+    is_cpu = name.endswith(".cpu")
+    if divisor not in (_PARTS if is_cpu else _UNITS):
+        units = "1 or 1m" if is_cpu else "1 or a unit, such as 1Mi or 1G"
+        yield say(f"{path}.divisor", f"is {display(asked['divisor'])}, but must be {units}",
+                  f"write {'1' if is_cpu else '1Mi'}")  # fmt: skip

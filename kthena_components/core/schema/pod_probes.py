@@ -10,11 +10,12 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.remedies import either, or_more, remove
-from kthena_components.core.schema.pod_amounts import RULE
+from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping, unknown_in, unknown_inside
 
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_HOOKED = (*PROBES, "lifecycle")
 _HOOKS = ("postStart", "preStop")
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
@@ -35,19 +36,18 @@ def judge_hooks(
     item: Mapping[str, Any], path: str, pod: Mapping[str, Any], *, is_init: bool
 ) -> Iterator[Finding]:
     """Report probes and hooks of a container that Kubernetes rejects."""
-    lifecycle = mapping(item.get("lifecycle"))
-    stated = [name for name in (*PROBES, "lifecycle") if item.get(name) is not None]
+    stated = [name for name in _HOOKED if item.get(name) is not None]
     if is_init and stated and item.get("restartPolicy") is None:
         for name in stated:
             seen = "is given, but an init container that ends has none"
-            yield _say(f"{path}.{name}", seen, either(remove(), "write restartPolicy: Always"))
+            yield say(f"{path}.{name}", seen, either(remove(), "write restartPolicy: Always"))
         return
-    for name in PROBES:
-        probe, at = item.get(name), f"{path}.{name}"
-        if is_map(probe) and not unknown_inside(probe):
+    for name in stated:
+        probe, at = item[name], f"{path}.{name}"
+        if name != "lifecycle" and is_map(probe) and not unknown_inside(probe):
             yield from _probe(probe, at, is_readiness=name == "readinessProbe")
-    for name in _HOOKS:
-        hook = lifecycle.get(name)
+    for name in _HOOKS if "lifecycle" in stated else ():
+        hook = mapping(item["lifecycle"]).get(name)
         if is_map(hook) and not unknown_inside(hook):
             at = f"{path}.lifecycle.{name}"
             yield from _handler(hook, at, _OF_HOOKS)
@@ -59,25 +59,25 @@ def _probe(probe: Mapping[str, Any], path: str, *, is_readiness: bool) -> Iterat
     for field in _COUNTS:
         number = probe.get(field)
         if isinstance(number, int) and number < 0:
-            yield _say(f"{path}.{field}", f"is {number}, but must be at least 0", or_more(0))
+            yield say(f"{path}.{field}", f"is {number}, but must be at least 0", or_more(0))
     successes = probe.get("successThreshold")
     if not is_readiness and isinstance(successes, int) and successes > 1:
         seen = f"is {successes}, but only a readiness probe needs several successes"
-        yield _say(f"{path}.successThreshold", seen, remove())
+        yield say(f"{path}.successThreshold", seen, remove())
     grace = probe.get("terminationGracePeriodSeconds")
     if isinstance(grace, int) and (grace < 1 or is_readiness):
         what = "a readiness probe ends no container" if is_readiness else "must be at least 1"
-        yield _say(f"{path}.terminationGracePeriodSeconds", f"is {grace}, but {what}", remove())
+        yield say(f"{path}.terminationGracePeriodSeconds", f"is {grace}, but {what}", remove())
 
 
 def _handler(fields: Mapping[str, Any], path: str, known: tuple[str, ...]) -> Iterator[Finding]:
     stated = [name for name in known if fields.get(name) is not None]
     if len(stated) != 1:
         has = " and ".join(stated) or "no action"
-        yield _say(path, f"has {has}, but must have one of {', '.join(known)}", "write exactly one")
+        yield say(path, f"has {has}, but must have one of {', '.join(known)}", "write exactly one")
     command = fields.get("exec")
     if is_map(command) and not command.get("command"):
-        yield _say(f"{path}.exec.command", "is missing or empty", "write a command")
+        yield say(f"{path}.exec.command", "is missing or empty", "write a command")
     for name in ("httpGet", "tcpSocket", "grpc"):
         action = fields.get(name)
         if is_map(action) and action.get("port") is not None:
@@ -86,7 +86,7 @@ def _handler(fields: Mapping[str, Any], path: str, known: tuple[str, ...]) -> It
     scheme = mapping(fields.get("httpGet")).get("scheme")
     if isinstance(scheme, str) and scheme not in {"", "HTTP", "HTTPS"} and not unknown_in(scheme):
         seen = f"is {display(scheme)}, but must be HTTP or HTTPS"
-        yield _say(f"{path}.httpGet.scheme", seen, "write HTTP or HTTPS")
+        yield say(f"{path}.httpGet.scheme", seen, "write HTTP or HTTPS")
 
 
 def _sleep(seconds: object, path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def _sleep(seconds: object, path: str, pod: Mapping[str, Any]) -> Iterator[Findi
     grace = _GRACE if grace is None else grace
     if isinstance(seconds, int) and isinstance(grace, int) and not 0 <= seconds <= grace:
         seen = f"is {seconds}, but the pod has {grace} s to end"
-        yield _say(f"{path}.sleep.seconds", seen, f"write 0 to {grace}")
+        yield say(f"{path}.sleep.seconds", seen, f"write 0 to {grace}")
 
 
 def judge_port(port: object, path: str, *, named: bool = False) -> Iterator[Finding]:
@@ -102,17 +102,13 @@ def judge_port(port: object, path: str, *, named: bool = False) -> Iterator[Find
     if isinstance(port, bool) or unknown_in(port):
         return
     if isinstance(port, int) and not 1 <= port <= _PORTS:
-        yield _say(path, f"is {port}, but a port is from 1 to {_PORTS}", "write for example 8000")
+        yield say(path, f"is {port}, but a port is from 1 to {_PORTS}", "write for example 8000")
     elif named and isinstance(port, str) and not is_port_name(port):
         seen = f"is {display(port)}, which is neither a number from 1 to {_PORTS} nor a port's name"
-        yield _say(path, seen, "write for example 8000, without quotes")
+        yield say(path, seen, "write for example 8000, without quotes")
 
 
 def is_port_name(name: str) -> bool:
     """Return whether a text may be the name of a port."""
     fits = re.fullmatch("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", name) and len(name) <= _LONGEST
     return bool(fits) and "--" not in name and re.search("[a-z]", name) is not None
-
-
-def _say(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=RULE)

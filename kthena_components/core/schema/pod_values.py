@@ -3,25 +3,42 @@
 Source: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidatePodTemplateSpec.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, suggest
-from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
-from kthena_components.core.remedies import remove
-from kthena_components.core.schema.metadata import is_label_value, is_qualified
-from kthena_components.core.schema.pod_amounts import RULE, judge_amounts, judge_resource_field
-from kthena_components.core.schema.pod_probes import is_port_name, judge_hooks, judge_port
-from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import (
-    first_unknown,
-    is_map,
-    mapping,
-    pairs,
-    sequence,
-    unknown_in,
+from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.schema.metadata import is_qualified
+from kthena_components.core.schema.pod_amounts import judge_amounts
+from kthena_components.core.schema.pod_host import (
+    judge_host,
+    judge_names,
+    judge_ports,
+    judge_profiles,
+    judge_security,
+    judge_sysctls,
 )
+from kthena_components.core.schema.pod_limits import judge_limits
+from kthena_components.core.schema.pod_placement import judge_placement
+from kthena_components.core.schema.pod_probes import judge_hooks
+from kthena_components.core.schema.pod_texts import (
+    is_label,
+    judge_domain,
+    judge_label_name,
+    judge_labels,
+    judge_words,
+    known,
+    say,
+)
+from kthena_components.core.schema.pod_variables import judge_variables
+from kthena_components.core.schema.pod_volumes import (
+    NONE_ADDED,
+    Added,
+    judge_mounts,
+    judge_volumes,
+    volumes_of,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 
 _POD_WORDS = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
@@ -32,231 +49,172 @@ _CONTAINER_WORDS = {
     "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
     "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
 }
-_PROTOCOLS = {"protocol": ("TCP", "UDP", "SCTP")}
-_TOLERATION_WORDS = {
-    "operator": ("Exists", "Equal"),
-    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
-}
-_FIELD_PATHS = [
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-]
-_SUBSCRIPT = re.compile(r"metadata\.(?:labels|annotations)\['(.*)'\]")
-_VARIABLE = re.compile(r"[ -<>-~]+")
-"""The name of a variable: printable ASCII except `=`."""
-_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_DNS = "which is not a DNS-1123 label: at most 63 lower-case letters, digits and dashes"
+_NAMES = ("nodeName", "priorityClassName", "serviceAccountName")
+_HOST_NAMES = ("hostname", "subdomain")
+_GATES = {"readinessGates": "conditionType", "schedulingGates": "name"}
+_RARE = frozenset(
+    {*_NAMES, *_HOST_NAMES, *_GATES, "runtimeClassName", "securityContext", "resourceClaims"}
+    | {"nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"}
+    | {"dnsConfig", "dnsPolicy", "hostAliases"}
+)
+_RARE_IN_CONTAINERS = frozenset({"securityContext", "resizePolicy", "restartPolicy"})
+_MOVED = "write it in the pod's spec, unless the cluster runs Kubernetes 1.35 or newer"
+_CLAIMS = ("resourceClaimName", "resourceClaimTemplateName")
 
 
-def judge_values(template: object, path: str, claims: Iterable[str] = ()) -> Iterator[Finding]:
+def judge_values(template: object, path: str, added: Added = NONE_ADDED) -> Iterator[Finding]:
     """Report values that Kubernetes rejects in any pod. Unknown values are left out.
 
     Args:
         template: The pod template, with the types of pod.py; others are left out.
         path: Its path.
-        claims: Names of the volumes that its controller adds.
+        added: The volumes that are added to it.
     """
     metadata, spec = mapping(mapping(template).get("metadata")), mapping(template).get("spec")
-    yield from _labels(metadata.get("labels"), join_path(path, "metadata.labels"))
+    yield from judge_labels(metadata.get("labels"), join_path(path, "metadata.labels"))
     pod, at = mapping(spec), join_path(path, "spec")
-    yield from _words(pod, _POD_WORDS, at)
-    yield from _labels(pod.get("nodeSelector"), join_path(at, "nodeSelector"))
-    for index, item in enumerate(sequence(pod.get("tolerations"))):
-        yield from _toleration(mapping(item), f"{at}.tolerations[{index}]")
-    yield from _volumes(pod, at)
-    volumes = _names(pod.get("volumes"))
-    given = None if volumes is None else {*volumes, *claims}
+    yield from _annotations(metadata.get("annotations"), join_path(path, "metadata.annotations"))
+    yield from judge_limits(pod, at)
+    yield from judge_words(pod, _POD_WORDS, at)
+    if not _RARE.isdisjoint(pod):  # most pods have none of them
+        yield from _rare(pod, at)
+        yield from judge_placement(pod, at, mapping(metadata.get("labels")))
+        yield from judge_names(pod, at)
+    yield from judge_host(pod, at)
+    yield from judge_volumes(pod, at)
+    volumes = volumes_of(pod)
     first: dict[str, str] = {}
     for field in ("initContainers", "containers"):
         for index, item in enumerate(sequence(pod.get(field))):
-            own = f"{at}.{field}[{index}]"
-            yield from _name(item, own, first)
-            yield from _container(mapping(item), own, given)
-            yield from judge_hooks(mapping(item), own, pod, is_init=field == "initContainers")
+            own, container = f"{at}.{field}[{index}]", mapping(item)
+            yield from _name(container, own, first)
+            yield from _container(container, own, pod)
+            yield from judge_mounts(container, own, volumes, added)
+            yield from judge_hooks(container, own, pod, is_init=field == "initContainers")
+            if not _RARE_IN_CONTAINERS.isdisjoint(container):
+                yield from judge_security(container, own, pod)
+                yield from _resizes(container, own, pod)
+                yield from _restarts(container, own, is_init=field == "initContainers")
 
 
-def _say(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=RULE)
+def _annotations(annotations: object, path: str) -> Iterator[Finding]:
+    for key in mapping(annotations):
+        name = known(key)
+        if name is not None and not is_qualified(name.lower()):
+            seen = f"has the key {display(key)}, which no annotation may have"
+            yield say(path, seen, "rename it")
 
 
-def _words(
-    fields: Mapping[str, Any], words: Mapping[str, tuple[str, ...]], path: str
-) -> Iterator[Finding]:
-    for field, known in words.items():
-        value = fields.get(field)
-        if value == "" and field != "preemptionPolicy":
-            continue  # the API server fills in its default
-        if isinstance(value, str) and value not in known and not unknown_in(value):
-            seen = f"is {display(value)}, but must be one of {', '.join(known)}"
-            yield _say(join_path(path, field), seen, suggest(value, known))
+def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    for field in _NAMES:
+        yield from judge_domain(pod.get(field), f"{path}.{field}", empty=True)
+    yield from judge_domain(pod.get("runtimeClassName"), f"{path}.runtimeClassName")
+    for field in _HOST_NAMES:
+        yield from judge_label_name(pod.get(field), f"{path}.{field}", "chat")
+    for field, key in _GATES.items():
+        for index, item in enumerate(sequence(pod.get(field))):
+            name = known(mapping(item).get(key))
+            if name is not None and not is_qualified(name):
+                seen = f"is {display(name)}, which is no name of a condition or gate"
+                yield say(f"{path}.{field}[{index}].{key}", seen, "rename it")
+    context = mapping(pod.get("securityContext"))
+    if context:
+        yield from judge_profiles(context, f"{path}.securityContext")
+        yield from judge_sysctls(context, f"{path}.securityContext")
+    yield from _resource_claims(pod, path)
 
 
-def _labels(labels: object, path: str) -> Iterator[Finding]:
-    for key, value in pairs(labels):
-        if isinstance(key, str) and not unknown_in(key) and not is_qualified(key):
-            yield _say(path, f"has the key {display(key)}, which no label may have", "rename it")
-        if isinstance(value, str) and not unknown_in(value) and not is_label_value(value):
-            seen = f"is {display(value)}, but a label's value has at most 63 letters, digits, '-', "
-            seen += "'_' and '.', with a letter or digit at both ends"
-            yield _say(join_path(path, key_text(key)), seen, "write for example 'chat'")
+def _resource_claims(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for index, item in enumerate(sequence(pod.get("resourceClaims"))):
+        fields, at = mapping(item), f"{path}.resourceClaims[{index}]"
+        name = known(fields.get("name"))
+        yield from judge_label_name(name, f"{at}.name", "gpus")
+        if name and first.setdefault(name, index) != index:
+            seen = f"is {display(name)}, like resourceClaims[{first[name]}]"
+            yield say(f"{at}.name", f"{seen}, and names must be unique", "rename it or remove it")
+        stated = [each for each in _CLAIMS if fields.get(each) is not None]
+        if len(stated) != 1 and fields:
+            has = " and ".join(stated) or "no source"
+            yield say(at, f"has {has}, but must have one of {' and '.join(_CLAIMS)}", "write one")
+        for each in stated:
+            yield from judge_domain(fields[each], f"{at}.{each}")
 
 
-def _toleration(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    yield from _words(fields, _TOLERATION_WORDS, path)
-    key, operator, value = (fields.get(name) for name in ("key", "operator", "value"))
-    if first_unknown(key, operator, value, fields.get("effect")):
-        return
-    if not key and operator != "Exists":
-        yield _say(path, "has no key, but its operator is not Exists", "write operator: Exists")
-    elif isinstance(key, str) and key and not is_qualified(key):
-        yield _say(f"{path}.key", f"is {display(key)}, which no taint has", "write a taint's key")
-    if operator == "Exists" and value:
-        seen = f"is {display(value)}, but operator Exists matches any value"
-        yield _say(f"{path}.value", seen, remove())
-    elif isinstance(value, str) and not is_label_value(value):
-        yield _say(
-            f"{path}.value", f"is {display(value)}, which no taint has", "write a taint's value"
+def _claims(pod: Mapping[str, Any]) -> set[str] | None:
+    """Return the names of a pod's resource claims; None if one is not known yet."""
+    items = pod.get("resourceClaims")
+    names = [item if unknown_in(item) else mapping(item).get("name") for item in sequence(items)]
+    if first_unknown(items, *names):
+        return None
+    return {name for name in names if isinstance(name, str)}
+
+
+def _claimed(asked: object, path: str, claims: set[str] | None) -> Iterator[Finding]:
+    first: dict[tuple[str, object], int] = {}
+    for index, each in enumerate(sequence(asked)):
+        at, request = f"{path}[{index}]", known(mapping(each).get("request")) or None
+        name = known(mapping(each).get("name"))
+        if not name or unknown_in(mapping(each).get("request")):
+            continue
+        if claims is not None and name not in claims:
+            seen = f"is {display(name)}, but the pod has no such resourceClaim"
+            yield say(f"{at}.name", seen, "add it to the pod's resourceClaims")
+        both = {other for other, _ in first} == {name} and (
+            request is None or (name, None) in first
         )
-    if fields.get("tolerationSeconds") is not None and fields.get("effect") != "NoExecute":
-        seen = "is given, but only a toleration of effect NoExecute ends"
-        yield _say(f"{path}.tolerationSeconds", seen, "write effect: NoExecute, or remove it")
+        if both or (name, request) in first:
+            yield say(f"{at}.name", f"is {display(name)}, like another item", "remove one")
+        first.setdefault((name, request), index)
 
 
-def _name(item: object, path: str, first: dict[str, str]) -> Iterator[Finding]:
-    """Report a name that is no DNS label, or that another item has."""
-    name = mapping(item).get("name")
-    # The schema of a kind tells whether a name may be left out, or empty.
-    if not isinstance(name, str) or not name or unknown_in(name):
-        return
-    if len(name) > DNS_LABEL or not DNS_1123_LABEL.fullmatch(name):
-        meant = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:DNS_LABEL].strip("-")
-        yield _say(f"{path}.name", f"is {display(name)}, {_DNS}", f"write '{meant or 'engine'}'")
-    elif first.setdefault(name, path) != path:
+def _name(item: Mapping[str, Any], path: str, first: dict[str, str]) -> Iterator[Finding]:
+    """Report a container's name that is no DNS label, or that another one has."""
+    name = known(item.get("name"))
+    yield from judge_label_name(name, f"{path}.name", "engine")
+    if name and is_label(name) and first.setdefault(name, path) != path:
         other = first[name].rpartition("spec.")[2]
         seen = f"is {display(name)}, like {other}, and names must be unique"
-        yield _say(f"{path}.name", seen, "rename it or remove it")
+        yield say(f"{path}.name", seen, "rename it or remove it")
 
 
-def _names(items: object) -> set[str] | None:
-    """List the names of items; None if one is not known yet."""
-    if unknown_in(items):
-        return None
-    names = [item if unknown_in(item) else mapping(item).get("name") for item in sequence(items)]
-    return None if any(map(unknown_in, names)) else {n for n in names if isinstance(n, str)}
-
-
-def _volumes(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    first: dict[str, str] = {}
-    for index, item in enumerate(sequence(pod.get("volumes"))):
-        at = f"{path}.volumes[{index}]"
-        yield from _name(item, at, first)
-        sources = [k for k, v in mapping(item).items() if k != "name" and v is not None]
-        if len(sources) > 1:
-            seen = f"has {' and '.join(map(key_text, sources))}, and a volume has one source"
-            yield _say(at, seen, "remove all but one")
-        yield from _files(mapping(item).get("downwardAPI"), f"{at}.downwardAPI")
-        projected = mapping(mapping(item).get("projected")).get("sources")
-        for number, source in enumerate(sequence(projected)):
-            where = f"{at}.projected.sources[{number}].downwardAPI"
-            yield from _files(mapping(source).get("downwardAPI"), where)
-
-
-def _files(source: object, path: str) -> Iterator[Finding]:
-    for index, file in enumerate(sequence(mapping(source).get("items"))):
-        field = mapping(file).get("resourceFieldRef")
-        at = f"{path}.items[{index}].resourceFieldRef"
-        yield from judge_resource_field(field, at, in_volume=True)
-
-
-def _container(item: Mapping[str, Any], path: str, volumes: set[str] | None) -> Iterator[Finding]:
-    yield from _words(item, _CONTAINER_WORDS, path)
-    image = item.get("image")
-    if isinstance(image, str) and not unknown_in(image) and image != image.strip():
-        yield _say(
+def _container(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from judge_words(item, _CONTAINER_WORDS, path)
+    image = known(item.get("image"))
+    if image is not None and image != image.strip():
+        yield say(
             f"{path}.image", f"is {display(image)}, with blanks around it", "remove the blanks"
         )
-    yield from judge_amounts(item.get("resources"), join_path(path, "resources"))
-    for index, each in enumerate(sequence(item.get("env"))):
-        yield from _variable(mapping(each), f"{path}.env[{index}]")
-    yield from _ports(item.get("ports"), path)
-    yield from _mounts(item, path, volumes)
+    if (resources := item.get("resources")) is not None:
+        yield from judge_amounts(resources, f"{path}.resources")
+        if (claims := mapping(resources).get("claims")) is not None:
+            yield from _claimed(claims, f"{path}.resources.claims", _claims(pod))
+    yield from judge_variables(item, path)
+    yield from judge_ports(item, path)
 
 
-def _variable(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    name, value, source = (item.get(key) for key in ("name", "value", "valueFrom"))
-    if isinstance(name, str) and not unknown_in(name) and not _VARIABLE.fullmatch(name):
-        seen = f"is {display(name)}, but the name of a variable is printable ASCII without '='"
-        yield _say(f"{path}.name", seen, "rename it")
-    if not is_map(source):
-        return
-    stated = [key for key in _SOURCES if source.get(key) is not None]
-    if value and not unknown_in(value):
-        yield _say(path, "has value and valueFrom, and a variable has one source", "remove one")
-    if len(stated) != 1:
-        has = " and ".join(stated) or "no source"
-        seen = f"has {has}, and a variable has one source"
-        yield _say(f"{path}.valueFrom", seen, f"write one of {', '.join(_SOURCES[:4])}")
-    field = mapping(source.get("fieldRef")).get("fieldPath")
-    if isinstance(field, str) and not unknown_in(field) and field not in _FIELD_PATHS:
-        key = _SUBSCRIPT.fullmatch(field)
-        if key is None or not is_qualified(key[1].lower()):
-            seen = f"is {display(field)}, which no variable can read"
-            at = f"{path}.valueFrom.fieldRef.fieldPath"
-            yield _say(
-                at, seen, f"write one of {', '.join(_FIELD_PATHS)}, or metadata.labels['key']"
-            )
-    asked = source.get("resourceFieldRef")
-    yield from judge_resource_field(asked, f"{path}.valueFrom.resourceFieldRef")
-
-
-def _ports(ports: object, path: str) -> Iterator[Finding]:
+def _resizes(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:
     first: dict[str, int] = {}
-    for index, each in enumerate(sequence(ports)):
-        item, at = mapping(each), f"{path}.ports[{index}]"
-        yield from _words(item, _PROTOCOLS, at)
-        yield from judge_port(item.get("containerPort"), f"{at}.containerPort")
-        yield from judge_port(item.get("hostPort") or None, f"{at}.hostPort")
-        name = item.get("name")
-        if not isinstance(name, str) or not name or unknown_in(name):
-            continue
-        if not is_port_name(name):
-            seen = (
-                f"is {display(name)}, but a port's name has at most 15 lower-case letters, digits "
-            )
-            seen += "and single dashes, and at least one letter"
-            yield _say(f"{at}.name", seen, "write for example 'http'")
-        elif first.setdefault(name, index) != index:
-            seen = f"is {display(name)}, like ports[{first[name]}], and names must be unique"
-            yield _say(f"{at}.name", seen, "rename it or remove it")
+    for index, each in enumerate(sequence(item.get("resizePolicy"))):
+        at, fields = f"{path}.resizePolicy[{index}]", mapping(each)
+        name = known(fields.get("resourceName"))
+        if name and first.setdefault(name, index) != index:
+            seen = f"is {display(name)}, like resizePolicy[{first[name]}]"
+            yield say(f"{at}.resourceName", seen, "remove one")
+        if (
+            pod.get("restartPolicy") == "Never"
+            and fields.get("restartPolicy") == "RestartContainer"
+        ):
+            seen = "is RestartContainer, but the pod's restartPolicy is Never"
+            yield say(f"{at}.restartPolicy", seen, "write NotRequired")
 
 
-def _mounts(item: Mapping[str, Any], path: str, volumes: set[str] | None) -> Iterator[Finding]:
-    first: dict[str, int] = {}
-    for index, each in enumerate(sequence(item.get("volumeMounts"))):
-        mount, at = mapping(each), f"{path}.volumeMounts[{index}]"
-        name, place = mount.get("name"), mount.get("mountPath")
-        known = isinstance(name, str) and not unknown_in(name)
-        if known and volumes is not None and name not in volumes:
-            remedy = suggest(str(name), volumes) if volumes else "add the volume to the pod"
-            yield _say(f"{at}.name", f"is {display(name)}, but the pod has no such volume", remedy)
-        if place == "":
-            yield _say(f"{at}.mountPath", "is empty", "write the path to mount the volume at")
-        elif isinstance(place, str) and not unknown_in(place):
-            yield from _mounted_once(place, index, first, at)
-        both = (mount.get("subPath"), mount.get("subPathExpr"))
-        if all(both) and not first_unknown(*both):
-            yield _say(at, "has subPath and subPathExpr", "remove one")
-
-
-def _mounted_once(place: str, index: int, first: dict[str, int], path: str) -> Iterator[Finding]:
-    before = first.setdefault(place, index)
-    if before != index:
-        seen = f"is {display(place)}, like volumeMounts[{before}], and each path is mounted once"
-        yield _say(f"{path}.mountPath", seen, "write another path, or remove the mount")
+def _restarts(item: Mapping[str, Any], path: str, *, is_init: bool) -> Iterator[Finding]:
+    """Report a container's own restartPolicy, which is new in Kubernetes 1.35."""
+    policy = known(item.get("restartPolicy"))
+    if policy and not (is_init and policy == "Always"):
+        seen = (
+            f"is {display(policy)}, which Kubernetes before 1.35 drops: there, only initContainers "
+        )
+        seen += "have a restartPolicy of their own, Always"
+        yield say(f"{path}.restartPolicy", seen, _MOVED, Level.ADVISORY)

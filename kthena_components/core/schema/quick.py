@@ -153,7 +153,7 @@ def _all_differ(items: list[object], keys: tuple[str, ...]) -> bool:
 
 def _fields_test(schema: Fields) -> Test:
     tests = {name: quick_test(field) for name, field in schema.fields.items()}
-    required, unknown = schema.required, _is_anything if schema.partial else _unsure
+    required, partial = schema.required, schema.partial
 
     def every(value: object) -> bool:
         if type(value) is not dict:
@@ -163,7 +163,10 @@ def _fields_test(schema: Fields) -> Test:
                 return False
         for key, item in value.items():
             test = tests.get(key)
-            if not unknown(key) if test is None else item is not None and not test(item):
+            if test is None:
+                if not partial:
+                    return False
+            elif item is not None and not test(item):
                 return False
         return True
 

@@ -188,10 +188,13 @@ def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
 def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
     """The front Service targets the port on which the engine listens.
 
+    The engine of a template of one's own listens on the port in its command line; vLLM without one
+    on 8000, SGLang on 30000.
+
     Pass: expose.target_port 8080, engine.port 8080; no target_port.
-    Fail: expose.target_port 8000, engine.port 8080.
+    Fail: expose.target_port 8000, engine.port 8080; no target_port, and a template with vllm serve.
     Level: mandatory.
-    Source: this package: the engine's port is written into its command line.
+    Source: this package: the engine's port is written into its command line; core/plan/exposed.py.
     """
     stated = spec.expose.target_port if spec.expose else None
     role = exposed_role(spec)

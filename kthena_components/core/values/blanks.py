@@ -39,15 +39,29 @@ _HINT_PATTERNS = (
     re.compile(r"\$[A-Za-z_{]"),
     re.compile(r"<[A-Za-z>]"),
     re.compile(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
+    re.compile(r"Ref[\"']?:\s*\{?\s*(?:[\"']?key\b.*\n\s*)?[\"']?name[\"']?\s*:\s*[\"']?[A-Z]"),
     re.compile(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     *(
         re.compile(rf"{end}[\"']?\s*:\s*\[?[\"']?[A-Z]")
-        for end in ("ort", "size", "licas", "gpu", "cpu", "memory", "image", "\n {1,4}[\"']?name")
+        for end in (
+            "ort",
+            "size",
+            "licas",
+            "gpu",
+            "cpu",
+            "memory",
+            "image",
+            "\n {1,4}[\"']?name",
+            "laimName",
+            "lassName",
+            "countName",
+        )
     ),
 )
 """Several patterns, because one that begins with a letter is much faster to search."""
 _PLAIN = frozenset(
     [
+        "claimName",
         "containerPort",
         "hostPort",
         "image",
@@ -55,14 +69,20 @@ _PLAIN = frozenset(
         "minReplicas",
         "nodePort",
         "port",
+        "priorityClassName",
         "replicas",
+        "runtimeClassName",
+        "serviceAccountName",
         "size",
         "targetPort",
     ]
 )
 """Fields whose values are numbers or have no capitals, so that a word in capitals is none of them:
 `containerPort: PORT`, `image: VLLM_IMAGE`, `image: [URL]`."""
-_NAMES = frozenset({("metadata", "name"), ("metadata", "namespace")})
+_NAMES = frozenset(
+    {("metadata", "name"), ("metadata", "namespace")}
+    | {(f"{kind}Ref", "name") for kind in ("configMap", "configMapKey", "secret", "secretKey")}
+)
 """Such fields of one map."""
 _AMOUNTS = frozenset({"limits", "requests"})
 """Maps of such fields."""

@@ -62,6 +62,7 @@ SYSTEM = System(
             rollouts=rollouts,
             sketch=sketch_of_fleet,
             templates=tuple(f"spec.template.{at}" for at in _CLUSTER.templates),
+            adds_volumes=_CLUSTER.adds_volumes,
             kept=kept_pods,
             restarts=Restart(paths=r"spec\.template\b", how="new clusters start, and old ones end"),
             title=RAY.title,

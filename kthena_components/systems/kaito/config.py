@@ -1,25 +1,36 @@
-"""Writes inference_config.yaml, the ConfigMap with vLLM's flags for a preset.
+"""Writes inference_config.yaml, the ConfigMap with vLLM's flags for a preset, and checks the flags.
 
 KAITO adds each key below `vllm` to the command line, with its value, after its own flags. Source:
 kaito-project/kaito v0.11.0 presets/workspace/inference/vllm/inference_api.py parse_args.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from kthena_components.core.engines import Problem, read_command
+from kthena_components.core.engines import SERVE, CommandFacts, Problem, read_command
+from kthena_components.core.engines.file_words import as_words, kaito_words
 from kthena_components.core.engines.flags import by_flag
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.schema.versions import known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kaito.options import options_of
 from kthena_components.systems.kaito.view import CONFIG_KEY
 
-MAX_LEN = "max-model-len"
-_BASE = ("vllm", "serve", "m")
-RELEASE = "vllm/vllm-openai:v0.22.1"
-"""The release of vLLM in KAITO's image. Source: presets/workspace/models/supported_models.yaml."""
+CONFIG = "kaito-config"
+"""The rule about inference_config.yaml, in a component and in any manifest."""
+PORT = 5000
+"""Port of the probes and Services of a preset's pods."""
+_START = ("vllm", "serve")
+_BASE = (*_START, "m")
+_RELEASES = {"0.11": "vllm/vllm-openai:v0.22.1"}
+"""The release of vLLM in KAITO's image, by KAITO's. Source: presets/workspace/models/
+supported_models.yaml."""
+WRITTEN_FOR = "0.11"
+"""The release of KAITO that the backend writes for."""
+RELEASE = _RELEASES[WRITTEN_FOR]
 _ONCE = "but KAITO writes each flag once, with one value"
 _HASH = 10
 
@@ -63,10 +74,66 @@ def _key(flag: str, values: Sequence[str]) -> str:
     return names[0].removeprefix("--") if len(names) == 1 and not dot else own
 
 
-def mistakes_in(words: Sequence[str]) -> list[Problem]:
-    """Return what vLLM rejects of the flags."""
-    found = read_command([*_BASE, *words], {}, image=RELEASE)
-    return [each for each in (found.problems if found else ()) if each.option and each.hard]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """What vLLM rejects of the flags."""
+
+    seen: str
+    remedy: str
+    sure: bool
+    """Whether the vLLM of the cluster rejects it: any release, or that of the given KAITO."""
+    always: bool
+    """Whether any release rejects it."""
+
+
+def mistakes_in(words: Sequence[str], version: str | None) -> list[Mistake]:
+    """Return what vLLM rejects of the flags that KAITO appends to its command line.
+
+    Args:
+        words: The flags and values. One bare word is accepted, as the model of `vllm serve`.
+        version: KAITO's version. None or an unknown one: what its 0.11 and the newest vLLM reject.
+    """
+    release = _RELEASES.get(known_version(version, "kaito") or "") if version else None
+    here, newest = _rejected(words, release or RELEASE), _rejected(words, None)
+    found: list[Mistake] = []
+    for flag, problem in here.items():
+        always = flag in newest and newest[flag].hard
+        sure = always or release is not None
+        if sure or flag in newest:
+            found.append(_mistake(problem, sure=sure, always=always))
+    return found
+
+
+def _rejected(words: Sequence[str], image: str | None) -> dict[str, Problem]:
+    found = read_command([*_START, *words], {}, image=image)
+    problems = found.problems if found else ()
+    # KAITO states the model. Without an image, what depends on the release is not hard.
+    stated = (p for p in problems if p.option and p.flag != SERVE)
+    return {p.flag: p for p in stated if p.hard or image is None}
+
+
+def _mistake(problem: Problem, *, sure: bool, always: bool) -> Mistake:
+    remedy = problem.remedy or f"correct {problem.flag}"
+    if problem.flag.startswith("-"):
+        return Mistake(seen=problem.text, remedy=remedy, sure=sure, always=always)
+    seen = f"'{problem.flag}' is a value of a switch, which takes none, and KAITO writes one"
+    return Mistake(seen=seen, remedy="keep one switch at most", sure=sure, always=always)
+
+
+def words_of(flags: Mapping[str, Any]) -> list[str]:
+    """Write flags as KAITO's launcher does."""
+    return as_words(flags, kaito_words)
+
+
+def command_with(words: Sequence[str]) -> CommandFacts:
+    """Read a command line with some flags."""
+    return read_command([*_START, *words], {}) or CommandFacts()
+
+
+def is_switch(key: str) -> bool:
+    """Return whether vLLM takes a key without a value."""
+    found = read_command([*_BASE, f"--{key}"], {}, image=RELEASE)
+    return found is not None and not found.problems
 
 
 def config_text(plan: ServingPlan, role: RolePlan) -> str:

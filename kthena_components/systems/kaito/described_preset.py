@@ -12,13 +12,14 @@ from kthena_components.core.plan.described import stated
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import Body
-from kthena_components.systems.kaito.config import MAX_LEN, RELEASE
+from kthena_components.systems.kaito.config import PORT, RELEASE
 from kthena_components.systems.kaito.estimator import CONTEXT
-from kthena_components.systems.kaito.limits_preset import IMAGE, PORT, TOKEN_KEY
+from kthena_components.systems.kaito.limits_preset import IMAGE, TOKEN_KEY
 from kthena_components.systems.kaito.presets import SHORT_NAMES
 from kthena_components.systems.kaito.sized import Sized, node_of, size_of
 from kthena_components.systems.kaito.start import share_of
 from kthena_components.systems.kaito.view import CONFIG_KEY, Model, read_view
+from kthena_components.systems.kaito.webhook_config import MAX_LEN
 
 _LONGEST = 10
 

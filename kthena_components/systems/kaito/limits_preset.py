@@ -10,13 +10,20 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import at_most, either, remove, write
+from kthena_components.core.remedies import either, remove
+from kthena_components.core.rules.engine_options import OPTIONS
 from kthena_components.core.spec.model import EngineSpec, ParallelismSpec
 from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.spec.words import EngineKind, Launcher
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown, is_unresolved
-from kthena_components.systems.kaito.config import MAX_LEN, flags_of, mistakes_in
+from kthena_components.systems.kaito.config import (
+    CONFIG,
+    PORT,
+    WRITTEN_FOR,
+    flags_of,
+    mistakes_in,
+)
 from kthena_components.systems.kaito.estimator import Deployment, TooSmall
 from kthena_components.systems.kaito.objects import write_config, write_set
 from kthena_components.systems.kaito.options import node_of_plan, options_of, wrong
@@ -24,13 +31,13 @@ from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is
 from kthena_components.systems.kaito.sized import Sized, size_of
 from kthena_components.systems.kaito.start import shown
 from kthena_components.systems.kaito.view import read_view
+from kthena_components.systems.kaito.webhook_config import MAX_LEN, rejected_length
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"
 """Image of all presets of KAITO 0.11.0, with vLLM 0.22.1. The registry may be another one.
 
 Source: presets/workspace/models/supported_models.yaml; charts/kaito/workspace/values.yaml.
 """
-PORT = 5000
 TOKEN_KEY = "HF_TOKEN"  # noqa: S105 - the name of a key
 _GPU = "nvidia.com/gpu"
 _MOST_NODES = 3
@@ -76,7 +83,7 @@ def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
         yield wrong(
             "preset",
             f"is {display(name)}, which is neither organisation/name nor a short name of KAITO",
-            write(near) if near else "write the model's name on Hugging Face",
+            f"write '{near}'" if near else "write the model's name on Hugging Face",
         )
     elif SHORT_NAMES.get(name.casefold(), name).casefold() != model.casefold():
         known = "not known yet" if is_unresolved(model) else display(model)
@@ -96,10 +103,10 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
     if is_unresolved(engine.image) or engine.image.rpartition("/")[2] != tag:
         image = "not known yet" if is_unresolved(engine.image) else display(engine.image)
         seen = f"is {image}, but KAITO 0.11 runs presets with its own image, {tag}"
-        yield refusal(f"{at}.image", seen, write(IMAGE, f"write {IMAGE}"))
+        yield refusal(f"{at}.image", seen, f"write {IMAGE}")
     if engine.port != PORT:
         seen = f"is {engine.port}, but KAITO's pods and Services use {PORT}"
-        yield refusal(f"{at}.port", seen, write(PORT, f"write {PORT}"))
+        yield refusal(f"{at}.port", seen, f"write {PORT}")
     if engine.launcher is Launcher.NATIVE and role.worker_replicas:
         seen = "is native, but KAITO connects the pods of an engine with Ray"
         yield refusal(f"{at}.launcher", seen, "write ray, or remove it")
@@ -112,30 +119,23 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
     if engine.parallelism.expert:
         seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
         yield refusal(f"{at}.parallelism.expert", seen, either(remove(), f"{_INSTEAD}"))
+    yield from _refuse_args(plan, engine, f"{at}.extra_args")
+
+
+def _refuse_args(plan: ServingPlan, engine: EngineSpec, at: str) -> Iterator[Finding]:
+    """Check the flags, which become the ConfigMap: by the same functions as in kaito-config."""
     flags = flags_of(engine.extra_args)
     for seen in flags.wrong:
-        yield refusal(f"{at}.extra_args", seen, either(remove(), f"{_INSTEAD}"))
-    for problem in () if flags.wrong else mistakes_in(engine.extra_args):
-        seen = f"does not fit the vLLM of KAITO 0.11: {problem.text}"
-        yield refusal(f"{at}.extra_args", seen, problem.remedy or f"correct {problem.flag}")
-    yield from _refuse_length(plan, at, flags.known.get(MAX_LEN))
-
-
-def _refuse_length(plan: ServingPlan, at: str, length: str | None) -> Iterator[Finding]:
-    """Check max-model-len as the webhook does: validateInferenceConfig."""
-    if length is None:
-        return
-    shape, at = find_preset(options_of(plan).preset or ""), f"{at}.extra_args"
-    known = None if isinstance(shape, Unknown) else shape.context
-    if not (length.isascii() and length.isdecimal() and 0 < len(length) < _LONGEST_NUMBER):
-        seen = f"has --{MAX_LEN} {display(length)}, but KAITO accepts only a number there"
-        yield refusal(at, seen, "write the number of tokens")
-    elif known is not None and int(length) > known:
-        seen = f"has --{MAX_LEN} {length}, but KAITO accepts at most the model's {known}"
-        yield refusal(at, seen, at_most(known))
-
-
-_LONGEST_NUMBER = 10
+        yield refusal(at, seen, either(remove(), f"{_INSTEAD}"))
+    for mistake in () if flags.wrong else mistakes_in(engine.extra_args, WRITTEN_FOR):
+        if not mistake.always:  # engine-option-known reports the others
+            seen = f"does not fit the vLLM of KAITO {WRITTEN_FOR}: {mistake.seen}"
+            yield Finding(path=at, seen=seen, remedy=mistake.remedy, rule=OPTIONS)
+    shape = find_preset(options_of(plan).preset or "")
+    most = None if isinstance(shape, Unknown) else shape.context
+    rejected = rejected_length(flags.known.get(MAX_LEN, ""), most)
+    if rejected is not None:
+        yield Finding(path=at, seen=rejected.seen, remedy=rejected.remedy, rule=CONFIG)
 
 
 def _refuse_pods(role: RolePlan) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from kthena_components.core.values.read import first_unknown, mapping, text, unk
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules_capacity import kaito_capacity
+from kthena_components.systems.kaito.rules_config import kaito_config
 from kthena_components.systems.kaito.rules_extras import (
     kaito_access_secret,
     kaito_adapters,
@@ -208,6 +209,7 @@ RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
     kaito_preset,
     kaito_instance_type,
     kaito_capacity,
+    kaito_config,
     kaito_parallelism,
     kaito_access_secret,
     kaito_adapters,

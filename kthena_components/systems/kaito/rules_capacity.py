@@ -6,6 +6,7 @@ from kthena_components.core.findings import Finding, Level, count_of, not_checke
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import write
+from kthena_components.core.rules.engine_sizes import memory_fraction_range
 from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall
@@ -153,11 +154,15 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
 
 
 def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
-    """Return the engine on its GPUs; None if there is nothing to compare."""
+    """Return the engine on its GPUs; None if there is nothing to compare.
+
+    Ranks without GPUs, and a share that vLLM does not accept, are reported by kaito-config.
+    """
     ranks, made = start.command.world, start.deployment.nodes * sized.instance.gpus
     if isinstance(ranks, int) and ranks > made:
-        gpus = count_of(made, "GPU")
-        return Unknown(f"the ConfigMap makes vLLM start {ranks} ranks, and KAITO provides {gpus}")
+        return None
+    if any(finding.level is not Level.UNKNOWN for finding in memory_fraction_range(start.facts)):
+        return None
     (_, placed), *_ = placed_engines(start.facts)
     if isinstance(placed, Unknown) or placed.left is None:
         return placed if isinstance(placed, Unknown) else None

@@ -6,7 +6,7 @@ kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go, buildPod
 pkg/controller/v1alpha2/llmisvc/config_merge.go.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,14 @@ from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
+from kthena_components.systems.kserve.claims import (
+    CLAIM,
+    STORAGE_URI,
+    Stated,
+    claims_of_llm,
+    claims_of_service,
+    mounted,
+)
 from kthena_components.systems.kserve.facts import REFUSED, facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
@@ -31,7 +39,14 @@ _HIDDEN = Unknown("the containers are not known yet")
 
 
 def _pod_set(
-    found: Object, at: str, spec: object, number: MaybeInt, *, spread: bool, model: str = ""
+    found: Object,
+    at: str,
+    spec: object,
+    number: MaybeInt,
+    *,
+    spread: bool,
+    model: str = "",
+    claims: tuple[str, Iterable[Stated]] = ("", ()),
 ) -> PodSet:
     """Return pods whose spec in the object has no surrounding template.
 
@@ -42,10 +57,20 @@ def _pod_set(
         number: Number of pods.
         spread: Whether they are intended for several nodes.
         model: Field next to the containers with the first one; empty if they include it.
+        claims: URIs that KServe mounts as volumes, below a path of the object.
     """
+    base, stated = claims
+    own = sequence(mapping(spec).get("volumes"))
+    added = list(mounted(stated))
+    places = {f"volumes[{len(own) + i}].": path for i, (path, _) in enumerate(added)}
+    if added and unknown_in(spec) is None:
+        spec = {**mapping(spec), "volumes": [*own, *(volume for _, volume in added)]}
 
     def written(path: str) -> str:
         inner = path.removeprefix("spec.")
+        uri = next((to for start, to in places.items() if inner.startswith(start)), None)
+        if uri is not None:
+            return f"{base}.{uri}"
         if model and inner.startswith("containers["):
             index, rest = inner.removeprefix("containers[").split("]", 1)
             inner = f"containers[{int(index) - 1}]{rest}" if int(index) else model + rest
@@ -59,13 +84,18 @@ def pods(view: Service) -> Iterator[PodSet]:
     """Return the pods of an InferenceService, without resources: KServe calculates those."""
     found, served, many = view.object, view.served, view.many
     spec = _written(view.holder, *([view.holder[served]] if served else []))
+    claims = view.path, tuple(claims_of_service(view.holder, served))
     if many is None:
-        yield _pod_set(found, view.path, spec, view.replicas, spread=False, model=served)
+        yield _pod_set(
+            found, view.path, spec, view.replicas, spread=False, model=served, claims=claims
+        )
         return
     heads, workers = _numbers(many)
-    yield _pod_set(found, view.path, spec, heads, spread=workers != 0, model=served)
-    if workers != 0:
-        yield _pod_set(found, many.path, _written(many.fields), workers, spread=True)
+    spread = workers != 0
+    yield _pod_set(found, view.path, spec, heads, spread=spread, model=served, claims=claims)
+    if spread:
+        rest = _written(many.fields)
+        yield _pod_set(found, many.path, rest, workers, spread=True, claims=claims)
 
 
 def _numbers(many: MultiNode) -> tuple[MaybeInt, MaybeInt]:
@@ -104,6 +134,7 @@ def _accelerators(view: Service) -> Iterator[str]:
 
 def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
     """Return the pods of each workload: of its template, and of its worker."""
+    claims = "spec", tuple(claims_of_llm(view.object.spec))
     for workload in view.workloads:
         size, replicas = workload.pods, workload.replicas
         rest = size if isinstance(size, Unknown) else size - 1
@@ -112,7 +143,7 @@ def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
             spec = _HIDDEN if unknown_in(stated) else stated
             if field == "template" or rest != 0:
                 at = f"{workload.path}.{field}"
-                yield _pod_set(view.object, at, spec, number, spread=rest != 0)
+                yield _pod_set(view.object, at, spec, number, spread=rest != 0, claims=claims)
 
 
 def demand_of_llm(view: LlmService) -> GpuDemand | None:
@@ -129,7 +160,7 @@ def kept(body: Body) -> Body:
     predictor = mapping(spec).get("predictor")
     if not isinstance(predictor, Mapping):
         return {"spec": only(spec, frozenset({"predictor"}))}
-    found = _kept_pod(predictor, "minReplicas")
+    found = _kept_pod(predictor, "minReplicas", "storageUris")
     found |= {key: _kept_model(predictor[key]) for key in MODELS if key in predictor}
     if "workerSpec" in predictor:
         worker = predictor["workerSpec"]
@@ -142,11 +173,24 @@ def _kept_pod(spec: Any, *beside: str) -> Any:
         return spec
     own = {key: spec[key] for key in (*_PARTS, *_CONTAINERS) if key in spec}
     pruned = kept_pods({"spec": {"containers": [], **own}})["spec"]
+    for was, kept_one in zip(sequence(spec.get("containers")), pruned["containers"], strict=False):
+        _keep_claim(was, kept_one)
     return {**only(spec, frozenset(beside)), **pruned}
+
+
+def _keep_claim(container: Any, pruned: Any) -> None:
+    """Put the variable back that names a claim: pods without it would mount none."""
+    for index, item in enumerate(sequence(mapping(container).get("env"))):
+        value = mapping(item).get("value")
+        named = mapping(item).get("name") == STORAGE_URI
+        if named and isinstance(value, str) and (value.startswith(CLAIM) or unknown_in(value)):
+            env = pruned.setdefault("env", [])
+            env.extend([None] * (index + 1 - len(env)))
+            env[index] = {"name": STORAGE_URI, "value": value}
 
 
 def _kept_model(model: Any) -> Any:
     if not isinstance(model, Mapping):
         return model
     (pruned,) = kept_pods({"spec": {"containers": [model]}})["spec"]["containers"]
-    return {**only(model, frozenset({"runtime"})), **pruned}
+    return {**only(model, frozenset({"runtime", "storageUri"})), **pruned}

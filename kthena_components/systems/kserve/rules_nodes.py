@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
-from kthena_components.systems.kserve.view import MultiNode, Service
+from kthena_components.systems.kserve.view import (
+    GPU_TYPES,
+    PLAIN,
+    Container,
+    MultiNode,
+    Service,
+    resource_keys,
+)
 
 _RULE = "kserve-node-arithmetic"
 
@@ -15,7 +22,8 @@ def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
 
     It calculates pods from GPU requests, never from limits: tensor × pipeline divided by the
     worker's request. If only the head requests GPUs, each worker gets one; KServe does not reject
-    remainders or excess GPUs.
+    remainders or excess GPUs. It counts its own four types, and none of the annotation
+    gpu-resource-types, such as a MIG device.
 
     Pass: tensor 8, pipeline 2, head and worker request 8 each: 2 pods of 8 GPUs.
     Fail: only the head requests 8: 9 pods. Head 8 and worker 4: 20 GPUs reserved for 16.
@@ -81,16 +89,23 @@ def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
         remedy = "remove workerSpec, or request fewer GPUs"
         yield _finding(many.path, f"{seen}{unused}", remedy, Level.ADVISORY)
     elif worker is None and isinstance(head, int) and head > 1:
-        seen = f"has no GPU request, so each worker gets 1: KServe creates {_pods(nodes)}"
+        seen = f"{_unasked(many.worker)}, so each worker gets 1: KServe creates {_pods(nodes)}"
         yield _finding(at, seen, f"request {_share(many, head)} GPUs in the worker container")
     elif worker is None and head is None and isinstance(many.tensor, int) and many.tensor > 1:
-        seen = f"has no GPU request, nor has the head: for {_product(many)} KServe creates "
+        seen = f"{_unasked(many.worker)}, nor has the head: for {_product(many)} KServe creates "
         remedy = f"request {many.tensor} GPUs in the head and in the worker container"
         yield _finding(at, f"{seen}{_pods(nodes)}", remedy, Level.ADVISORY)
     elif nodes.pods > 1 and nodes.head_gpus != nodes.worker_gpus:
         seen = f"for {_product(many)} KServe creates {_pods(nodes)}, which is uneven"
         remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in each"
         yield _finding(at, seen, remedy, Level.ADVISORY)
+
+
+def _unasked(container: Container) -> str:
+    """Explain why KServe counts no GPU of a container."""
+    keys = (key for key, _ in resource_keys(container) if key not in PLAIN)
+    other = next((key for key in keys if key not in GPU_TYPES), None)
+    return "has no GPU request" if other is None else f"has {other}, which KServe does not count"
 
 
 def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:

@@ -16,6 +16,10 @@ from kthena_components.systems.kserve.pods import (
     pods_of_llm,
 )
 from kthena_components.systems.kserve.rules import kserve_multinode
+from kthena_components.systems.kserve.rules_effects import (
+    kserve_multinode_mode,
+    kserve_one_gpu_type,
+)
 from kthena_components.systems.kserve.rules_llm import kserve_llm_parallelism
 from kthena_components.systems.kserve.rules_llm_parts import (
     kserve_llm_adapters,
@@ -40,13 +44,20 @@ from kthena_components.systems.kserve.view_llm import read_llm_service
 _RULES = (
     kserve_multinode,
     kserve_node_arithmetic,
+    kserve_multinode_mode,
+    kserve_one_gpu_type,
     kserve_one_model,
     kserve_replicas,
     kserve_autoscaling,
     kserve_canary,
     kserve_confidential,
 )
-_OF_RUNTIMES = (kserve_multinode, kserve_node_arithmetic, kserve_runtime_formats)
+_OF_RUNTIMES = (
+    kserve_multinode,
+    kserve_node_arithmetic,
+    kserve_one_gpu_type,
+    kserve_runtime_formats,
+)
 _MERGED = "KServe merges its pod specs into a runtime's or a preset's, so fields may be missing"
 _NO_PODS = "an InferenceService gets its pods from it, and it has none itself"
 

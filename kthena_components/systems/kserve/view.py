@@ -156,15 +156,14 @@ def _runtime(found: Object, predictor: Mapping[str, Any]) -> Mapping[str, Any] |
 def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:
     is_service, at = found.kind == SERVICE, f"{path}.workerSpec"
     fields = mapping(holder.get("workerSpec"))
-    annotations = mapping(found.metadata.get("annotations"))
     gap = _runtime_gap(holder) if is_service else None
     backend = mapping(found.spec.get("annotations")).get(EXECUTOR)
     worker = _first(fields.get("containers"))
     return MultiNode(
         path=at,
         fields=fields,
-        head=_head(holder, path, annotations, gap, is_service=is_service),
-        worker=_container(worker, f"{at}.containers[0]", annotations, gap),
+        head=_head(holder, path, gap, is_service=is_service),
+        worker=_container(worker, f"{at}.containers[0]", gap),
         tensor=_size(fields.get("tensorParallelSize"), gap),
         pipeline=_size(fields.get("pipelineParallelSize"), gap),
         executor_mp=not is_service and isinstance(backend, str) and backend == "mp",
@@ -193,33 +192,26 @@ def _first(containers: object) -> Mapping[str, Any]:
 
 
 def _head(
-    holder: Mapping[str, Any],
-    base: str,
-    annotations: Mapping[str, Any],
-    gap: Unknown | None,
-    *,
-    is_service: bool,
+    holder: Mapping[str, Any], base: str, gap: Unknown | None, *, is_service: bool
 ) -> Container:
     model = holder.get("model")
     if is_service and model is not None:
-        return _container(mapping(model), f"{base}.model", annotations, gap)
-    found = _first(holder.get("containers"))
-    return _container(found, f"{base}.containers[0]", annotations, gap)
+        return _container(mapping(model), f"{base}.model", gap)
+    return _container(_first(holder.get("containers")), f"{base}.containers[0]", gap)
 
 
-def _container(
-    fields: Mapping[str, Any], path: str, annotations: Mapping[str, Any], gap: Unknown | None
-) -> Container:
+def _container(fields: Mapping[str, Any], path: str, gap: Unknown | None) -> Container:
     resources = mapping(fields.get("resources"))
-    amounts = [_gpus(resources.get(key), annotations) for key in ("requests", "limits")]
+    amounts = [_gpus(resources.get(key)) for key in ("requests", "limits")]
     request = gap if amounts == [None, None] else amounts[0]
     return Container(path=path, fields=fields, request=request, limit=amounts[1])
 
 
-def _gpus(amounts: object, annotations: Mapping[str, Any]) -> MaybeInt | None:
+def _gpus(amounts: object) -> MaybeInt | None:
+    """Count the GPUs of KServe's own types: it accepts those of the annotation, but counts none."""
     if gap := unknown_in(amounts):
         return gap
-    for resource in known_gpus(annotations):
+    for resource in GPU_TYPES:
         amount = mapping(amounts).get(resource)
         if gap := unknown_in(amount):
             return gap
@@ -232,7 +224,7 @@ def _gpus(amounts: object, annotations: Mapping[str, Any]) -> MaybeInt | None:
 
 
 def known_gpus(annotations: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the resources that KServe counts as GPUs: its own, and those in the annotation."""
+    """List the resources that KServe accepts as GPUs: its own, and those in the annotation."""
     return (*GPU_TYPES, *(named_gpus(annotations.get(GPU_ANNOTATION)) or ()))
 
 

@@ -6,6 +6,7 @@ Source: Kthena v1.0.0 pkg/kthena-router.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, suggest
+from kthena_components.core.plan.exposed import listening_entry
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.systems.kthena.emit_connector import WITH_PARAMETERS
 from kthena_components.systems.kthena.emit_router import Served, served
@@ -48,9 +49,21 @@ def _refuse_server(plan: ServingPlan, server: ModelServerSpec, found: Served) ->
     if found.port is None:
         seen = f"is not given, and the command line of {of} does not show it"
         yield wrong(f"{_SERVER}.workload_port.port", seen, "write the port of the engine")
+    yield from _refuse_port(plan, server.workload_port.port, found)
     if found.engine is None:
         seen = f"is not given, and the command line of {of} does not show vLLM or SGLang"
         yield wrong(f"{_SERVER}.inference_engine", seen, "write vLLM or SGLang")
+
+
+def _refuse_port(plan: ServingPlan, stated: int | None, found: Served) -> Iterator[Finding]:
+    """Report a stated port on which the entry pods of a role do not listen."""
+    for role in plan.roles if stated is not None else ():
+        ports = listening_entry(role) if role.name in found.roles else None
+        if ports is None or stated is None or ports.may_listen(stated):
+            continue
+        if isinstance(ports.answers, int):
+            seen = f"is {stated}, but {ports.title} in the entry pods of role '{role.name}'"
+            yield wrong(f"{_SERVER}.workload_port.port", seen, f"write {ports.answers}")
 
 
 def _refuse_connector(server: ModelServerSpec, found: Served) -> Iterator[Finding]:

@@ -3,16 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core import naming
-from kthena_components.core.findings import (
-    Finding,
-    advise,
-    not_checked,
-    refuse,
-    suggest_name,
-)
+from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.selection import names_serving, selects
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -123,6 +117,8 @@ def model_server_selects_pods(stack: Stack) -> Iterator[Finding]:
     for found in stack.of(MODEL_SERVER):
         view = stack.views[found.index]
         for path, wanted in _selectors(view) if isinstance(view, Server) else ():
+            if names_serving(stack, found, wanted):
+                continue  # selector-of-serving checks it
             candidates = by_namespace.get(found.namespace, [])
             left -= len(candidates)
             gap = unknown_in(found.namespace) or unknown_in(wanted) or unknown_inside(wanted)
@@ -150,36 +146,11 @@ def _selectors(view: Server) -> Iterator[tuple[str, object]]:
 def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unknown:
     gap: Unknown | None = None
     for pods in candidates:
-        held = {key: _label(pods, key) for key in wanted}
-        if late := unknown_in(pods.labels.get("")) or first_unknown(*held.values()):
-            gap = gap or late
-        elif all(held[key] in (wanted[key], _ANY) for key in wanted):
+        found = selects(wanted, pods)
+        if found is True:
             return True
+        gap = gap or unknown_in(found)
     return gap or False
-
-
-_ANY = object()
-"""A label that a controller may add, with a value that no manifest shows."""
-
-
-def _label(pods: PodSet, key: str) -> object:
-    """Return a label as the pods will have it: Kthena adds its own to those of a ModelServing."""
-    stated = pods.labels.get(key)
-    if stated is not None or not pods.by_controller:
-        return stated
-    if pods.owner.group_kind != MODEL_SERVING or key not in naming.KTHENA_LABELS:
-        return _ANY if pods.owner.group_kind != MODEL_SERVING else None
-    if key == naming.NAME:
-        return pods.owner.name
-    if key == naming.ENTRY:
-        return "true" if pods.path.endswith("entryTemplate") else None
-    return _role_of(pods) if key == naming.ROLE else _ANY
-
-
-def _role_of(pods: PodSet) -> object:
-    roles = mapping(pods.owner.spec.get("template")).get("roles")
-    index = pods.path.rpartition("]")[0].rpartition("[")[2]
-    return mapping(roles[int(index)]).get("name") if isinstance(roles, list | tuple) else None
 
 
 def model_route_has_servers(stack: Stack) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.core.plan.told import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
@@ -12,6 +11,7 @@ from kthena_components.systems.kthena.changes import gang_topology_only_change, 
 from kthena_components.systems.kthena.changes_partition import kthena_partition_scaling
 from kthena_components.systems.kthena.emit import EMITTER
 from kthena_components.systems.kthena.facts import facts
+from kthena_components.systems.kthena.kept import kept_serving
 from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.rules import RULES
 from kthena_components.systems.kthena.rules_autoscaling import BINDING_RULES, POLICY_RULES
@@ -26,6 +26,10 @@ from kthena_components.systems.kthena.stack_references import (
     autoscaling_target_exists,
     model_route_has_servers,
     model_server_selects_pods,
+)
+from kthena_components.systems.kthena.stack_selectors import (
+    selected_pods_answer,
+    selector_of_serving,
 )
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
@@ -78,7 +82,7 @@ SYSTEM = System(
                 "spec.template.roles[].entryTemplate",
                 "spec.template.roles[].workerTemplate",
             ),
-            kept=kept_pods,
+            kept=kept_serving,
             restarts=Restart(
                 paths=ROLE_PATHS, how="group after group restarts", otherwise=_by_role
             ),
@@ -130,6 +134,12 @@ SYSTEM = System(
             title="Kthena ModelRoute",
         ),
     ),
-    stack_rules=(autoscaling_target_exists, model_server_selects_pods, model_route_has_servers),
+    stack_rules=(
+        autoscaling_target_exists,
+        model_server_selects_pods,
+        model_route_has_servers,
+        selector_of_serving,
+        selected_pods_answer,
+    ),
     emitter=EMITTER,
 )

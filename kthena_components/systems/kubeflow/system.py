@@ -20,6 +20,9 @@ SYSTEM = System(
             templates=tuple(
                 f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
             ),
+            # pkg/controller/mpi_job_controller.go of the MPI operator, and
+            # pkg/controller.v1/mpi/mpijob.go of the training operator.
+            adds_volumes=("mpi-job-config", "ssh-auth", "mpi-job-kubectl"),
             kept=kept_pods,
             without={
                 "restarts": "the operator leaves running pods as they are",

@@ -6,6 +6,7 @@ from itertools import chain
 
 from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.objects.object import EACH_POD, Object, PodSet
+from kthena_components.core.objects.selection import names_serving, selects
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
@@ -141,6 +142,8 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
         wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
         if not wanted or entry.spec.get("type") == "ExternalName":
             continue
+        if names_serving(stack, entry, wanted):
+            continue  # selector-of-serving checks it
         key = (entry.namespace, *sorted(wanted.items()))
         if key not in matched:
             matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
@@ -193,14 +196,10 @@ class _Carried:
             self.left -= 1
             if self.left < 0:
                 return Unknown("there are too many pods and Services to compare them all")
-            held = {key: pods.labels.get(key) for key in wanted}
-            gap = gap or next((gap for gap in map(unknown_in, held.values()) if gap), None)
-            added = pods.by_controller
-            if all(
-                held[key] == value or (held[key] is None and (added or key in EACH_POD))
-                for key, value in wanted.items()
-            ):
+            found = selects(wanted, pods)
+            if found is True:
                 return True
+            gap = gap or unknown_in(found)
         return gap or False
 
     def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
@@ -215,5 +214,9 @@ class _Carried:
         if key not in self._lacking:
             self.left -= len(self.known)
             own = (pods for pods in self.known if pods.by_controller)
-            self._lacking[key] = [pods for pods in own if pods.labels.get(key) is None]
+            self._lacking[key] = [
+                pods
+                for pods in own
+                if pods.labels.get(key) is None and (pods.added is None or key in pods.added)
+            ]
         return self._lacking[key]

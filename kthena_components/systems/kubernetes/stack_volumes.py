@@ -41,15 +41,17 @@ def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
     """A volume that several pods mount can be attached to several nodes.
 
     ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
-    mount it; ReadWriteOncePod allows one pod. Claims that are not in the stack are not checked, and
-    those that a StatefulSet creates for each of its pods are fine.
+    mount it; ReadWriteOncePod allows one pod. KServe mounts the claim of pvc://claim/path into each
+    pod. Claims that are not in the stack are not checked, and those that a StatefulSet creates for
+    each of its pods are fine.
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
     Fail: a claim with ReadWriteOnce, an engine of 2 pods.
     Level: mandatory for engines of several pods and for ReadWriteOncePod; advisory for replicas,
     which may happen to be on one node.
     Source: Kubernetes documentation, Persistent Volumes, Access Modes; KServe
-    docs/samples/multinode: the claim must be ReadWriteMany.
+    docs/samples/multinode: the claim must be ReadWriteMany; v0.20.0 pkg/webhook/admission/pod/
+    storage_initializer_injector.go.
     """
     claims = stack.named(CLAIM)
     for (entry, name), users in _users(stack).items() if claims else ():

@@ -35,7 +35,11 @@ from kthena_components.systems.kubernetes.tells import tells_of_job, tells_of_se
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
 _QUARTER = "25%"
+_ALWAYS, _ONCE = ("Always",), ("OnFailure", "Never")
+"""The restartPolicy of the pods of each kind: pkg/apis/apps/validation/validation.go,
+ValidatePodTemplateSpecForReplicaSet, and pkg/apis/batch/validation/validation.go."""
 _KEPT = {"restarts": "pods that run keep their template"}
+_POOLS = ("inference.networking.k8s.io", "inference.networking.x-k8s.io")
 _ENDS = "its pods end by themselves"
 _IMMUTABLE = {"restarts": "the template of a Job is immutable", PRODUCTION: _ENDS}
 
@@ -86,7 +90,7 @@ def keeps_number(found: Object) -> str:
 
 
 def _kept_service(body: Body) -> Body:
-    return {"spec": only(body.get("spec"), frozenset({"type", "selector", "clusterIP"}))}
+    return {"spec": only(body.get("spec"), frozenset({"type", "selector", "clusterIP", "ports"}))}
 
 
 def _kept_secret(body: Body) -> Body:
@@ -114,12 +118,16 @@ SYSTEM = System(
             templates=("",),
             without={"restarts": "a Pod is replaced and not restarted"},
         ),
-        _workload("Deployment", rollouts=rollouts, restarts=_A_FEW),
+        _workload("Deployment", rollouts=rollouts, restarts=_A_FEW, restart_policies=_ALWAYS),
         _workload(
-            "StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number, tells=tells_of_set
+            "StatefulSet",
+            restarts=_ONE_BY_ONE,
+            keeps_number=keeps_number,
+            tells=tells_of_set,
+            restart_policies=_ALWAYS,
         ),
-        _workload("ReplicaSet", without=_KEPT),
-        _workload("ReplicationController", "", without=_KEPT),
+        _workload("ReplicaSet", without=_KEPT, restart_policies=_ALWAYS),
+        _workload("ReplicationController", "", without=_KEPT, restart_policies=_ALWAYS),
         _workload(
             "PodTemplate",
             "",
@@ -132,10 +140,18 @@ SYSTEM = System(
         _workload(
             "DaemonSet",
             pods=pods_of_daemons,
+            restart_policies=_ALWAYS,
             restarts=_A_FEW,
             not_whole="it has as many pods as there are nodes",
         ),
-        _workload("Job", "batch", pods=pods_of_job, tells=tells_of_job, without=_IMMUTABLE),
+        _workload(
+            "Job",
+            "batch",
+            pods=pods_of_job,
+            tells=tells_of_job,
+            without=_IMMUTABLE,
+            restart_policies=_ONCE,
+        ),
         _workload(
             "CronJob",
             "batch",
@@ -143,9 +159,11 @@ SYSTEM = System(
             pods=pods_of_cron_job,
             tells=tells_of_job,
             templates=("spec.jobTemplate.spec.template",),
+            restart_policies=_ONCE,
             without={"restarts": "running Jobs keep their template", PRODUCTION: _ENDS},
         ),
         _beside("Service", kept=_kept_service),
+        *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
         _beside("Secret", kept=_kept_secret),
         _beside("PersistentVolumeClaim", kept=kept_spec),
         _beside("Node", kept=_kept_node, cluster_wide=True),

@@ -23,6 +23,8 @@ SYSTEM = System(
             tells=lambda _: TOLD_BY_LWS,
             sketch=sketch,
             templates=tuple(f"spec.{TEMPLATE}.{part}Template" for part in ("leader", "worker")),
+            # The loader of the model: pkg/controller_helper/modelsource/modelsource.go.
+            adds_volumes=("model-volume",),
             kept=kept_pods,
             restarts=Restart(paths=rf"spec\.{TEMPLATE}\b", how="group after group restarts"),
         ),

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, advise, join_path
-from kthena_components.core.objects.requests import requests_in
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, remove
-from kthena_components.core.spec.words import RecoveryPolicy, TopologyMode
-from kthena_components.core.values.read import mapping
+from kthena_components.core.spec.words import RecoveryPolicy
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
@@ -35,7 +33,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
             path="rollout_strategy.rolling_update_configuration.max_surge",
             seen=f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
             "name, so nothing can surge",
-            remedy=remove("remove it; max_unavailable is the only budget"),
+            remedy="remove it; max_unavailable is the only budget",
             rule="backend-loss",
         )
     for role in plan.roles:
@@ -60,24 +58,6 @@ def _gang(plan: ServingPlan) -> Iterator[Finding]:
             "write the number of engines of a role that must start together, or remove the field",
             "gang-minimum-stated",
         )
-    stated = (plan.group_topology, plan.role_topology)
-    if any(topology and topology.mode is TopologyMode.HARD for topology in stated):
-        for role in plan.roles:
-            yield from _without_requests(role)
-
-
-def _without_requests(role: RolePlan) -> Iterator[Finding]:
-    """Report pods without requests: Volcano does not apply a hard topology to them."""
-    workers = {"worker_template": role.worker} if role.worker_replicas else {}
-    for field, template in ({"entry_template": role.entry} | workers).items():
-        if role.replicas and requests_in(mapping((template or {}).get("spec"))) == {}:
-            yield Finding(
-                path=join_path(role.path, f"{field}.spec.containers"),
-                seen="request no resources, so the hard network topology does not apply to these "
-                "pods",
-                remedy="add requests, for example of CPU, or write mode: soft",
-                rule="gang-requests",
-            )
 
 
 def _needs_controller(path: str, seen: str) -> Finding:

@@ -7,11 +7,12 @@ of the metrics: see panels.py.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kthena_components.core.facts.listening import TITLES
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.watch import Watch
 from kthena_components.systems.prometheus.alerts import ready_pods, series_of
 from kthena_components.systems.prometheus.panels import PANELS, Panel, Query
-from kthena_components.systems.prometheus.scrapes import TITLES, Scrape
+from kthena_components.systems.prometheus.scrapes import Scrape
 
 _SCHEMA = 39
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}

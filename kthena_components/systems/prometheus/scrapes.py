@@ -8,6 +8,7 @@ sglang/srt/utils.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kthena_components.core.facts.listening import DEFAULT_PORTS, TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.build import SGLANG_METRICS
@@ -19,9 +20,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
-_DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}
-"""vLLM vllm/entrypoints/openai/cli_args.py and SGLang sglang/srt/server_args.py."""
-TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
 _RULE = "monitoring-metrics"
 _DISABLED = "--disable-log-stats"
 _TLS = ("--ssl-keyfile", "--ssl-certfile")
@@ -70,7 +68,7 @@ def _engine(pod: PodFacts) -> str:
 def _port(pod: PodFacts) -> object:
     command = pod.command
     stated = command.options.get("--port") if command else None
-    return _DEFAULT_PORTS.get(str(command.engine)) if command and stated is None else stated
+    return DEFAULT_PORTS.get(str(command.engine)) if command and stated is None else stated
 
 
 def _refuse_flags(pod: PodFacts) -> Iterator[Finding]:

@@ -38,6 +38,8 @@ _OF_KIND = {
     "RayService": (ray_service, ray_service_upgrade),
 }
 
+ADDED_VOLUMES = ("shared-mem", "ray-logs", "ray-tls", "ray-token", "gcs-storage")
+"""Source: ray-operator/controllers/ray/common/pod.go and utils/constant.go."""
 _NO_REVIEW = "KubeRay gives its pods probes and labels, and Ray Serve drains them"
 """Why the rules about production do not read the pods of a RayCluster."""
 
@@ -72,6 +74,7 @@ SYSTEM = System(
                 *_OF_KIND.get(name, ()),
             ),
             templates=tuple(".".join(filter(None, ("spec", inner, at))) for at in _TEMPLATES),
+            adds_volumes=ADDED_VOLUMES,
             kept=kept_pods,
             without={"restarts": _NO_RESTARTS[name], PRODUCTION: _NO_REVIEW},
         )

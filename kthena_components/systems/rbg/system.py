@@ -33,6 +33,8 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         facts=facts,
         pods=pods_of_roles,
         rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_gang),
+        # pkg/discovery/injector.go; an engineRuntime's profile adds others (sidecar_builder.go).
+        adds_volumes=("rbg-cluster-config",),
         kept=kept_roles,
         tells=tells,
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},

@@ -12,13 +12,22 @@ from kthena_components.core.objects.kinds import POD_GROUP
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.requests import requests_of
 from kthena_components.core.objects.stack import Stack
+from kthena_components.core.plan.model import VOLCANO
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
-from kthena_components.core.values.read import count, mapping, pairs, sequence, unknown_in
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    pairs,
+    sequence,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.volcano.view import topologies
+from kthena_components.systems.volcano.view import Topology, topologies
 
 _NOBODY = Unknown("no pod in this stack has its name")
 
@@ -131,26 +140,55 @@ def _judge_tasks(
 def gang_requests(stack: Stack) -> Iterator[Finding]:
     """The pods of a gang with a hard topology request resources; otherwise the topology skips them.
 
+    The topology is that of their PodGroup, or of the object whose controller creates it: a Volcano
+    Job, a ModelServing, a ModelInfer.
+
     Pass: pods with a request or a limit of CPU, memory or GPUs.
     Fail: pods without any.
     Level: mandatory.
-    Source: Volcano issue 4811; run on 1.14.1: placed over both racks under a hard cap of 1.
+    Source: Volcano issue 4811; run on 1.14.1: placed over both racks under a hard cap of 1, for a
+    PodGroup and for a ModelServing of Kthena 1.0.0.
     """
-    for entry, pods in _gangs(stack):
-        if not any(t.mode == "hard" for t in topologies(entry.body)):
+    for entry, pods in (*_gangs(stack), *_by_controllers(stack)):
+        scheduler = text(entry.spec.get("schedulerName"), VOLCANO)
+        if scheduler != VOLCANO and not isinstance(scheduler, Unknown):
             continue
         for item in pods:
-            asked, path = requests_of(item), "spec.containers"
-            if isinstance(asked, Unknown):
-                yield not_checked(item.at(path), asked, "gang-requests")
-            elif not asked and item.count != 0:
-                yield Finding(
-                    path=item.at(path),
-                    seen="request no resources, so the hard network topology of PodGroup "
-                    f"{display(entry.name)} does not apply to these pods",
-                    remedy="add requests, for example of CPU, which restarts the pods",
-                    rule="gang-requests",
-                )
+            modes = [each.mode for each in topologies(entry.body) if _is_about(each, item)]
+            unsure = first_unknown(scheduler, *modes)
+            if "hard" in modes and not isinstance(scheduler, Unknown):
+                yield from _judge_requests(entry, item)
+            elif modes and unsure and requests_of(item) == {}:
+                yield not_checked(item.at("spec.containers"), unsure, "gang-requests")
+
+
+def _by_controllers(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
+    """Return each object whose controller creates the PodGroups of its pods, with these pods."""
+    owned: dict[int, list[PodSet]] = {}
+    for pods in stack.pods:
+        if pods.by_controller:
+            owned.setdefault(pods.owner.index, []).append(pods)
+    return ((pods[0].owner, pods) for pods in owned.values())
+
+
+def _is_about(topology: Topology, pods: PodSet) -> bool:
+    """Return whether a topology is that of some pods: one of a Job's task is not that of others."""
+    task, _, rest = topology.path.partition(".partitionPolicy.")
+    return not rest or pods.path.startswith(f"{task}.")
+
+
+def _judge_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
+    asked, path = requests_of(item), "spec.containers"
+    if isinstance(asked, Unknown):
+        yield not_checked(item.at(path), asked, "gang-requests")
+    elif not asked and item.count != 0:
+        yield Finding(
+            path=item.at(path),
+            seen=f"request no resources, so the hard network topology of {entry.kind} "
+            f"{display(entry.name)} does not apply to these pods",
+            remedy="add requests, for example of CPU, which restarts the pods",
+            rule="gang-requests",
+        )
 
 
 def gang_resources(stack: Stack) -> Iterator[Finding]:

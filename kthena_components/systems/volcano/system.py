@@ -61,6 +61,8 @@ SYSTEM = System(
             states=states,
             rules=JOB_RULES,
             templates=("spec.tasks[].template",),
+            # The plugins svc and ssh: pkg/controllers/job/plugins.
+            adds_volumes=("*-svc", "*-ssh"),
             kept=kept_pods,
             without={"restarts": "Volcano's webhook rejects changed templates in an update"},
         ),

@@ -88,7 +88,7 @@ def tasks_of(found: Object) -> list[Task]:
 
 
 def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
-    """List the network topologies of a PodGroup, a Volcano Job or a ModelServing."""
+    """List the network topologies of a PodGroup, or of an object whose controller creates one."""
     spec = spec_of(manifest)
     match group_kind(manifest):
         case ("scheduling.volcano.sh", "PodGroup"):
@@ -106,6 +106,9 @@ def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
             both = mapping(mapping(spec.get("template")).get("networkTopology"))
             at = "spec.template.networkTopology"
             places = [(f"{at}.{key}", both.get(key)) for key in ("groupPolicy", "rolePolicy")]
+        case (_, "ModelInfer"):
+            gang = mapping(mapping(spec.get("template")).get("gangSchedule"))
+            places = [("spec.template.gangSchedule.networkTopology", gang.get("networkTopology"))]
         case _:
             places = []
     for path, fields in places:

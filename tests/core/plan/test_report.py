@@ -51,7 +51,7 @@ def test_a_row_counts_over_all_groups() -> None:
 
 
 def test_what_is_not_known_is_a_question_mark() -> None:
-    (row,) = shape(plan(GUIDE, {TENSOR: f"vllm serve m -tp {LATE} -pp 2"}))
+    (row,) = shape(plan(GUIDE, {TENSOR: f"vllm serve m --port 8080 -tp {LATE} -pp 2"}))
     assert (row["tensor"], row["pipeline"], row["world_size"]) == ("?", 2, "?")
     assert row["gpus"] == 32
 

@@ -263,6 +263,7 @@ def test_a_size_that_is_not_known_is_told_once() -> None:
 def test_a_manifest_of_anyone_is_judged() -> None:
     command = "python3 -m sglang.launch_server --model-path m --tp-size 8 --attn-dp-size 3"
     template = pod(command, f"{IMAGES['sglang']}:v0.5.23")
+    template = changed(template, {"spec.restartPolicy": "Never"})
     body = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
     found = [(f.rule, f.level) for f in judge_manifest(body) if f.rule not in MODEL_RULES]
     assert found == [("sglang-layout", Level.MANDATORY)]

@@ -259,3 +259,25 @@ def test_words_that_a_chart_leaves_empty_are_placeholders() -> None:
 
 def test_a_size_named_data_is_a_field_like_others() -> None:
     assert isinstance(mark_blanks({"parallelism": {"data": "${N}"}})["parallelism"]["data"], Blank)
+
+
+@pytest.mark.parametrize(
+    "field", ["serviceAccountName", "priorityClassName", "runtimeClassName", "claimName"]
+)
+def test_a_name_of_another_object_has_no_capitals(field: str) -> None:
+    assert may_have_blanks(f"{field}: KSA_NAME\n")
+    marked = mark_blanks({"spec": {field: "KSA_NAME"}})
+    assert type(marked["spec"][field]) is Blank
+    stated = {"spec": {field: "High_Prio"}}
+    assert mark_blanks(stated) == stated
+    assert type(mark_blanks(stated)["spec"][field]) is not Blank
+
+
+@pytest.mark.parametrize("kind", ["secretKeyRef", "configMapKeyRef", "secretRef", "configMapRef"])
+def test_a_reference_to_an_object_has_no_capitals(kind: str) -> None:
+    assert may_have_blanks(f"  {kind}:\n    name: HF_SECRET\n")
+    assert may_have_blanks(f"  {kind}:\n    key: TOKEN\n    name: HF_SECRET\n")
+    marked = mark_blanks({"valueFrom": {kind: {"name": "HF_SECRET", "key": "HF_TOKEN"}}})
+    assert type(marked["valueFrom"][kind]["name"]) is Blank
+    assert marked["valueFrom"][kind]["key"] == "HF_TOKEN"
+    assert type(marked["valueFrom"][kind]["key"]) is str

@@ -130,18 +130,16 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         PRESET,
         {f"{ENGINE}.extra_args": ["--max-model-len", "8k"]},
         (
-            f"{ENGINE}.extra_args: has --max-model-len '8k', but KAITO accepts only a number "
-            "there. "
-            "Write the number of tokens. [backend-loss]"
+            f"{ENGINE}.extra_args: has max-model-len '8k', but KAITO accepts only a whole number "
+            "there. Write the number of tokens, at most 131072. [kaito-config]"
         ),
     ),
     "length-of-more-than-the-model": (
         PRESET,
         {f"{ENGINE}.extra_args": ["--max-model-len=131073"]},
         (
-            f"{ENGINE}.extra_args: has --max-model-len 131073, but KAITO accepts at most the "
-            "model's "
-            "131072. Write at most 131072. [backend-loss]"
+            f"{ENGINE}.extra_args: has max-model-len 131073, but KAITO accepts at most the "
+            "model's 131072. Write at most 131072. [kaito-config]"
         ),
     ),
     "overlay": (

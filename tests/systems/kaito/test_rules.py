@@ -255,4 +255,4 @@ def test_every_rule_says_once_that_it_does_not_know() -> None:
         "kaito-capacity", "kaito-instance-type", "kaito-parallelism", "kaito-preset",
         "kaito-runtime",
     ]  # fmt: skip
-    assert len(RULES) == 12
+    assert len(RULES) == 13

@@ -29,6 +29,14 @@ ROUTED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "the serving has no ModelServer. Write it, or add model_server: {}. [backend-options]"
         ),
     ),
+    "port-of-nobody": (
+        ENGINE_NATIVE,
+        {"model_server": {"workload_port": {"port": 8000}}},
+        (
+            "backend_options.model_server.workload_port.port: is 8000, but vLLM listens on 8080 in "
+            "the entry pods of role 'decode'. Write 8080. [backend-options]"
+        ),
+    ),
     "no-weight": (
         ENGINE_NATIVE,
         route(rules=[{"target_models": [{"weight": 0}]}]),

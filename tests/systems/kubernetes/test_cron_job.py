@@ -11,7 +11,8 @@ DEPLOYMENT = documents("deployment")[0]
 def cron_job(args: object) -> dict[str, object]:
     template = {**DEPLOYMENT["spec"]["template"]}
     (container,) = template["spec"]["containers"]
-    spec = {**template["spec"], "containers": [{**container, "args": args}]}
+    containers = [{**container, "args": args}]
+    spec = {**template["spec"], "containers": containers, "restartPolicy": "Never"}
     job = {"spec": {"template": {"spec": spec}}}
     return {
         "apiVersion": "batch/v1",

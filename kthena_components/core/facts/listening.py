@@ -1,0 +1,114 @@
+"""Derives the ports on which the pods of a template answer, from the command line of the engine.
+
+It only says something of pods in which nothing else may listen: one container, whose command starts
+one engine or joins one.
+"""
+
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
+DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}
+"""vLLM vllm/entrypoints/openai/cli_args.py and SGLang sglang/srt/server_args.py."""
+_RAY = frozenset({6379, 6380, 8076, 8265, 10001, 44217, 44227, 52365})
+"""Ports of Ray: its head, dashboard, agents and clients (Ray documentation, Configuring Ray)."""
+_RANDOM_FROM = 10_002
+"""From here on, Ray's workers listen on random ports."""
+_TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550})
+"""Defaults of what engines tell each other: NIXL, Mooncake, KV events, torch, data parallel."""
+_SILENT = frozenset({"--uds", "--api-server-count"})
+"""Options with which vLLM may listen on no port."""
+_MOST_COPIES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """The ports of the pods of one template."""
+
+    engine: str | None
+    """vllm or sglang; None: they only join the engine of another pod."""
+    answers: MaybeInt | None
+    """The port on which they answer requests. None: they answer none."""
+    others: frozenset[int]
+    """Other ports that may be open."""
+    ray: bool
+    named: tuple[tuple[str, int], ...]
+    """Ports by name."""
+
+    @property
+    def title(self) -> str:
+        """Say where they listen, as a clause."""
+        if self.answers is not None:
+            return f"{TITLES[str(self.engine)]} listens on {self.answers}"
+        if self.engine == "vllm":
+            return "vLLM with --headless answers no requests"
+        if self.engine == "sglang":
+            return "only the first pod of SGLang's --nnodes answers requests"
+        return "a worker of Ray answers no requests"
+
+    def may_listen(self, port: int) -> bool:
+        """Return whether one of the pods may listen on a port."""
+        known = port == self.answers or port in self.others
+        return known or (self.ray and port >= _RANDOM_FROM)
+
+
+def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
+    """Return the ports of the pods of a template; None if others may be open that nobody states.
+
+    Args:
+        pod: The pods.
+        first: Whether they are the first pods of their engines. None: one template is for all.
+    """
+    command, own = pod.command, pod.own
+    if command is None or own is None or own.serves or not own.ports.alone:
+        return None
+    if pod.gap or command.hidden or pod.joined:
+        return None
+    answers = _answers(command, first=first)
+    if answers is False:
+        return None
+    return Listening(
+        engine=command.engine,
+        answers=answers,
+        others=_others(command, own.ports.mentioned),
+        ray=command.ray_role is not None,
+        named=tuple(sorted(own.ports.named.items())),
+    )
+
+
+def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:
+    """Return the port on which an engine answers requests; None if on none, False if unclear."""
+    if command.engine is None:
+        return None if command.ray_role == "worker" else False
+    if command.engine not in DEFAULT_PORTS or _SILENT & command.options.keys():
+        return False
+    if command.headless is True:
+        return None
+    if command.headless is not False:
+        return False
+    if command.nnodes not in {None, 1} and (rank := _rank(command, first=first)) != 0:
+        # vLLM without --headless is another rule's concern: core/rules/headless.py.
+        return None if command.engine == "sglang" and isinstance(rank, int) else False
+    port = command.options.get("--port", DEFAULT_PORTS[command.engine])
+    return port if isinstance(port, int | Unknown) else False
+
+
+def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:
+    """Return the rank of the pods, or any above 0 for those that are not the first."""
+    if isinstance(command.node_rank, Unknown) and first is not None:
+        return 0 if first else 1
+    return command.node_rank or 0
+
+
+def _others(command: CommandFacts, mentioned: frozenset[int]) -> frozenset[int]:
+    # The --port of an engine that answers no requests is no port of something else.
+    found = (mentioned - {command.options.get("--port")}) | _TRANSFERS
+    if command.ray_role is not None:
+        found |= _RAY
+    if command.options.get("--data-parallel-multi-port-external-lb"):
+        port = command.options.get("--port", DEFAULT_PORTS["vllm"])
+        found |= frozenset(range(port, port + _MOST_COPIES)) if isinstance(port, int) else set()
+    return found

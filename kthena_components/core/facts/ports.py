@@ -1,0 +1,122 @@
+"""Reads which ports a container may listen on, and which its probes ask."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+_ACTIONS = ("httpGet", "tcpSocket")
+_NUMBER = re.compile(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)
+_BESIDE = re.compile(r"(?<![&<>])&(?![&>0-9])")
+"""A program that a script starts in the background."""
+_SERVERS = re.compile(
+    r"(?<![-\w])(?:nginx|haproxy|envoy|supervisord|systemctl|service|uvicorn|gunicorn|http\.server"
+    r"|socat|caddy|redis-server|etcd|mooncake_master|proxy|router|dynamo)(?![-\w])"
+    r"|(?<!multi-node-serving)\.(?:sh|py)\b"
+)
+"""Programs that may listen beside an engine, and files that may start some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeFacts:
+    """A probe that connects to a port of its own pod."""
+
+    path: str = field(compare=False)
+    """Path of the port."""
+    kind: str
+    """readinessProbe and so on."""
+    port: MaybeInt | None
+    """None: a name that no port of the container has."""
+    name: str = ""
+    """The name of the port, if it is stated by its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortFacts:
+    """The ports of one container."""
+
+    named: Mapping[str, int] = field(hash=False)
+    mentioned: frozenset[int]
+    """Numbers in its command line and variables: some may be ports of other servers."""
+    alone: bool
+    """Whether nothing else than an engine in its command line may listen in its pod."""
+    probes: tuple[ProbeFacts, ...]
+
+
+NO_PORTS = PortFacts(named={}, mentioned=frozenset(), alone=False, probes=())
+
+
+def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str) -> PortFacts:
+    """Read the ports of a container, whatever it contains.
+
+    Args:
+        container: The container.
+        spec: The spec of its pod.
+        path: Path of the container.
+    """
+    words = [str(word) for key in ("command", "args") for word in sequence(container.get(key))]
+    variables = (mapping(item).get("value") for item in sequence(container.get("env")))
+    texts = (*words, *(value for value in variables if isinstance(value, str)))
+    named = dict(_named(container))
+    return PortFacts(
+        named=named,
+        mentioned=frozenset(int(n) for text in texts for n in _NUMBER.findall(text)),
+        alone=_is_alone(spec)
+        and not any(_BESIDE.search(word) or _SERVERS.search(word) for word in words),
+        probes=tuple(_probes(container, path, named)),
+    )
+
+
+def _is_alone(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod has one container, no sidecar and a network of its own."""
+    inits = map(mapping, sequence(spec.get("initContainers")))
+    return (
+        len(sequence(spec.get("containers"))) == 1
+        and all(init.get("restartPolicy") is None for init in inits)
+        and spec.get("hostNetwork") in (None, False)
+    )
+
+
+def at_overlay(ports: PortFacts, path: str) -> PortFacts:
+    """Replace the paths in a container that the package wrote by that of the user's overlay."""
+    return replace(ports, probes=tuple(replace(probe, path=path) for probe in ports.probes))
+
+
+def resolved(stated: object, named: Mapping[str, int]) -> MaybeInt | None:
+    """Return the number of a port that is stated by number or by name; None for an unknown name."""
+    if gap := unknown_in(stated):
+        return gap
+    if isinstance(stated, str):
+        return int(stated) if _DIGITS.fullmatch(stated) else named.get(stated)
+    return whole(stated)
+
+
+def _named(container: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for item in map(mapping, sequence(container.get("ports"))):
+        name, number = item.get("name"), whole(item.get("containerPort"))
+        if isinstance(name, str) and isinstance(number, int):
+            yield name, number
+
+
+def _probes(
+    container: Mapping[str, Any], path: str, named: Mapping[str, int]
+) -> Iterator[ProbeFacts]:
+    hidden = unknown_in(container.get("ports")) or next(
+        filter(None, map(unknown_in, sequence(container.get("ports")))), None
+    )
+    for kind in PROBES:
+        for name in _ACTIONS:
+            action = mapping(container.get(kind)).get(name)
+            stated = mapping(action).get("port")
+            if stated is None or mapping(action).get("host") not in (None, ""):
+                continue
+            port = resolved(stated, named)
+            port = hidden if port is None and hidden else port
+            text = stated if isinstance(stated, str) and not isinstance(port, Unknown) else ""
+            at = f"{path}.{kind}.{name}.port"
+            yield ProbeFacts(path=at, kind=kind, port=port, name=text)

@@ -1,0 +1,158 @@
+"""The numbers and words that Kubernetes accepts in pods, as a schema of language.py.
+
+pod_fields.json has the types that the OpenAPI document states. It states neither these limits nor
+the fields that the API server requires all the same.
+
+Source: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidatePodSpec.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.schema.language import (
+    Fields,
+    Items,
+    Schema,
+    Text,
+    Whole,
+    judge_shape,
+)
+from kthena_components.core.schema.pod_texts import RULE
+from kthena_components.core.schema.quick import judge_quickly
+
+_MOST = 2**31 - 1
+_ID = Whole(bits=64, least=0, most=_MOST)
+_WEIGHT = Whole(least=1, most=100)
+_STATED = Text(shortest=1)
+_TOKEN = Whole(bits=64, least=600, most=2**32)
+
+
+def _some(**fields: Schema) -> Fields:
+    """Return the shape of a map, of which only some fields are checked."""
+    return Fields(fields=fields, partial=True)
+
+
+def _named(name: str = "name", **fields: Schema) -> Fields:
+    """Return the same, with a required name: OpenAPI calls it optional."""
+    return Fields(fields={name: _STATED, **fields}, required=(name,), partial=True)
+
+
+def _one_of(*words: str) -> Text:
+    return Text(one_of=words)
+
+
+_PROFILE = _some(type=_one_of("RuntimeDefault", "Localhost", "Unconfined"))
+_SECURITY: dict[str, Schema] = {
+    "runAsUser": _ID,
+    "runAsGroup": _ID,
+    "seccompProfile": _PROFILE,
+    "appArmorProfile": _PROFILE,
+}
+_KEY = _named(key=_STATED)
+_CONTAINER = _some(
+    securityContext=_some(**_SECURITY, procMount=_one_of("Default", "Unmasked")),
+    resizePolicy=Items(
+        of=_some(
+            resourceName=_one_of("cpu", "memory"),
+            restartPolicy=_one_of("NotRequired", "RestartContainer"),
+        )
+    ),
+    env=Items(of=_some(valueFrom=_some(configMapKeyRef=_KEY, secretKeyRef=_KEY))),
+    envFrom=Items(of=_some(configMapRef=_named(), secretRef=_named())),
+    volumeMounts=Items(
+        of=_some(
+            mountPropagation=_one_of("None", "HostToContainer", "Bidirectional"),
+            recursiveReadOnly=_one_of("Disabled", "IfPossible", "Enabled"),
+        )
+    ),
+    volumeDevices=Items(of=_some(devicePath=_STATED)),
+)
+_FILES = Items(of=_some(key=_STATED, path=_STATED))
+_HOST_TYPES = (
+    "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice",
+    "",
+)  # fmt: skip
+_VOLUME = _some(
+    hostPath=_some(path=_STATED, type=_one_of(*_HOST_TYPES)),
+    configMap=_named(items=_FILES),
+    secret=_named("secretName", items=_FILES),
+    persistentVolumeClaim=_some(claimName=_STATED),
+    nfs=_some(server=_STATED, path=_STATED),
+    csi=_some(driver=_STATED),
+    projected=_some(
+        sources=Items(
+            of=_some(
+                configMap=_named(items=_FILES),
+                secret=_named(items=_FILES),
+                serviceAccountToken=_some(path=_STATED, expirationSeconds=_TOKEN),
+            )
+        )
+    ),
+)
+_SPREAD = _some(
+    maxSkew=Whole(least=1),
+    minDomains=Whole(least=1),
+    topologyKey=_STATED,
+    whenUnsatisfiable=_one_of("DoNotSchedule", "ScheduleAnyway"),
+    nodeAffinityPolicy=_one_of("Honor", "Ignore"),
+    nodeTaintsPolicy=_one_of("Honor", "Ignore"),
+)
+_TERM = _some(topologyKey=_STATED)
+_AMONG_PODS = _some(
+    requiredDuringSchedulingIgnoredDuringExecution=Items(of=_TERM),
+    preferredDuringSchedulingIgnoredDuringExecution=Items(
+        of=_some(weight=_WEIGHT, podAffinityTerm=_TERM)
+    ),
+)
+_NODES = _some(
+    requiredDuringSchedulingIgnoredDuringExecution=_some(nodeSelectorTerms=Items(of=_some())),
+    preferredDuringSchedulingIgnoredDuringExecution=Items(of=_some(weight=_WEIGHT)),
+)
+_POD = _some(
+    activeDeadlineSeconds=Whole(bits=64, least=1, most=_MOST),
+    affinity=_some(nodeAffinity=_NODES, podAffinity=_AMONG_PODS, podAntiAffinity=_AMONG_PODS),
+    containers=Items(of=_CONTAINER),
+    initContainers=Items(of=_CONTAINER),
+    dnsConfig=_some(nameservers=Items(of=Text(), most=3), options=Items(of=_named())),
+    os=_some(name=_one_of("linux", "windows")),
+    securityContext=_some(
+        **_SECURITY,
+        fsGroup=_ID,
+        supplementalGroups=Items(of=_ID),
+        fsGroupChangePolicy=_one_of("OnRootMismatch", "Always"),
+        supplementalGroupsPolicy=_one_of("Merge", "Strict"),
+    ),
+    topologySpreadConstraints=Items(of=_SPREAD),
+    volumes=Items(of=_VOLUME),
+)
+
+
+def judge_limits(pod: object, path: str) -> Iterator[Finding]:
+    """Report numbers and words in a pod that Kubernetes rejects; types are left to pod.py."""
+    types: set[str] | None = None
+    for finding in judge_quickly(pod, _POD, path):
+        if finding.level is Level.UNKNOWN:
+            continue
+        if types is None:
+            types = {each.path for each in judge_shape(pod, _types(_POD), path)}
+        if finding.path not in types:
+            yield replace(finding, rule=RULE)
+
+
+@cache
+def _types(schema: Schema) -> Schema:
+    """Return the same shape without its limits."""
+    match schema:
+        case Fields():
+            fields = {name: _types(each) for name, each in schema.fields.items()}
+            return Fields(fields=fields, partial=True)
+        case Items():
+            return Items(of=_types(schema.of))
+        case Text():
+            return Text()
+        case Whole():
+            return Whole(bits=schema.bits)
+        case _:
+            return schema

@@ -1,0 +1,118 @@
+"""Lists the selectors that send requests to the pods of ModelServings, with their ports.
+
+Source: Kubernetes core/v1 Service; volcano-sh/kthena v1.0.0 pkg/apis/networking/v1alpha1
+ModelServer; gateway-api-inference-extension api/v1 and apix/v1alpha2 InferencePool.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.stack import Stack
+from kthena_components.core.values.read import is_map, mapping, sequence, unknown_inside
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kthena.view_router import MODEL_SERVER
+
+_SERVICE = ("", "Service")
+_POOLS = (
+    ("inference.networking.k8s.io", "InferencePool"),
+    ("inference.networking.x-k8s.io", "InferencePool"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A port at which requests arrive."""
+
+    path: str
+    stated: object
+    """A number, or the name of a container's port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Labels of pods that get requests, if their ModelServing is in the stack."""
+
+    owner: Object
+    path: str
+    labels: Mapping[str, Any]
+    gap: Unknown | None
+    """Why the labels are not known."""
+    targets: tuple[Target, ...]
+    """Empty: they only find pods."""
+    serving: Object
+    pods: tuple[PodSet, ...]
+    """All pods of the ModelServing."""
+
+
+def selectors(stack: Stack) -> Iterator[Selector]:
+    """Return the selectors that name a ModelServing of the stack by Kthena's label."""
+    owned: dict[int, list[PodSet]] = {}
+    for pods in stack.pods:
+        if pods.owner.group_kind == MODEL_SERVING:
+            owned.setdefault(pods.owner.index, []).append(pods)
+    servings = stack.named(MODEL_SERVING)
+    for kind, read in _READERS.items():
+        for found in stack.of(kind) if servings else ():
+            for path, labels, targets in read(found):
+                named = mapping(labels).get(naming.NAME)
+                serving = servings.get((str(found.namespace), str(named)))
+                if serving is not None:
+                    yield Selector(
+                        owner=found,
+                        path=path,
+                        labels=mapping(labels),
+                        gap=unknown_inside(labels),
+                        targets=targets,
+                        serving=serving,
+                        pods=tuple(owned.get(serving.index, ())),
+                    )
+
+
+_Read = Iterator[tuple[str, object, tuple[Target, ...]]]
+
+
+def _of_service(found: Object) -> _Read:
+    """Read a Service. A headless one has no ports: it gives names to pods."""
+    spec = found.spec
+    if spec.get("type") == "ExternalName" or not is_map(spec.get("selector")):
+        return
+    ports = () if spec.get("clusterIP") == "None" else sequence(spec.get("ports"))
+    yield "spec.selector", spec.get("selector"), tuple(_service_ports(ports))
+
+
+def _service_ports(ports: Any) -> Iterator[Target]:
+    for index, port in enumerate(map(mapping, ports)):
+        if port.get("protocol") in (None, "TCP"):
+            field = "port" if port.get("targetPort") in (None, "", 0) else "targetPort"
+            yield Target(path=f"spec.ports[{index}].{field}", stated=port.get(field))
+
+
+def _of_server(found: Object) -> _Read:
+    """Read a ModelServer. With a pdGroup, the pods of its two sides get the requests."""
+    selector, path = mapping(found.spec.get("workloadSelector")), "spec.workloadSelector"
+    labels, pair = selector.get("matchLabels"), mapping(selector.get("pdGroup"))
+    stated = mapping(found.spec.get("workloadPort")).get("port")
+    port = () if stated is None else (Target(path="spec.workloadPort.port", stated=stated),)
+    sides = [side for side in ("prefillLabels", "decodeLabels") if is_map(pair.get(side))]
+    yield f"{path}.matchLabels", labels, () if sides else port
+    for side in sides:
+        yield f"{path}.pdGroup.{side}", {**mapping(labels), **pair[side]}, port
+
+
+def _of_pool(found: Object) -> _Read:
+    """Read an InferencePool: v1 has matchLabels and several ports, v1alpha2 labels and one."""
+    selector, path = mapping(found.spec.get("selector")), "spec.selector"
+    if is_map(labels := selector.get("matchLabels")):
+        selector, path = labels, f"{path}.matchLabels"
+    listed = enumerate(map(mapping, sequence(found.spec.get("targetPorts"))))
+    targets = [(f"spec.targetPorts[{i}].number", port.get("number")) for i, port in listed]
+    targets.append(("spec.targetPortNumber", found.spec.get("targetPortNumber")))
+    ports = tuple(Target(path=at, stated=port) for at, port in targets if port is not None)
+    yield path, selector, ports
+
+
+_READERS = {_SERVICE: _of_service, MODEL_SERVER: _of_server} | dict.fromkeys(_POOLS, _of_pool)
