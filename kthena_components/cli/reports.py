@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from kthena_components.cli.results import Result, Summary
 from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.core.findings import Level
+from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import Unreadable
 
@@ -128,6 +129,8 @@ class JsonReport:
             "remedy": finding.remedy,
             "message": str(finding),
         }
+        if finding.fixes:
+            row["fixes"] = fixes_as_json(finding.fixes)
         if result.rendered_by:
             row["rendered_by"] = list(result.rendered_by)
         if finding.waiver is not None:

@@ -13,6 +13,7 @@ from kthena_components.cli.results import Result, Summary
 from kthena_components.cli.rules import explain
 from kthena_components.cli.shown import visible_json
 from kthena_components.core.findings import Level
+from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.rules.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.reading.files import Unreadable
@@ -43,6 +44,9 @@ class SarifReport:
             "message": {"text": f"{result.subject}: {finding}"},
             "locations": [_location(result.file, result.line)],
         }
+        if finding.fixes:
+            # Fixes of SARIF replace regions of a file, and these are changes of fields.
+            row["properties"] = {"fixes": fixes_as_json(finding.fixes)}
         if finding.waiver is not None:
             row["suppressions"] = [
                 {

@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
-from kthena_components.core.findings import Finding, Level, SpecError, join_path, nearest
+from kthena_components.core.findings import Finding, Level, SpecError, nearest
 from kthena_components.core.plan.build import (
     build_group_plan,
     build_plan,
@@ -24,6 +24,8 @@ from kthena_components.core.plan.gang import plan_requests
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
+from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.models import MODEL_RULES
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.spec.fields import Spec
@@ -153,7 +155,7 @@ def _refuse_version(plan: ServingPlan, backend: "Emitter") -> Iterator[Finding]:
     yield Finding(
         path="kthena_version",
         seen=f"is {version}, but backend '{plan.backend}' {writes}",
-        remedy="remove it, or write backend: kthena",
+        remedy=either(remove(), "write backend: kthena"),
         rule="backend-loss",
     )
 
@@ -190,11 +192,11 @@ def read_options(
         try:
             return parse_spec(backend.options, given), []
         except SpecError as error:
-            return None, [replace(f, path=join_path(path, f.path)) for f in error.findings]
+            return None, [f.under(path) for f in error.findings]
     if not given:
         return None, []
     seen = f"is given, but backend '{name}' has no options"
-    return None, [Finding(path=path, seen=seen, remedy="remove it", rule="backend-loss")]
+    return None, [Finding(path=path, seen=seen, remedy=remove(), rule="backend-loss")]
 
 
 def _about_a_private_model(finding: Finding) -> bool:
@@ -240,7 +242,7 @@ def _no_backend(name: str) -> Finding:
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",
-        remedy=f"write '{close}'; {known}" if close else known,
+        remedy=set_to(close, f"write '{close}'; {known}") if close else known,
         rule="known-backend",
     )
 
@@ -249,6 +251,9 @@ def _no_pod_group(scheduler: str) -> Finding:
     return Finding(
         path="pod_group",
         seen=f"is given, but scheduler_name is '{scheduler}', and only Volcano reads it",
-        remedy="write scheduler_name: volcano, or remove the field",
+        remedy=either(
+            set_to("volcano", "write scheduler_name: volcano", at="scheduler_name"),
+            remove("remove the field"),
+        ),
         rule="volcano-scheduler",
     )

@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import FrameType
 from typing import Any, TypeVar
 
+from kthena_components.core.remedies import Fix, Remedy, moved, rename, settled, write
 from kthena_components.core.values.unknown import Unknown, show_tokens
 from kthena_components.core.values.visible import visible
 
@@ -57,7 +58,8 @@ class Finding:
     seen: str
     """The observation with its numbers, and the rule that it violates. A clause, no full stop."""
     remedy: str = ""
-    """What to write instead, in the imperative. No full stop. Empty for an unknown."""
+    """What to write instead, in the imperative. No full stop. Empty for an unknown. A `Remedy` has
+    the same as changes."""
     rule: str
     """The rule's name in kebab case, as docs/policies.md lists it."""
     level: Level = Level.MANDATORY
@@ -78,9 +80,18 @@ class Finding:
         text = show_tokens(f"{where}{'. '.join(sentences)}. [{self.rule}]")
         return visible(text)
 
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The remedy as changes of fields and options; each fix is enough. Empty: a text only."""
+        return settled(self.remedy, self.path)
+
+    def at(self, place: Callable[[str], str]) -> "Finding":
+        """Return the finding with its path, and those of its fixes, at another place."""
+        return replace(self, path=place(self.path), remedy=moved(self.remedy, place))
+
     def under(self, prefix: str) -> "Finding":
         """Return the finding with its path below the caller's prefix."""
-        return replace(self, path=join_path(prefix, self.path))
+        return self.at(lambda path: join_path(prefix, path))
 
 
 class SpecError(ValueError):
@@ -208,8 +219,13 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """Suggest the word that was probably meant, or list all words. A clause, no full stop."""
     words = sorted(known)
     close = nearest(word, words)
-    listed = ", ".join(words) or "none"
-    return f"write '{close}'" if close else f"known: {listed}"
+    return write(close) if close else f"known: {', '.join(words) or 'none'}"
+
+
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Suggest the name of a field that was probably meant, or list all names."""
+    text = suggest(word, known)
+    return rename(text.fixes[0][0].value, text) if isinstance(text, Remedy) else text
 
 
 def count_of(number: object, word: str) -> str:
@@ -240,7 +256,8 @@ def tidy(finding: Finding) -> Finding:
     same = (path, seen, remedy) == (finding.path, finding.seen, finding.remedy)
     if same and len(seen) + len(remedy) <= _LONGEST:
         return finding
-    return replace(finding, path=path, seen=_cut(seen), remedy=_cut(remedy))
+    kept = finding.remedy if _cut(remedy) == finding.remedy else _cut(remedy)
+    return replace(finding, path=path, seen=_cut(seen), remedy=kept)
 
 
 def _cut(text: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
+from kthena_components.core.remedies import plain
 from kthena_components.core.values.display import SECRET
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
@@ -142,7 +143,7 @@ class _Retold:
     """Findings that may be shown instead."""
 
     def __init__(self, shown: Sequence[Finding], found: Collection[Finding], tree: Any) -> None:
-        self._shown = frozenset(shown)
+        self._shown = {finding: finding.fixes for finding in shown}
         self._spare = [finding for finding in shown if finding not in found]
         self._paths = {finding.path for finding in shown}
         self._tree = tree
@@ -150,11 +151,14 @@ class _Retold:
     def tell(self, finding: Finding) -> Finding:
         """Return a finding if it does not depend on a secret, else one that may be shown."""
         if finding in self._shown or finding.rule == RULE_FAULT:
-            return finding
+            # A fix may hold a value that the text does not quote.
+            same = self._shown.get(finding, ()) == finding.fixes
+            return finding if same else replace(finding, remedy=plain(finding.remedy))
         alike = next((item for item in self._spare if _is_retelling(item, finding)), None)
         said = _unsaid(finding, self._place(finding.path)) if alike is None else alike
         if alike is not None and not _fits(alike.remedy, finding.remedy):
             said = replace(alike, remedy=_remedy(finding.rule))
+        said = replace(said, remedy=plain(said.remedy))
         return replace(said, waiver=self._waiver(finding.waiver))
 
     def _place(self, path: str) -> str:

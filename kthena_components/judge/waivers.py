@@ -15,6 +15,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver, join_path, nearest
+from kthena_components.core.remedies import remove, rename
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
@@ -141,7 +142,7 @@ def unused(entry: Stated) -> Finding:
     return Finding(
         path=entry.path,
         seen=f"has nothing to waive: '{entry.rule}' reports nothing here",
-        remedy="remove it",
+        remedy=remove(),
         rule=RULE,
         level=Level.ADVISORY,
     )
@@ -167,13 +168,14 @@ def _no_rule(rule: str) -> tuple[str, str] | None:
     from kthena_components.judge.catalogue import rule_names  # noqa: PLC0415
 
     if rule == RULE:
-        return "cannot be waived, because it is about waivers", "remove it"
+        return "cannot be waived, because it is about waivers", remove()
     known = rule_names()
     if rule in known:
         return None
     close = nearest(rule[:_SHOWN], known)
     listing = "choose one that 'kthena-components check --rules' lists"
-    return f"there is no rule '{rule[:_SHOWN]}'", f"write '{close}'" if close else listing
+    remedy = rename(f"{PREFIX}{close}", f"write '{close}'") if close else listing
+    return f"there is no rule '{rule[:_SHOWN]}'", remedy
 
 
 def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:

@@ -35,6 +35,7 @@ def test_json_is_a_list_of_objects(run: Command) -> None:
         "path": COMMAND,
         "seen": SENTENCE.partition(". ")[0],
         "remedy": "set pipeline to 3, or give the engine 2 pods",
+        "fixes": [[{"path": COMMAND, "option": "--pipeline-parallel-size", "value": 3}]],
         "message": f"{COMMAND}: {SENTENCE}",
     }
 
@@ -71,6 +72,9 @@ def test_sarif_has_the_fields_that_the_standard_requires(run: Command) -> None:
                 }
             }
         ],
+        "properties": {
+            "fixes": [[{"path": COMMAND, "option": "--pipeline-parallel-size", "value": 3}]]
+        },
     }
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.core.findings import Finding, Level, Waiver
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import SECRET
 from kthena_components.core.values.unknown import OUTPUT_OPEN
 from kthena_components.judge.catalogue import rule_names
@@ -90,6 +91,15 @@ def retold(found: Finding, *shown: Finding, shadow: object = None) -> Finding:
 def test_what_is_said_either_way_is_said() -> None:
     one = finding("a.b", "is wrong", "mend it")
     assert retold(one, one) == one
+
+
+def test_a_fix_is_shown_only_if_it_does_not_depend_on_a_secret() -> None:
+    same = [finding("a", "is wrong", write(value, "write it")) for value in ("x", "x", SECRET)]
+    assert retold(*same[:2]).fixes == same[0].fixes
+    assert retold(same[0], same[2]) == same[0]
+    assert retold(same[0], same[2]).fixes == ()
+    shown = finding("a", f"is {SECRET}", write(SECRET, "write it"))
+    assert retold(finding("a", "is x", write("x", "write it")), shown).fixes == ()
 
 
 def test_the_same_sentence_with_a_secret_in_it_is_said() -> None:
@@ -278,7 +288,7 @@ def test_no_piece_of_a_secret_is_shown_and_all_that_is_wrong_is_told(
 ) -> None:
     bodies, planted = drawn
     told = judge_all(bodies)
-    text = "\n".join(map(str, told))
+    text = "\n".join(f"{each} {each.fixes}" for each in told)
     pieces = [word[i : i + 4] for word in re.findall("[jkqvwxz]{6,}", planted)
               for i in range(len(word) - 3)]  # fmt: skip
     assert not [piece for piece in (*pieces, NUMBER) if piece in text]

@@ -55,10 +55,19 @@ class Case:
 
     def findings(self) -> list[Finding]:
         """Judge the input by every rule there is."""
+        return self.judge(self.input())
+
+    def input(self) -> dict[str, Any]:
+        """Give the object, the arguments, or the documents by name."""
+        return given(self.base, self.set)
+
+    def judge(self, tree: dict[str, Any]) -> list[Finding]:
+        """Judge an input in place of the case's own."""
         if self.before is not None:
-            return judge_update(self.base, self.before, self.set)
+            (body,) = documents(self.base)
+            return judge_change(changed(body, self.before), tree)
         asked = {"budget": self.budget, "gpu_types": self.gpu_types, "versions": self.versions}
-        return judge(self.base, self.set, **asked)
+        return judge_input(self.base, tree, **asked)
 
     @property
     def weight(self) -> Level:
@@ -75,13 +84,23 @@ _Loader.add_constructor("!unknown", lambda _, node: f"{node.value}{OUTPUT_OPEN}7
 _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 
-def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
-    """Judge a base with some fields changed, as what it is: manifest, stack or input."""
+def given(base: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """Give a base with some fields changed; one of several documents as a map of them by name."""
     found = documents(base)
     if len(found) > 1:
-        named = {str(body.get("metadata", body).get("name")): body for body in found}
-        return judge_stack(changed(named, changes), **asked)
-    body = changed(found[0], changes)
+        found = [{str(body.get("metadata", body).get("name")): body for body in found}]
+    return changed(found[0], changes)
+
+
+def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
+    """Judge a base with some fields changed."""
+    return judge_input(base, given(base, changes), **asked)
+
+
+def judge_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
+    """Judge an input as what its base is: manifest, stack or arguments of a component."""
+    if len(documents(base)) > 1:
+        return judge_stack(body, **asked)
     if "apiVersion" in body:
         return judge_manifest(
             body, today=TODAY, versions=asked.get("versions", {}), asked=production_rule_names()

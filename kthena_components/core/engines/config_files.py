@@ -10,6 +10,7 @@ from kthena_components.core.engines.files import Broken, read_yaml
 from kthena_components.core.engines.mistakes import Mistake
 from kthena_components.core.engines.options import Dialect
 from kthena_components.core.engines.placeholders import Scope
+from kthena_components.core.remedies import set_option
 from kthena_components.core.values.unknown import Unknown
 
 _BY_WORDS = frozenset({"vllm", "sglang"})
@@ -78,7 +79,7 @@ def is_read(reading: Reading, words: Sequence[str]) -> bool:
     path = reading.values.get("config")
     shown = reading.scope.show(path) if isinstance(path, str) else "FILE"
     text = f"{written} is accepted and never read: {engine} looks for --config alone"
-    reading.problem(flag, Mistake(text, f"write --config {shown}", hard=False))
+    reading.problem(flag, Mistake(text, set_option("--config", shown), hard=False))
     return False
 
 

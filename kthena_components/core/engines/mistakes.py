@@ -10,6 +10,7 @@ from kthena_components.core.engines.shapes import Meant, meant_option
 from kthena_components.core.engines.successors import equivalent, successor
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert
+from kthena_components.core.remedies import either, rename_option, without
 
 _MAX_LISTED = 6
 
@@ -39,7 +40,12 @@ def abbreviated(head: str, meaning: Meaning) -> Mistake:
     """Report a flag that is read as the only one that begins so."""
     full = meaning.candidates[0]
     text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
-    return Mistake(text, f"write {meaning.instead or full}", hard=False)
+    return Mistake(text, _renamed(head, meaning.instead or full), hard=False)
+
+
+def _renamed(head: str, meant: str) -> str:
+    """Write another option with the same value, unless the words change with it."""
+    return f"write {meant}" if " " in meant else rename_option(head, meant)
 
 
 def no_value(head: str, given: int, fewest: int, *, by_release: bool = False) -> Mistake:
@@ -97,7 +103,7 @@ def not_accepted(
 def _unknown(head: str, shown: str, dialect: Dialect) -> tuple[Mistake | None, Sequence[str]]:
     """Report a flag that no release is known to have."""
     near = probably(head, dialect).instead
-    remedy = f"write {near}" if near else "remove it"
+    remedy = _renamed(head, near) if near else without(head, text="remove it")
     if other := _of_other_engine(head, dialect):
         equal = equivalent(head.replace("_", "-"), dialect)
         remedy = equal or f"remove it: it is an option of {other}"
@@ -132,10 +138,12 @@ def _of_other_release(head: str, shown: str, dialect: Dialect) -> Mistake | None
     gone = [until for _, until in spans if until < here]
     if gone:
         last = table.texts[gone[-1]]
-        remedy = successor(spelling, dialect) or f"remove it, or use {engine} {last}"
+        gone_now = either(without(spelling, text="remove it"), f"use {engine} {last}")
+        remedy = successor(spelling, dialect) or gone_now
         text = f"{release.title} has no option '{shown}': {last} is the last release with it"
     else:
         first = table.texts[spans[0][0]]
+        # No fix: options that came together, such as --nnodes and --master-addr, go together.
         remedy = f"use {engine} {first} or later, or remove it"
         text = f"{release.title} has no option '{shown}': {first} is the first release with it"
     return Mistake(text, remedy, by_release=True)

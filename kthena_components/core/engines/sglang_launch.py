@@ -15,6 +15,7 @@ from kthena_components.core.engines.launch import (
     missing_options,
     port_clash,
 )
+from kthena_components.core.remedies import write
 from kthena_components.core.values.images import Version
 
 IMAGE = "lmsysorg/sglang"
@@ -68,10 +69,10 @@ def unsupported_sglang(launch: Launch) -> list[Refusal]:
     refusals += refused_transfer(launch, {launch.port: "HTTP", **used})
     if launch.launcher != "native":
         seen = f"is '{launch.launcher}', and the pods of SGLang join by themselves"
-        refusals.append(Refusal("launcher", seen, "write 'native'", "engine-launch"))
+        refusals.append(Refusal("launcher", seen, write("native"), "engine-launch"))
     if launch.pods > 1 and launch.data > 1:
         seen = f"is {launch.data} over {launch.pods} pods, and SGLang has data 1 across pods"
-        remedy = "set data to 1 and use more replicas of the role"
+        remedy: str = write(1, "set data to 1 and use more replicas of the role")
         refusals.append(Refusal("parallelism.data", seen, remedy, "sglang-data-multi-node"))
     if launch.copy % launch.pods:
         seen = (

@@ -16,6 +16,7 @@ from kthena_components.core.engines.launch import (
     script,
 )
 from kthena_components.core.engines.programs import RANK_LAUNCHER
+from kthena_components.core.remedies import either, remove, write
 
 LAUNCH_PORT = 29400
 """Port on which workers fetch their command. Any free port."""
@@ -78,14 +79,14 @@ def unsupported_trtllm(launch: Launch) -> list[Refusal]:
 def _refused(launch: Launch) -> Iterator[Refusal]:
     if launch.launcher != "mpi":
         seen = f"is '{launch.launcher}', and the pods of TensorRT-LLM are joined by MPI"
-        yield Refusal("launcher", seen, "write 'mpi', or remove it", "engine-launch")
+        yield Refusal("launcher", seen, either(write("mpi"), remove()), "engine-launch")
     if launch.transfer is not None:
         seen = "is given, and TensorRT-LLM reads how its KV cache is transferred from a file"
         remedy = "remove it, and set cache_transceiver_config in the file of --config"
         yield Refusal("kv_transfer", seen, remedy, "kv-transfer-supported")
     if launch.data > 1:
         seen = f"is {launch.data}, and an engine of TensorRT-LLM holds one copy of the model"
-        remedy = "set data to 1 and use more replicas of the role"
+        remedy = write(1, "set data to 1 and use more replicas of the role")
         yield Refusal("parallelism.data", seen, remedy, "engine-launch")
     if launch.copy % launch.pods:
         seen = (

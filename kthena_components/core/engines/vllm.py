@@ -13,6 +13,7 @@ from kthena_components.core.engines.mistakes import Mistake
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.releases import Release
 from kthena_components.core.engines.table import release_for
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown
 
 MODEL_REQUIRED = (0, 8, 2)
@@ -66,7 +67,7 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
     if taken and reading.bare and not has_gap(reading.bare[0]):
         word = scope.show(reading.bare.pop(0))
         text = f"the API server ignores the bare word '{word}' and takes its model from --model"
-        remedy = f"write --model {word}, or start `vllm serve {word}`"
+        remedy = either(set_option("--model", word), f"start `vllm serve {word}`")
         remedy = "remove it" if "model" in reading.values else remedy
         reading.problem(word, Mistake(text, remedy, hard=False))
     reading.take_model(positional=False)

@@ -46,6 +46,8 @@ class EngineFacts:
     worker: PodFacts | None
     siblings: SiblingFacts | None = field(default=None, compare=False)
     """The pods of its template, if the object states their number. None: a system makes them."""
+    one_stage: bool = field(default=False, compare=False)
+    """Whether its controller ignores a pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.sizes import one_of_sizes
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, Level
@@ -96,8 +97,8 @@ class Sharding:
         legal = [n for n in legal if _VOCABULARY % n == 0] or legal
         below = max((n for n in legal if n < tensor), default=None)
         above = min((n for n in legal if n > tensor), default=None)
-        named = [str(n) for n in (below, above) if n is not None]
-        return f"set tensor to {' or '.join(named)}" if named else _ANY_WAY
+        named = [n for n in (below, above) if n is not None]
+        return one_of_sizes(command, "tensor", named) if named else _ANY_WAY
 
 
 _ANY_WAY = "change the parallelism"
@@ -176,7 +177,9 @@ def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
         blocks: Whether FP8 blocks must stay whole, too.
     """
     ranks, shape = sharding.attention, sharding.shape
-    if isinstance(ranks, int) and (shape.heads % ranks or not kv_heads_fit(shape, ranks)):
+    if isinstance(ranks, int) and (
+        ranks < 1 or shape.heads % ranks or not kv_heads_fit(shape, ranks)
+    ):
         return False
     if any(part.rest for part in sharding.feed_forward):
         return False

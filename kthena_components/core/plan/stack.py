@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, SpecError, count_of
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.fields import Count, Label, Spec, Text
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
@@ -217,7 +218,7 @@ def _fields_for_output(spec: StackSpec) -> Iterator[Finding]:
                 yield Finding(
                     path=name,
                     seen=f"is given, but output is {spec.output}, {_INSTEAD[spec.output]}",
-                    remedy=f"remove it, or write output: {mode}",
+                    remedy=either(remove(), f"write output: {mode}"),
                     rule="output-field",
                 )
 

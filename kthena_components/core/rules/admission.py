@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked, suggest
 from kthena_components.core.naming import is_dns_name
+from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -34,10 +35,10 @@ def at_least(path: str, value: object, lowest: int, rule: str, why: str = "") ->
         yield not_checked(path, number, rule)
     elif number is None:
         seen = f"is {display(value)}, but must be a whole number"
-        yield from refuse(path, seen, f"write {lowest} or more", rule)
+        yield from refuse(path, seen, or_more(lowest), rule)
     elif number < lowest:
         seen = f"is {display(number)}, but must be at least {lowest}{why}"
-        yield from refuse(path, seen, f"write {lowest} or more", rule)
+        yield from refuse(path, seen, or_more(lowest), rule)
 
 
 def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> Iterator[Finding]:

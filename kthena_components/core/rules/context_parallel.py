@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines.sizes import set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import divisors, model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown, all_known
 
@@ -96,7 +98,11 @@ def _both(start: Start, decode: int) -> Iterator[Finding]:
             f"has decode context {decode} with --enable-prefill-cp, and {start.product} accepts "
             "only"
         )
-        remedy = "remove --dcp-size or --enable-prefill-cp"
+        remedy = either(
+            without("--dcp-size"),
+            without("--enable-prefill-cp", text="--enable-prefill-cp"),
+            word=" or ",
+        )
         yield from start.refused(f"{seen} one of them", remedy, level)
 
 
@@ -104,16 +110,24 @@ def _divides(
     start: Start, tensor: int, decode: int, level: Level | None, flag: str
 ) -> Iterator[Finding]:
     if tensor % decode and level is not None:
-        near = max(n for n in divisors(tensor) if n <= decode)
+        shape = model_shape(start.command, start.engine.entry.shape)
+        near = max(n for n in divisors(tensor) if n <= decode and _suits(shape, tensor, n))
         seen = f"has decode context {decode}, which does not divide tensor {tensor}"
-        yield from start.refused(seen, f"write {flag} {near}", level)
+        yield from start.refused(seen, set_option(flag, near), level)
+
+
+def _suits(shape: object, tensor: int, decode: int) -> bool:
+    """Return whether the KV heads of the model, if it has some, allow a decode context."""
+    if not isinstance(shape, ModelShape) or shape.kv_heads is None or shape.latent is not None:
+        return True
+    return decode == 1 or not any(_over_heads(shape.heads, shape.kv_heads, tensor, decode))
 
 
 def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:
     level = start.since(_PREFILL_SINCE, _PREFILL_WORKS)
     if level is not None:
         seen = f"has prefill context {prefill}, which no attention of {start.product} supports"
-        remedy = "remove --prefill-context-parallel-size, or use vLLM 0.26 or later"
+        remedy = either(without("--prefill-context-parallel-size"), "use vLLM 0.26 or later")
         yield from start.refused(seen, remedy, level)
         return
     level = start.since(_PREFILL_WORKS)
@@ -125,14 +139,16 @@ def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) ->
             f"{start.product} accepts {', '.join(map(str, others))} or {last}"
         )
         near = max(size for size in taken if size < decode)
-        yield from start.refused(seen, f"write {_flag(near)}", level)
+        yield from start.refused(
+            seen, set_size(start.command, "decode_context", near, f"write {_flag(near)}"), level
+        )
     level = start.since(_PREFILL_WORKS, _PREFILL_WITH_DATA)
     if level is not None and data > 1:
         seen = (
             f"has prefill context {prefill} and data {data}, and {start.product} accepts only "
             "one of"
         )
-        remedy = "write --data-parallel-size 1, or use vLLM 0.30 or later"
+        remedy = either(set_option("--data-parallel-size", 1), "use vLLM 0.30 or later")
         yield from start.refused(f"{seen} them", remedy, level)
 
 
@@ -144,16 +160,17 @@ def _in_heads(start: Start, tensor: int, prefill: int, decode: int) -> Iterator[
     level = start.since(_PREFILL_WORKS)
     if prefill > 1 and level is not None:
         seen = f"has prefill context {prefill}, which vLLM supports for latent attention only"
-        remedy = "remove --prefill-context-parallel-size"
+        remedy = without("--prefill-context-parallel-size")
         yield from start.refused(f"{seen}, and {shape.name} has another one", remedy, level)
         return
     level = start.since(_HEADS_JUDGED)
     if level is not None and decode > 1:
-        for seen, remedy in _over_heads(shape.heads, shape.kv_heads, tensor, decode):
+        for seen, near in _over_heads(shape.heads, shape.kv_heads, tensor, decode):
+            remedy = set_size(start.command, "decode_context", near, f"write {_flag(near)}")
             yield from start.refused(seen, remedy, level)
 
 
-def _over_heads(heads: int, kv_heads: int, tensor: int, decode: int) -> Iterator[tuple[str, str]]:
+def _over_heads(heads: int, kv_heads: int, tensor: int, decode: int) -> Iterator[tuple[str, int]]:
     copies, queries = tensor // kv_heads, heads // kv_heads
     if tensor <= kv_heads:
         seen = f"which needs more than tensor {tensor} for {kv_heads} KV heads"
@@ -164,7 +181,7 @@ def _over_heads(heads: int, kv_heads: int, tensor: int, decode: int) -> Iterator
     else:
         return
     good = (n for n in divisors(tensor) if n <= copies and queries % n == 0 and n < decode)
-    yield f"has decode context {decode}, {seen}", f"write {_flag(max(good, default=1))}"
+    yield f"has decode context {decode}, {seen}", max(good, default=1)
 
 
 def _flag(size: int) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import either
+from kthena_components.core.rules.fixes import devices, give_gpus
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SAME_GPUS = "leader-worker-same-gpus"
 _NO_ENGINE = Unknown("no command line of a known engine was found")
@@ -39,7 +41,10 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
                 path=engine.worker.gpus_path,
                 seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
                 "and an engine distributes its ranks evenly",
-                remedy=f"write {entry} in both, or {worker} in both",
+                remedy=either(
+                    give_gpus(engine, entry, f"write {entry} in both"),
+                    give_gpus(engine, worker, f"{worker} in both"),
+                ),
                 rule=_SAME_GPUS,
             )
 
@@ -86,7 +91,7 @@ def _not_equal(engine: EngineFacts, device: DeviceFacts) -> Finding:
         path=device.path,
         seen=f"{title(engine)}, container '{device.container}' states {device.resource} with "
         f"a request of {request} and {stated}, and Kubernetes requires both to be equal",
-        remedy=f"write {limit if limit is not None else request} in both",
+        remedy=_both(device, limit if limit is not None else request),
         rule="gpu-requests-equal-limits",
     )
 
@@ -97,7 +102,13 @@ def _not_requested(engine: EngineFacts, device: DeviceFacts) -> Finding:
         seen=f"{title(engine)}, container '{device.container}' states {device.resource} with "
         f"a limit of {device.limit} and no request; the pods get both, but a gang is sized by "
         "requests",
-        remedy=f"write {device.limit} in both",
+        remedy=_both(device, device.limit),
         rule="gpu-requests-equal-limits",
         level=Level.ADVISORY,
     )
+
+
+def _both(device: DeviceFacts, number: MaybeInt | None) -> str:
+    """Write a number as the limit and the request."""
+    said = f"write {number} in both"
+    return devices(device, number, said) if isinstance(number, int) else said

@@ -10,6 +10,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.engine_start import sglang_for_amd
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown
@@ -122,7 +123,10 @@ def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> It
     model = start.command.model
     name = model if isinstance(model, str) else shape.name
     seen = f"has {option} {longest}, and {name} was made for {context}"
-    remedy = f"write {option} {context} or less, or set {_ALLOW[engine]}=1 and check the answers"
+    remedy = either(
+        set_option(option, context, then=" or less"),
+        f"set {_ALLOW[engine]}=1 and check the answers",
+    )
     yield from start.refused(seen, remedy, level)
 
 

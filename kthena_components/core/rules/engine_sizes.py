@@ -6,6 +6,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 
 SCHEDULER = "scheduler-sizes"
@@ -49,13 +50,14 @@ def _batch(start: Start) -> Iterator[Finding]:
     tokens, sequences = start.number("--max-num-batched-tokens"), start.number("--max-num-seqs")
     level = start.since(_POSITIVE)
     if tokens is not None and tokens < 1 and sequences != 0:
-        seen, remedy = f"has --max-num-batched-tokens {tokens}", "write 1 or more"
+        seen = f"has --max-num-batched-tokens {tokens}"
+        remedy = set_option("--max-num-batched-tokens", 1, "write 1", then=" or more")
         yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
         return
     if sequences is not None and sequences < 1:
         if level is not None:
             seen = f"has --max-num-seqs {sequences}, and {start.product} requires 1 or more"
-            yield from start.refused(seen, "write --max-num-seqs 1 or more", level)
+            yield from start.refused(seen, set_option("--max-num-seqs", 1, then=" or more"), level)
         return
     yield from _active(start, sequences)
     if tokens is None:
@@ -63,11 +65,14 @@ def _batch(start: Start) -> Iterator[Finding]:
     default = start.since((0, 6), _SEQUENCES_FOLLOW)
     if sequences is not None and tokens < sequences:
         seen = f"has --max-num-batched-tokens {tokens} for --max-num-seqs {sequences}"
-        remedy = f"write --max-num-batched-tokens {sequences} or more"
+        remedy = set_option("--max-num-batched-tokens", sequences, then=" or more")
         yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
     elif sequences is None and tokens < _FEWEST_SEQUENCES and default and not start.hidden:
         seen = f"has --max-num-batched-tokens {tokens}, and {start.product} has at least"
-        remedy = f"write --max-num-seqs {tokens} or less, or --max-num-batched-tokens 256 or more"
+        remedy = either(
+            set_option("--max-num-seqs", tokens, then=" or less"),
+            set_option("--max-num-batched-tokens", 256, "--max-num-batched-tokens 256 or more"),
+        )
         yield from start.refused(f"{seen} {_FEWEST_SEQUENCES} sequences at once", remedy, default)
     else:
         yield from _prompt(start, tokens)
@@ -77,7 +82,14 @@ def _active(start: Start, sequences: int | None) -> Iterator[Finding]:
     active = start.number("--max-num-active-seqs")
     if active is not None and sequences is not None and active > sequences:
         seen = f"has --max-num-active-seqs {active}, and --max-num-seqs {sequences} only"
-        yield from start.refused(seen, f"write --max-num-active-seqs {sequences} or less")
+        yield from start.refused(
+            seen,
+            set_option(
+                "--max-num-active-seqs",
+                sequences,
+                f"write --max-num-active-seqs {sequences} or less",
+            ),
+        )
 
 
 def _prompt(start: Start, tokens: int) -> Iterator[Finding]:
@@ -91,7 +103,14 @@ def _prompt(start: Start, tokens: int) -> Iterator[Finding]:
             f"has --max-num-batched-tokens {tokens} and does not chunk a prefill, which may have "
             f"{longest} tokens (--max-model-len)"
         )
-        remedy = f"write --max-num-batched-tokens {longest} or more, or chunk prefills"
+        remedy = either(
+            set_option(
+                "--max-num-batched-tokens",
+                longest,
+                f"write --max-num-batched-tokens {longest} or more",
+            ),
+            "chunk prefills",
+        )
         yield from start.refused(seen, remedy, level)
 
 
@@ -108,7 +127,7 @@ def _pages(start: Start) -> Iterator[Finding]:
             f"has --chunked-prefill-size {chunk}{share} and --page-size {page}, and SGLang requires"
         )
         near = max(each // page, 1) * page * width
-        remedy = f"write --chunked-prefill-size {near}"
+        remedy = set_option("--chunked-prefill-size", near)
         yield from start.refused(f"{seen} whole pages", remedy, _page_level(start))
 
 
@@ -141,9 +160,10 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
         checked = option == _SHARES["vllm"]
         if share > 1:
             percent = 1 < share <= 100  # noqa: PLR2004 - per cent
-            near = f"write {share / 100:g}" if percent and share > 10 else "write 0.9"  # noqa: PLR2004
+            right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
+            near = set_option(option, f"{right:g}", f"write {right:g}")
             seen = f"has {option} {share:g}, and the whole memory is 1"
             yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
         elif share <= 0 and (level := start.since(_POSITIVE) if checked else ALWAYS) is not None:
             seen = f"has {option} {share:g}, and {start.product} requires more than 0"
-            yield from start.refused(seen, "write 0.9", level)
+            yield from start.refused(seen, set_option(option, "0.9", "write 0.9"), level)

@@ -6,6 +6,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import Remedy, either, set_option, without
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.images import (
     Image,
@@ -26,6 +27,8 @@ LAUNCHER_SINCE: Version = (0, 13, 0)
 """The first vLLM that accepts the executor external_launcher with --nnodes."""
 VLLM_INSIDE_UNTIL: Version = (0, 4, 9, 2)
 """The last SGLang that installs vLLM, in its images for AMD."""
+
+_EXECUTOR = "--distributed-executor-backend"
 
 
 def image_of(pod: PodFacts) -> Image | None:
@@ -94,12 +97,12 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
     ray = command.ray_role is not None or command.data_backend == "ray"
     if ray:
         seen = "connects its pods with Ray and does not state the executor"
-        remedy = "add --distributed-executor-backend ray"
+        remedy = set_option(_EXECUTOR, "ray", f"add {_EXECUTOR} ray")
     else:
         seen = "states neither --nnodes nor an executor"
-        remedy = (
+        remedy = Remedy(
             f"add --nnodes {_pods(engine)} with --node-rank and --master-addr, or start Ray and "
-            "add --distributed-executor-backend ray"
+            f"add {_EXECUTOR} ray"
         )
     yield Finding(
         path=engine.entry.command_path,
@@ -137,14 +140,13 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
         return
     *others, last = allowed
     listed = f"{', '.join(others)} or {last}" if others else last
-    newer = f", or use vLLM {write_version(LAUNCHER_SINCE)} or later"
-    without = ", or remove --nnodes, --node-rank and --master-addr"
+    newer = f"use vLLM {write_version(LAUNCHER_SINCE)} or later"
+    alone = without("--nnodes", "--node-rank", "--master-addr")
     yield Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} has --nnodes {nodes} with the executor {executor}, and vLLM"
         f"{_stated(version)} supports only {listed} there",
-        remedy="write --distributed-executor-backend mp"
-        + (newer if executor in _allowed(None) else without),
+        remedy=either(set_option(_EXECUTOR, "mp"), newer if executor in _allowed(None) else alone),
         rule="executor-stated",
     )
 
@@ -171,8 +173,10 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
             seen=f"{title(engine)} has --nnodes {nodes} and states no executor, and vLLM"
             f"{_stated(version)} chooses uni for a copy of 1 rank, which it rejects over several "
             "nodes",
-            remedy="add --distributed-executor-backend mp, or use vLLM "
-            f"{write_version(UNI_SINCE)} or later",
+            remedy=either(
+                set_option(_EXECUTOR, "mp", f"add {_EXECUTOR} mp"),
+                f"use vLLM {write_version(UNI_SINCE)} or later",
+            ),
             rule="executor-stated",
         )
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.sizes import set_size
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import either, set_option, together
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown, all_known
@@ -65,12 +67,17 @@ def _unlike(
     unlike = [(w, a, b) for w, a, b in pairs if first_unknown(a, b) is None and a != b]
     if unlike:
         entries = ", ".join(f"{word} {mine}" for word, mine, _ in unlike)
+        fields = {word: field for field, word in _ALIKE.items()}
+        stated = {fields[word]: int(str(mine)) for word, mine, _ in unlike}
         workers = ", ".join(f"{word} {theirs}" for word, _, theirs in unlike)
         yield Finding(
             path=path,
             seen=f"{title(engine)} states {entries} in its entry and {workers} in its workers, and "
             "all pods of an engine must state the same",
-            remedy=f"write {entries} in both",
+            remedy=together(
+                *(set_size(worker, field, mine) for field, mine in stated.items()),
+                text=f"write {entries} in both",
+            ),
             rule=_RULE,
         )
     unknown = first_unknown(*(size for _, mine, theirs in pairs for size in (mine, theirs)))
@@ -122,7 +129,14 @@ def _copies(
         each = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
         seen = f"starts {first} copies in its entry and {local} in {each}, {started} in all, but "
         seen += f"has --data-parallel-size {data}"
-        remedy = f"write --data-parallel-size {started}, or another --data-parallel-size-local"
+        both = (engine.entry.command_path, path)
+        remedy: str = either(
+            together(
+                *(set_option("--data-parallel-size", started, at=at) for at in both),
+                text=f"write --data-parallel-size {started}",
+            ),
+            "another --data-parallel-size-local",
+        )
     elif isinstance(start, int) and (start != first or pods > _TWO):
         whose = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
         missing = "no --data-parallel-start-rank, which means 0"

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.memory.sharding import model_shape
+from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.remedies import Remedy, either, set_option, together, without
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown, all_known
@@ -53,7 +56,8 @@ def _ranks(start: Start) -> Iterator[Finding]:
         return
     if command.expert is False:
         seen = "balances experts (--enable-eplb) without expert parallelism"
-        remedy = "add --enable-expert-parallel, or remove --enable-eplb"
+        experts = set_option("--enable-expert-parallel", True)
+        remedy = either("" if _is_dense(start) else experts, without("--enable-eplb"))
         yield from start.refused(seen, remedy, level)
         return
     counted = start.since(_WITH_PREFILL) is not None
@@ -62,7 +66,24 @@ def _ranks(start: Start) -> Iterator[Finding]:
         yield from start.unjudged(sizes)
     elif all(size == 1 for size in sizes):
         seen = "balances experts (--enable-eplb) over one rank: tensor 1 and data 1"
-        yield from start.refused(seen, "remove --enable-eplb", level)
+        yield from start.refused(seen, without("--enable-eplb"), level)
+
+
+def _is_dense(start: Start) -> bool:
+    """Return whether the model is known to have no experts."""
+    shape = model_shape(start.command, start.engine.entry.shape)
+    return isinstance(shape, ModelShape) and shape.experts == 0
+
+
+def _balance(start: Start) -> Remedy | str:
+    """Balance experts, with what that requires; empty if the model has none."""
+    if _is_dense(start):
+        return ""
+    balance = set_option("--enable-eplb", True)
+    if start.command.expert is not False or start.since(_WANTS_EXPERTS) is None:
+        return balance
+    said = "add --enable-eplb and --enable-expert-parallel"
+    return together(balance, set_option("--enable-expert-parallel", True), text=said)
 
 
 def _redundant(start: Start) -> Iterator[Finding]:
@@ -71,7 +92,7 @@ def _redundant(start: Start) -> Iterator[Finding]:
         stated = config.get("num_redundant_experts")
     if isinstance(stated, int) and not isinstance(stated, bool) and stated and not start.hidden:
         seen = f"has {stated} redundant experts, and vLLM supports them with --enable-eplb only"
-        yield from start.refused(seen, "add --enable-eplb, or remove them", ALWAYS)
+        yield from start.refused(seen, either(_balance(start), "remove them"), ALWAYS)
 
 
 def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
@@ -80,26 +101,36 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
     command = start.command
     if not balanced and not start.hidden:
         seen = "has elastic expert parallelism, which vLLM supports with --enable-eplb only"
-        yield from start.refused(seen, "add --enable-eplb, or remove --enable-elastic-ep")
+        yield from start.refused(
+            seen,
+            either(set_option("--enable-eplb", True), without("--enable-elastic-ep")),
+        )
     if isinstance(command.pipeline, int) and command.pipeline > 1:
         seen = (
             f"has elastic expert parallelism with pipeline {command.pipeline}, and it supports one"
         )
-        yield from start.refused(f"{seen} stage", "write --pipeline-parallel-size 1")
+        yield from start.refused(f"{seen} stage", set_option("--pipeline-parallel-size", 1))
     outside = start.since((0, 17), _ELASTIC_EXTERNAL)
     if command.data_mode == "hybrid":
         seen = "has elastic expert parallelism and one load balancer for each pod (hybrid)"
-        yield from start.refused(seen, "remove --data-parallel-hybrid-lb")
+        yield from start.refused(seen, without("--data-parallel-hybrid-lb"))
     elif command.data_mode == "external" and outside is not None:
         seen = "has elastic expert parallelism and is balanced externally"
-        remedy = "remove --data-parallel-external-lb, or use vLLM 0.33 or later"
+        remedy = either(without("--data-parallel-external-lb"), "use vLLM 0.33 or later")
         yield from start.refused(
             f"{seen}, and {start.product} accepts only one of them", remedy, outside
         )
     most = start.number("--elastic-ep-max-dp-size")
     if most is not None and isinstance(command.data, int) and most < command.data:
         seen = f"has data {command.data}, and grows to {most} at most (--elastic-ep-max-dp-size)"
-        yield from start.refused(seen, f"write --elastic-ep-max-dp-size {command.data} or more")
+        yield from start.refused(
+            seen,
+            set_option(
+                "--elastic-ep-max-dp-size",
+                command.data,
+                f"write --elastic-ep-max-dp-size {command.data} or more",
+            ),
+        )
 
 
 def _sglang(start: Start) -> Iterator[Finding]:
@@ -111,5 +142,7 @@ def _sglang(start: Start) -> Iterator[Finding]:
         yield from start.unjudged(unknown)
     elif ranks == 1:
         seen = "balances experts (--enable-eplb) over one rank"
-        remedy = "write --ep-size and the ranks that share the experts, or remove --enable-eplb"
+        remedy = either(
+            "write --ep-size and the ranks that share the experts", without("--enable-eplb")
+        )
         yield from start.refused(seen, remedy, level)

@@ -14,6 +14,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
+from kthena_components.core.remedies import either
 from kthena_components.core.rules.engine_start import sglang_for_amd
 from kthena_components.core.rules.startup import Start
 
@@ -60,6 +61,13 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
             yield from start.refused(_seen(sharding, cut), _whole_blocks(sharding), level)
 
 
+def breaks_blocks(sharding: Sharding) -> bool:
+    """Return whether the rule reports a sharding."""
+    if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
+        return False
+    return any(_level(sharding, part) is not None for part in cut_blocks(sharding))
+
+
 def _level(sharding: Sharding, part: Part) -> Level | None:
     command, release = sharding.command, sharding.command.release
     start = Start(sharding.engine, command, BLOCKS)
@@ -99,4 +107,4 @@ def _seen(sharding: Sharding, cut: list[Part]) -> str:
 def _whole_blocks(sharding: Sharding) -> str:
     remedy = sharding.near(lambda other: fits(other, blocks=True))
     dense = [part for part in cut_blocks(sharding) if not part.expert]
-    return remedy if dense else f"{remedy}, or enable expert parallelism"
+    return remedy if dense else either(remedy, "enable expert parallelism")

@@ -1,12 +1,14 @@
 """Checks that an engine starts as many ranks as its pods have GPUs."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.sizes import one_of_sizes
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.rules.gpu_remedies import gpu_remedy, is_whole, sizes_of
 from kthena_components.core.rules.joined_share import joined_share
 from kthena_components.core.values.unknown import Unknown
 
@@ -76,7 +78,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{_title(engine)} starts {_product(engine, command)} = "
             f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
-            remedy=_remedy(engine, command, ranks, held),
+            remedy=gpu_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
 
@@ -145,20 +147,15 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
         tensor = command.tensor
         if not isinstance(gpus, int) or not isinstance(tensor, int) or gpus == 0:
             continue
-        if not _whole(tensor, gpus, pods):
+        if not is_whole(tensor, gpus, pods):
             smaller, larger = _nearest_whole(tensor, gpus)
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{_title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
                 "group would fill a part of a pod, and a pod would hold parts of two groups",
-                remedy=f"set tensor to {smaller} or {larger}",
+                remedy=one_of_sizes(command, "tensor", (smaller, larger)),
                 rule="nodes-whole",
             )
-
-
-def _whole(tensor: int, gpus: int, pods: int) -> bool:
-    """Return whether tensor groups do not share pods partially."""
-    return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0
 
 
 def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
@@ -185,97 +182,12 @@ def _pods(engine: EngineFacts, held: int) -> str:
 
 
 def _product(engine: EngineFacts, command: CommandFacts) -> str:
-    parts = [f"{word} {size}" for word, size in _sizes(command)]
+    parts = [f"{word} {size}" for word, size in sizes_of(command)]
     if command.data_mode == "hybrid":
         parts.append(f"data {command.data_local} a pod")
     if command.data_mode != "internal":
         parts.append(count_of(engine.pods, "pod"))
     return " × ".join(parts)
-
-
-def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
-    """Return the sizes whose product is the number of ranks, with their names in messages."""
-    sizes = [("tensor", command.tensor), ("pipeline", command.pipeline)]
-    if command.data_mode == "internal":
-        sizes.append(("data", command.data))
-    sizes.append(("context", command.prefill_context))
-    return [
-        (word, size)
-        for word, size in sizes
-        if isinstance(size, int) and (size != 1 or word in _always(command))
-    ]
-
-
-def _always(command: CommandFacts) -> frozenset[str]:
-    """Return the sizes that a message names even if they are 1: those that the engine has."""
-    return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
-
-
-def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> str:
-    """Return the smallest changes that make both sides equal and that no other rule reports."""
-    sizes, gpus, pods = dict(_sizes(command)), engine.entry.gpus, engine.pods
-    if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
-        return _ANY_WAY
-    ways: list[str] = []
-    apart: list[str] = []
-    # If pods that nothing connects share a copy already, executor-stated reports that.
-    torn = _is_torn(engine, command, sizes, gpus)
-    # Within a pod prefer tensor, between pods pipeline: the usual way to split an engine.
-    for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
-        wanted, rest = divmod(held, ranks // size)
-        changed = {**sizes, word: wanted}
-        if wanted and not rest and _fits(command, changed, gpus, pods):
-            spans = not torn and _is_torn(engine, command, changed, gpus)
-            (apart if spans else ways).append(f"set {word} to {wanted}")
-    alike = 0 < held == gpus * pods and command.data_mode == "internal"
-    alike = alike and command.engine != _ONE_POD
-    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
-        ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
-    each = ranks // pods
-    spans = not torn and _is_torn(engine, command, sizes, each)
-    if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
-        ways.append(f"give each pod {count_of(each, 'GPU')}")
-    if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
-        ways.append(f"set tensor to {gpus} and pipeline to {pods}")
-    if apart:
-        ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
-    return ", or ".join(ways) or _ANY_WAY
-
-
-def _is_torn(
-    engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int], gpus: int
-) -> bool:
-    """Return whether a copy of these sizes spans pods that nothing in the command connects."""
-    if engine.pods == 1 or command.engine not in _CONNECTED_BY or command.hidden is not None:
-        return False
-    alone = command.nnodes in {None, 1} and command.executor is None and command.ray_role is None
-    copy = math.prod(size for word, size in sizes.items() if word != "data")
-    return alone and command.data_backend != "ray" and copy > gpus
-
-
-def _connecting(command: CommandFacts, pods: int) -> str:
-    return f"--nnodes {pods}, --node-rank and {_CONNECTED_BY[str(command.engine)]}"
-
-
-_CONNECTED_BY = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
-"""Engines that connect their pods by options, and the option with the first pod's address."""
-_ONE_POD = "tgi"
-"""The engine that cannot be spread over pods (text-generation-inference launcher/src/main.rs)."""
-_ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})
-"""Engines that have no pipelines."""
-_ANY_WAY = "change the parallelism or the GPUs"
-
-
-def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
-    """Return whether an engine of these sizes fits on pods with so many GPUs.
-
-    vLLM distributes copies of a model evenly over pods, each within one; SGLang keeps them all in
-    one pod.
-    """
-    data = sizes.get("data", 1)
-    even = command.engine != "sglang" and data % pods == 0
-    spread = data == 1 or pods == 1 or even
-    return spread and gpus > 0 and _whole(sizes["tensor"], gpus, pods)
 
 
 def _unjudged(engine: EngineFacts, because: str) -> Finding:

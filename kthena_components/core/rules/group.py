@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import either, set_option, write
 from kthena_components.core.rules.wording import unjudged
 from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
@@ -59,7 +60,9 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
                 path=engine.entry.command_path,
                 seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
                 f"--nnodes {nodes}",
-                remedy=f"write --nnodes {pods}, or the variable with the size of the group",
+                remedy=either(
+                    set_option("--nnodes", pods), "the variable with the size of the group"
+                ),
                 rule="nnodes-equals-group",
             )
 
@@ -106,9 +109,15 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
             path=facts.gang.path,
             seen=f"the gang needs {count_of(member, 'pod')} to start, "
             f"but its engines have {wanted} that must start together",
-            remedy=f"write minMember {wanted}",
+            remedy=_members(facts.gang, wanted),
             rule="gang-covers-engine",
         )
+
+
+def _members(gang: GangFacts, wanted: MaybeInt) -> str:
+    """Write the number of pods, if a field states it."""
+    said = f"write minMember {wanted}"
+    return write(wanted, said) if gang.path.endswith("minMember") else said
 
 
 def _wanted(engines: tuple[EngineFacts, ...], facts: ServingFacts) -> int | Unknown:

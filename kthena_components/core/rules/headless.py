@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.others import others
 from kthena_components.core.rules.wording import title
 
@@ -35,9 +37,15 @@ def headless_workers(facts: ServingFacts) -> Iterator[Finding]:
                     pod.command_path,
                     f"{title(engine)} has --nnodes {command.nnodes} without --headless in a pod "
                     "that does not have the first rank: its own server stops",
-                    "write --headless in every pod but the first",
+                    _headless(engine, pod),
                 )
                 break
+
+
+def _headless(engine: EngineFacts, pod: PodFacts) -> str:
+    """Add the option to the other pods. If they share a template, its script has to tell."""
+    said = "write --headless in every pod but the first"
+    return said if pod is engine.entry else set_option("--headless", True, said)
 
 
 def _first(engine: EngineFacts) -> Iterator[Finding]:
@@ -54,7 +62,7 @@ def _first(engine: EngineFacts) -> Iterator[Finding]:
             engine.entry.command_path,
             f"{title(engine)} has --nnodes {command.nnodes} and --headless in the pod with the "
             "first rank, so nothing serves HTTP",
-            "remove --headless from the first pod",
+            without("--headless", text="remove --headless from the first pod"),
         )
 
 

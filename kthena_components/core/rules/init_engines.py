@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.wording import title
 
 
@@ -29,6 +30,13 @@ def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
                         seen=f"{title(engine)} has an init container '{container.name}' that runs "
                         "an engine's server, which does not end, so the pod's other containers "
                         "never start",
-                        remedy="write restartPolicy: Always in it, or move it to containers",
+                        remedy=either(
+                            write(
+                                "Always",
+                                "write restartPolicy: Always in it",
+                                at=f"{container.path}.restartPolicy",
+                            ),
+                            "move it to containers",
+                        ),
                         rule="init-container-ends",
                     )

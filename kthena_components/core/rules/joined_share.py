@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import either, set_option
+from kthena_components.core.rules.fixes import give_gpus
 from kthena_components.core.rules.layouts import product
 from kthena_components.core.rules.wording import title
 from kthena_components.core.values.unknown import Unknown, all_known
@@ -34,11 +36,14 @@ def joined_share(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding
     copy = tensor * pipeline * context
     if gpus == 0 or not copy or copy * copies == gpus:
         return
-    fewer = f"write --data-parallel-size-local {gpus // copy}, or " if gpus % copy == 0 else ""
+    fewer = "" if gpus % copy else set_option("--data-parallel-size-local", gpus // copy)
     yield Finding(
         path=entry.command_path,
         seen=f"{title(engine)} joins an engine of another object, and each of its pods starts "
         f"{product(tensor, pipeline, copies, context)}, but has {count_of(gpus, 'GPU')}",
-        remedy=f"{fewer}give each pod {count_of(copy * copies, 'GPU')}",
+        remedy=either(
+            fewer,
+            give_gpus(engine, copy * copies, f"give each pod {count_of(copy * copies, 'GPU')}"),
+        ),
         rule="world-size-equals-gpus",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines.connectors import CONNECTORS, has_connector, releases_with
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.kv_halves import (
     LMCACHE,
     NIXL,
@@ -211,7 +212,7 @@ def _blocks(pair: Pair) -> Iterator[Finding]:
     if prefill is None or decode is None or prefill == decode or min(prefill, decode) < 1:
         return
     seen = f"has {option} {decode}, but {pair.prefill.name} has {prefill}"
-    remedy = f"write {option} {prefill}"
+    remedy = set_option(option, prefill)
     if option == "--page-size":
         sure = pair.since(_SGLANG_PAGES) or Level.ADVISORY
         yield from pair.decode.start.refused(seen, remedy, sure)

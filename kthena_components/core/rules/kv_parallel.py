@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines.sizes import one_of_sizes, set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import together
+from kthena_components.core.rules.fixes import give_gpus
 from kthena_components.core.rules.kv_halves import (
     MOONCAKE,
     NIXL,
@@ -114,8 +117,18 @@ def _tensors(pair: Pair) -> tuple[int, int] | None:
 def _tensor(pair: Pair, sizes: tuple[int, int], because: str, level: Level) -> Iterator[Finding]:
     prefill, decode = sizes
     seen = f"has tensor {decode}, but {pair.prefill.name} has tensor {prefill}, and {because}"
-    remedy = f"write tensor {prefill} in both halves"
+    remedy = _widened(pair.decode, prefill, decode)
     yield from pair.decode.start.refused(seen, remedy, level)
+
+
+def _widened(half: Half, tensor: int, was: int) -> str:
+    """Write the tensor size of prefill in decode, and as many GPUs as that needs."""
+    engine, said = half.start.engine, f"write tensor {tensor} in both halves"
+    gpus = engine.entry.gpus
+    size = set_size(half.command, "tensor", tensor, said)
+    if not isinstance(gpus, int) or gpus * tensor % was:
+        return said
+    return together(size, give_gpus(engine, gpus * tensor // was, ""), text=said)
 
 
 def _sglang_tensor(pair: Pair) -> Iterator[Finding]:
@@ -149,5 +162,7 @@ def _sglang_stages(pair: Pair) -> Iterator[Finding]:
             f"has pipeline {decode}, but {pair.prefill.name} has {prefill}, and SGLang requires "
             "as many stages in decode, or one"
         )
-        remedy = f"write pipeline {' or '.join(map(str, sorted({1, prefill})))}"
+        remedy = one_of_sizes(
+            pair.decode.command, "pipeline", sorted({1, prefill}), "write pipeline"
+        )
         yield from pair.decode.start.refused(seen, remedy, level)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import either, listed, set_option, without
 from kthena_components.core.rules.outside_balance import PORTS, outside_balance, process_alone
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known
@@ -56,8 +57,10 @@ def _local_copies(start: Start) -> Iterator[Finding]:
     if local > data:
         yield from start.refused(
             f"has data {data} in all, but {local} in this pod (--data-parallel-size-local)",
-            f"write --data-parallel-size-local {data} or less, or --data-parallel-size {local} or "
-            "more",
+            either(
+                set_option("--data-parallel-size-local", data, then=" or less"),
+                set_option("--data-parallel-size", local, f"--data-parallel-size {local} or more"),
+            ),
         )
 
 
@@ -80,7 +83,10 @@ def _copies_on_nodes(start: Start) -> Iterator[Finding]:
     if tensor * pipeline * data * prefill:
         if command.data_backend == "ray":
             seen = f"has --nnodes {nodes} with --data-parallel-backend ray, and vLLM connects such"
-            remedy = "remove --data-parallel-backend, or --nnodes, --node-rank and --master-addr"
+            nodes_too = ("--nnodes", "--node-rank", "--master-addr")
+            remedy = either(
+                without("--data-parallel-backend"), without(*nodes_too, text=listed(nodes_too))
+            )
             yield from start.refused(f"{seen} nodes without Ray", remedy)
         rank = command.node_rank
         if isinstance(rank, int) and rank >= nodes:

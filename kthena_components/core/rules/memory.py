@@ -8,6 +8,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory import GIB
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
 from kthena_components.core.memory.larger import larger_sizes
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.unknown import Unknown
 
@@ -86,13 +87,14 @@ def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
     may_fit = needed <= left + placed.overhead - _LEAST_OVERHEAD
     wants = f"one request of {count_of(length, 'token')} needs {_gib(needed)}"
     leaves = f"leaves {_gib(left)} of each GPU" if left > 0 else "leaves nothing of a GPU"
-    shorter = f"set {placed.length_flag} to {tokens} or less, or " if tokens else ""
+    flag = placed.length_flag
+    shorter = set_option(flag, tokens, f"set {flag} to {tokens} or less") if tokens else ""
     yield Finding(
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
         f"{_gib(placed.fullest)} of weights and about {_gib(placed.overhead)} of overhead), but "
         f"{wants}",
-        remedy=f"{shorter}split the model over more GPUs",
+        remedy=either(shorter, "split the model over more GPUs"),
         rule=ONE,
         level=Level.ADVISORY,
         most=Level.ADVISORY if may_fit else Level.MANDATORY,

@@ -7,6 +7,7 @@ first rule reports it once for all of them.
 import math
 from collections.abc import Iterator
 
+from kthena_components.core.engines.sizes import set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import (
@@ -18,6 +19,8 @@ from kthena_components.core.memory.sharding import (
     shardings,
     unknown_part,
 )
+from kthena_components.core.remedies import Remedy, either, set_option, together
+from kthena_components.core.rules.fixes import give_gpus, give_pods
 from kthena_components.core.rules.fp8_blocks import BLOCKS
 from kthena_components.core.values.unknown import Unknown
 
@@ -113,23 +116,38 @@ def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
             seen = (
                 f"splits {count_of(layers, 'layer')} over pipeline {stages}, and a stage needs one"
             )
-            yield sharding.finding(STAGES, seen, f"set pipeline to {layers} or less")
+            yield sharding.finding(
+                STAGES, seen, set_size(sharding.command, "pipeline", layers).then(" or less")
+            )
         elif layers % stages:
             least = layers // stages
             seen = (
                 f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
                 f"{least + 1} and its emptiest {least}"
             )
-            remedy = f"{_even(layers, stages)}leave memory for {least + 1} layers on each GPU"
+            memory = f"leave memory for {least + 1} layers on each GPU"
+            remedy = either(_even(sharding, layers, stages), memory)
             yield sharding.finding(STAGES, seen, remedy, Level.ADVISORY)
 
 
-def _even(layers: int, stages: int) -> str:
+def _even(sharding: Sharding, layers: int, stages: int) -> Remedy:
     """Suggest the nearest pipeline sizes that split evenly; 1 is left out."""
     near = [n for n in divisors(layers) if 1 < n <= 2 * stages]
-    below, above = [n for n in near if n < stages][-1:], [n for n in near if n > stages][:1]
-    named = " or ".join(map(str, below + above))
-    return f"set pipeline to {named}, or " if named else ""
+    sizes = [n for n in near if n < stages][-1:] + [n for n in near if n > stages][:1]
+    ways = [_resized(sharding, stages, n) for n in sizes]
+    said = f"set pipeline to {' or '.join(map(str, sizes))} and change the GPUs with it"
+    return Remedy(said if sizes else "", [fix for way in ways for fix in way.fixes])
+
+
+def _resized(sharding: Sharding, stages: int, wanted: int) -> Remedy:
+    """Set the pipeline, and give the engine the pods, or its pod the GPUs, for as many stages."""
+    engine, pods, gpus = sharding.engine, sharding.engine.pods, sharding.engine.entry.gpus
+    size = set_size(sharding.command, "pipeline", wanted)
+    if isinstance(pods, int) and pods > 1 and pods * wanted % stages == 0:
+        return together(size, give_pods(engine, pods * wanted // stages, ""))
+    if pods == 1 and isinstance(gpus, int) and gpus * wanted % stages == 0:
+        return together(size, give_gpus(engine, gpus * wanted // stages, ""))
+    return Remedy("")
 
 
 def moe_expert_shape(facts: ServingFacts) -> Iterator[Finding]:
@@ -175,11 +193,12 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
         sizes = [n for n in divisors(math.gcd(total, known)) if n > 1]
         below, above = [n for n in sizes if n < ranks][-1:], [n for n in sizes if n > ranks][:1]
         fewer = " or ".join(map(str, below + above))
-        more_copies = f"set --ep-num-redundant-experts to {more + ranks - total % ranks}"
+        copies, flag = more + ranks - total % ranks, "--ep-num-redundant-experts"
+        more_copies = set_option(flag, copies, f"set {flag} to {copies}")
         yield sharding.finding(
             EXPERTS,
             f"spreads {spread} over {ranks} ranks, which leaves a remainder of {total % ranks}",
-            f"spread them over {fewer} ranks, or {more_copies}" if fewer else more_copies,
+            either(f"spread them over {fewer} ranks" if fewer else "", more_copies),
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE_TENSOR, SPREAD
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown, all_known
 
@@ -65,10 +66,12 @@ def _check(start: Start) -> Iterator[Finding]:
         yield from start.refused(f"has {seen} {of}", remedy, level)
     elif expert > 1 and context > 1 and usual:
         seen = f"has expert {expert} with context {context}, and {start.product} accepts only one"
-        yield from start.refused(seen, "write --cp_size 1, or --ep_size 1")
+        yield from start.refused(
+            seen, either(set_option("--cp_size", 1), set_option("--ep_size", 1, "--ep_size 1"))
+        )
     elif expert > 1 and cluster > 1:
         seen = f"has expert {expert} with cluster {cluster}, and {start.product} accepts only one"
-        yield from start.refused(seen, "write --ep_size 1, or no cluster size")
+        yield from start.refused(seen, either(set_option("--ep_size", 1), "no cluster size"))
 
 
 def misfit(whole: int, expert: int, moe_tensor: int, cluster: int) -> str:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kthena_components.core.engines.table import rows_of
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.startup import Start, starts
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import Unknown
@@ -95,14 +97,22 @@ def _required(start: Start, pair: _Pair) -> Iterator[Finding]:
     level = start.since(pair.first)
     if level and _is_stated(start, pair.option) and _is_missing(start, pair.other):
         seen = f"has {pair.option} without {pair.other}, and {start.product} requires it"
-        yield from start.refused(seen, f"add {pair.other}, or remove {pair.option}", level)
+        yield from start.refused(
+            seen, either(_added(start, pair.other), without(pair.option)), level
+        )
+
+
+def _added(start: Start, option: str) -> str:
+    """Add an option; one with a value is the user's choice."""
+    rows = rows_of(start.command.engine or "", option)
+    return set_option(option, True) if all(row.arity == "0" for row in rows) else f"add {option}"
 
 
 def _excluded(start: Start, pair: _Pair) -> Iterator[Finding]:
     level = start.since(pair.first)
     if level and _is_stated(start, pair.option) and _is_stated(start, pair.other):
         seen = f"has {pair.option} and {pair.other}, and {start.product} supports one of them"
-        yield from start.refused(seen, f"remove {pair.other}", level)
+        yield from start.refused(seen, without(pair.other), level)
 
 
 def _held_adapters(start: Start) -> Iterator[Finding]:
@@ -113,7 +123,7 @@ def _held_adapters(start: Start) -> Iterator[Finding]:
     used = 1 if used is None and not start.hidden else used
     if used is not None and held < used:
         seen = f"holds {held} LoRA adapters (--max-cpu-loras) for {used} in a batch"
-        yield from start.refused(seen, f"write --max-cpu-loras {used} or more", level)
+        yield from start.refused(seen, set_option("--max-cpu-loras", used, then=" or more"), level)
 
 
 def _vllm(start: Start) -> Iterator[Finding]:
@@ -122,11 +132,19 @@ def _vllm(start: Start) -> Iterator[Finding]:
     offloaded = start.number("--offload-num-in-group")
     if level and group is not None and offloaded is not None and 0 < group < offloaded:
         seen = f"offloads {offloaded} layers (--offload-num-in-group) of each group of {group}"
-        yield from start.refused(seen, f"write --offload-num-in-group {group} or less", level)
+        yield from start.refused(
+            seen,
+            set_option("--offload-num-in-group", group, then=" or less"),
+            level,
+        )
     level, servers = start.since(_SERVERS), start.number("--api-server-count")
     if level and start.command.headless is True and servers is not None and servers > 1:
         seen = f"has {servers} API servers (--api-server-count), and serves nothing (--headless)"
-        yield from start.refused(seen, "remove --api-server-count, or --headless", level)
+        yield from start.refused(
+            seen,
+            either(without("--api-server-count"), without("--headless", text="--headless")),
+            level,
+        )
 
 
 def _sglang(start: Start) -> Iterator[Finding]:
@@ -145,5 +163,5 @@ def _sglang(start: Start) -> Iterator[Finding]:
     alone = start.command.attention_data == 1 and (exchange is None or exchange == "none")
     if level and alone and _is_stated(start, "--enable-two-batch-overlap") and not start.hidden:
         seen = "overlaps two batches (--enable-two-batch-overlap) and exchanges nothing"
-        remedy = "add --moe-a2a-backend, or remove --enable-two-batch-overlap"
+        remedy = either("add --moe-a2a-backend", without("--enable-two-batch-overlap"))
         yield from start.refused(seen, remedy, level)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.startup import ALWAYS, Start
 from kthena_components.core.values.unknown import Unknown, may_be
 
@@ -61,7 +62,10 @@ def process_alone(start: Start) -> Iterator[Finding]:
             f"has VLLM_DP_SIZE={data}, with which its process is one of {data} copies, and waits "
             "at 127.0.0.1 for the others, which nothing in its pod starts"
         )
-        remedy = f"write --data-parallel-size {data} instead, or state VLLM_DP_MASTER_IP"
+        remedy = either(
+            set_option("--data-parallel-size", data, f"write --data-parallel-size {data} instead"),
+            "state VLLM_DP_MASTER_IP",
+        )
         yield from start.refused(seen, remedy, level)
 
 
@@ -103,7 +107,13 @@ def _external(start: Start) -> Iterator[Finding]:
         return
     if isinstance(local, int) and local != 1:
         seen = f"is balanced externally with {local} copies in this pod, and vLLM requires one"
-        yield from start.refused(seen, "write --data-parallel-size-local 1, or remove it")
+        yield from start.refused(
+            seen,
+            either(
+                set_option("--data-parallel-size-local", 1),
+                without("--data-parallel-size-local", text="remove it"),
+            ),
+        )
     if command.data_rank is None and not start.hidden:
         yield from _no_rank(start)
     elif (
@@ -115,7 +125,7 @@ def _external(start: Start) -> Iterator[Finding]:
             "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM accepts "
             "only one"
         )
-        yield from start.refused(seen, "remove --data-parallel-start-rank", level)
+        yield from start.refused(seen, without("--data-parallel-start-rank"), level)
     yield from _dense(start)
 
 
@@ -156,7 +166,14 @@ def _hybrid(start: Start) -> Iterator[Finding]:
     command = start.command
     if start.is_on("--headless") is True:
         seen = "is balanced for each pod (hybrid), and serves nothing (--headless)"
-        yield from start.refused(seen, "remove --data-parallel-hybrid-lb or --headless")
+        yield from start.refused(
+            seen,
+            either(
+                without("--data-parallel-hybrid-lb"),
+                without("--headless", text="--headless"),
+                word=" or ",
+            ),
+        )
     elif command.data == 1:
         yield from _alone(start, _HYBRID)
     elif command.data_local is None and command.nnodes in {None, 1} and not start.hidden:
@@ -173,13 +190,17 @@ def _from_a_rank_on(start: Start) -> Iterator[Finding]:
     level = start.since(_START_REFUSED, _START_COUNTS)
     if level is not None:
         seen = f"has --data-parallel-start-rank {first}, and {start.product} accepts it with"
-        yield from start.refused(f"{seen} --headless only", "add --headless, or remove it", level)
+        yield from start.refused(
+            f"{seen} --headless only",
+            either(set_option("--headless", True), "remove it"),
+            level,
+        )
     level = start.since(_START_COUNTS)
     if level is not None and command.data == 1 and _has_local(start):
         seen = (
             f"has --data-parallel-start-rank {first} with data 1, and vLLM requires several copies"
         )
-        remedy = "write --data-parallel-size, or remove --data-parallel-start-rank"
+        remedy = either("write --data-parallel-size", without("--data-parallel-start-rank"))
         yield from start.refused(f"{seen} for that", remedy, level)
 
 
@@ -215,10 +236,13 @@ def _each_port(start: Start) -> Iterator[Finding]:
         first = (command.node_rank or 0) * local
     seen, remedy = "", "change --data-parallel-size-local"
     if data < _FEWEST:
-        seen, remedy = f"with data {data}", "write --data-parallel-size 2 or more"
+        seen, remedy = (
+            f"with data {data}",
+            set_option("--data-parallel-size", 2, then=" or more"),
+        )
     elif local is None or local < _FEWEST:
         seen = "with no copies in a pod stated" if local is None else f"with {local} in a pod"
-        remedy = "write --data-parallel-size-local 2 or more"
+        remedy = set_option("--data-parallel-size-local", 2, then=" or more")
     elif local <= data and data % local:
         seen = f"with data {data}, of which {local} are in each pod"
     elif local <= data and isinstance(first, int) and first + local > data:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.container import (
+    SHM_PATH,
     ContainerFacts,
     SharedMemory,
     TokenFacts,
@@ -11,6 +12,7 @@ from kthena_components.core.facts.container import (
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import together, write
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.images import read_image, shown_image
 from kthena_components.core.values.read import first_unknown
@@ -42,6 +44,7 @@ _SHM_SEEN = {
     SharedMemory.MISSING: "mounts a volume at /dev/shm that the pod does not have",
     SharedMemory.FIXED: "gets 64 MiB at /dev/shm, which its object has no field for",
 }
+_SHM_VOLUME = "dshm"
 _MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
 
 
@@ -61,11 +64,25 @@ def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             path=own.path,
             seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
             "exchange data through it",
-            remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _MOUNT,
+            remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _mounted(own),
             rule="shm-present",
             level=Level.ADVISORY,
             most=Level.ADVISORY if is_fixed else Level.MANDATORY,
         )
+
+
+def _mounted(own: ContainerFacts) -> str:
+    """Mount memory into a container of a template that has nothing at that path."""
+    pod, found, _ = own.path.rpartition(".containers[")
+    if own.shm is not SharedMemory.NOTHING or not found:
+        return _MOUNT
+    volume = {"name": _SHM_VOLUME, "emptyDir": {"medium": "Memory"}}
+    mount = {"name": _SHM_VOLUME, "mountPath": SHM_PATH}
+    return together(
+        write(volume, at=f"{pod}.volumes[-]"),
+        write(mount, at=f"{own.path}.volumeMounts[-]"),
+        text=_MOUNT,
+    )
 
 
 def _ranks(engine: EngineFacts, pod: PodFacts) -> MaybeInt:
@@ -180,8 +197,18 @@ def _unlike(
         path=worker.image_path,
         seen=f"{title(engine)} runs '{shown_image(worker.image)}' in its workers and "
         f"'{shown_image(entry.image)}' in its entry, and two versions never form one engine",
-        remedy=f"write '{shown_image(entry.image)}' in both",
+        remedy=_same_image(entry.image, worker.image),
         rule="image-pinned",
+    )
+
+
+def _same_image(entry: str, worker: str) -> str:
+    """Write the image of the entry in both, as a change only if both are of one product."""
+    said = f"write '{shown_image(entry)}' in both"
+    return (
+        write(entry, said)
+        if read_image(entry).repository == read_image(worker).repository
+        else said
     )
 
 

@@ -6,6 +6,7 @@ from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 
@@ -59,6 +60,6 @@ def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
         yield Finding(
             path=probe.path,
             seen=f"is {name}, but {found.title}, {_EFFECTS[probe.kind]}",
-            remedy="remove the probe" if found.answers is None else f"write {found.answers}",
+            remedy="remove the probe" if found.answers is None else write(found.answers),
             rule=_RULE,
         )

@@ -7,6 +7,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.unknown import Unknown
 
@@ -45,7 +46,8 @@ def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
     elif isinstance(stated, int) and isinstance(command.devices, str):
         named = len([item for item in command.devices.split(",") if item.strip()])
         if stated > named:
-            yield _wrong(engine, pod, stated, f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits")
+            told = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
+            yield _wrong(engine, pod, stated, told, most=min(named, held))
     elif isinstance(stated, int) and stated > held and pod.sees_more is not None:
         yield from unjudged(engine, pod.sees_more, RULE, pod.command_path)
     elif isinstance(stated, int) and stated != held:
@@ -75,12 +77,19 @@ def _counted(pod: PodFacts) -> int | None:
 
 
 def _wrong(
-    engine: EngineFacts, pod: PodFacts, stated: int, told: str, level: Level = Level.MANDATORY
+    engine: EngineFacts,
+    pod: PodFacts,
+    stated: int,
+    told: str,
+    level: Level = Level.MANDATORY,
+    *,
+    most: int | None = None,
 ) -> Finding:
+    shown = pod.gpus if most is None else most
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
-        remedy=f"remove --num-gpus, or write {pod.gpus}",
+        remedy=either(without("--num-gpus"), set_option("--num-gpus", shown, f"write {shown}")),
         rule=RULE,
         level=level,
     )

@@ -20,6 +20,7 @@ from kthena_components.core.rules.engine_sizes import memory_fraction_range, sch
 from kthena_components.core.rules.engine_start import engine_image, executor_stated
 from kthena_components.core.rules.entry_worker import leader_worker_same_parallelism
 from kthena_components.core.rules.expert_balance import expert_balance
+from kthena_components.core.rules.fixes import placed
 from kthena_components.core.rules.fp8_blocks import fp8_block_multiple
 from kthena_components.core.rules.gpus import nodes_whole, world_size_equals_gpus
 from kthena_components.core.rules.group import (
@@ -123,4 +124,4 @@ CHECKS: tuple[Check, ...] = (
 
 def run_checks(facts: ServingFacts) -> list[Finding]:
     """Check the facts by every rule."""
-    return judged_by(CHECKS, facts)
+    return [placed(finding) for finding in judged_by(CHECKS, facts)]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.layouts import counted_elsewhere, divisor, product
 from kthena_components.core.rules.startup import Start, starts
 from kthena_components.core.values.read import first_unknown
@@ -87,13 +88,18 @@ def _attention(start: Start) -> Iterator[Finding]:
     if attention and tensor % attention:
         seen = f"has attention data {attention}, which does not divide tensor {tensor}"
         option = _attention_option(start, "--dp-size")
-        yield from start.refused(seen, f"write {option} {divisor(tensor, attention)}")
+        yield from start.refused(seen, set_option(option, divisor(tensor, attention)))
     if data > 1 and attention > 1:
         seen = (
             f"has both data {data} and attention data {attention}, and SGLang accepts only one "
             "of them"
         )
-        yield from start.refused(seen, "remove --dp-size or --attn-dp-size")
+        yield from start.refused(
+            seen,
+            either(
+                without("--dp-size"), without("--attn-dp-size", text="--attn-dp-size"), word=" or "
+            ),
+        )
     if context > 1 and start.is_on("--enable-prefill-cp") is False:  # it may set another size
         yield from _attention_context(start, tensor, data, attention, context)
 
@@ -111,10 +117,12 @@ def _attention_context(
     pipeline = start.command.pipeline
     if stages is not None and isinstance(pipeline, int) and pipeline > 1:
         seen = f"has attention context {context} with pipeline {pipeline}, and {start.product}"
-        yield from start.refused(f"{seen} accepts only one of them", "write --pp-size 1", stages)
+        yield from start.refused(
+            f"{seen} accepts only one of them", set_option("--pp-size", 1), stages
+        )
     if tensor % context:
         seen = f"has attention context {context}, which does not divide tensor {tensor}"
-        yield from start.refused(seen, f"write --attn-cp-size {divisor(tensor, context)}")
+        yield from start.refused(seen, set_option("--attn-cp-size", divisor(tensor, context)))
         return
     if not attention or tensor % attention:
         return
@@ -127,7 +135,7 @@ def _attention_context(
             f"divide tensor {tensor}"
         )
         near = divisor(tensor // width, context) if tensor % width == 0 else 1
-        yield from start.refused(seen, f"write --attn-cp-size {near}", level)
+        yield from start.refused(seen, set_option("--attn-cp-size", near), level)
 
 
 def _moe(start: Start) -> Iterator[Finding]:
@@ -139,7 +147,7 @@ def _moe(start: Start) -> Iterator[Finding]:
         if same is None or dense != tensor:
             level = _level(start, same)
             seen = f"has --moe-dense-tp-size {dense}, and {start.product} accepts {taken}"
-            yield from start.refused(seen, f"write --moe-dense-tp-size {taken}", level)
+            yield from start.refused(seen, set_option("--moe-dense-tp-size", taken), level)
     copies = start.number("--moe-dp-size", "--moe-data-parallel-size")
     if copies is None or copies <= 1:
         return
@@ -157,10 +165,17 @@ def _moe(start: Start) -> Iterator[Finding]:
         seen = (
             f"has MoE data {copies} with pipeline {pipeline}, and SGLang accepts only one of them"
         )
-        yield from start.refused(seen, "write --pp-size 1")
+        yield from start.refused(seen, set_option("--pp-size", 1))
     if alike is not None and context != copies and start.is_on("--enable-prefill-cp") is False:
         seen = f"has MoE data {copies} with attention context {context}, which must be equal"
-        yield from start.refused(seen, f"write --attn-cp-size {copies}, or --moe-dp-size 1", alike)
+        yield from start.refused(
+            seen,
+            either(
+                set_option("--attn-cp-size", copies),
+                set_option("--moe-dp-size", 1, "--moe-dp-size 1"),
+            ),
+            alike,
+        )
 
 
 def _level(start: Start, same: Level | None) -> Level:
@@ -179,7 +194,7 @@ def _experts_on_demand(start: Start) -> Iterator[Finding]:
     tensor, stages = command.tensor, command.pipeline
     if isinstance(tensor, int) and size != tensor:
         seen = f"has --dwdp-size {size} with tensor {tensor}, and SGLang requires them to be equal"
-        yield from start.refused(seen, f"write --dwdp-size {tensor}")
+        yield from start.refused(seen, set_option("--dwdp-size", tensor))
     drafts = start.option("--speculative-algorithm")
     for other, stated in {
         f"pipeline {stages}": isinstance(stages, int) and stages > 1,
@@ -201,7 +216,7 @@ def _drafting(start: Start) -> Iterator[Finding]:
     seen = f"drafts tokens ({algorithm}) over pipeline {stages}"
     if level is not None:
         seen += f", and {start.product} accepts only one of them"
-        yield from start.refused(seen, "write --pp-size 1, or do not draft", level)
+        yield from start.refused(seen, either(set_option("--pp-size", 1), "do not draft"), level)
     elif later is not None:
         yield from _drafting_in_stages(start, seen, algorithm.upper(), later)
 
@@ -211,7 +226,9 @@ def _drafting_in_stages(start: Start, seen: str, algorithm: str, level: Level) -
     mode, everywhere = start.option("--disaggregation-mode") or "null", start.command.stages_draft
     if algorithm not in _EAGLE and algorithm != _PREFILL_ONLY:
         seen += f", and {start.product} supports only EAGLE there"
-        yield from start.refused(seen, "write --pp-size 1, or draft with EAGLE", level)
+        yield from start.refused(
+            seen, either(set_option("--pp-size", 1), "draft with EAGLE"), level
+        )
     elif isinstance(everywhere, Unknown) or isinstance(mode, Unknown) or start.hidden:
         unknown = first_unknown(everywhere, mode, start.command.hidden)
         if unknown is not None:
@@ -220,7 +237,9 @@ def _drafting_in_stages(start: Start, seen: str, algorithm: str, level: Level) -
         yield from _drafting_everywhere(start, seen, algorithm, mode, level)
     elif mode != "prefill":
         others = f", or with {_VARIABLE}=1" if algorithm in _EAGLE and mode == "null" else ""
-        remedy = "write --pp-size 1, or set that" if others else "write --pp-size 1"
+        remedy = (
+            either(set_option("--pp-size", 1), "set that") if others else set_option("--pp-size", 1)
+        )
         seen += f", which SGLang supports on prefill nodes{others}"
         yield from start.refused(seen, remedy, level)
 

@@ -8,6 +8,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import either, without
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
@@ -152,6 +153,6 @@ def _beyond(engine: EngineFacts, pod: PodFacts, seen: Seen, last: int) -> Findin
         path=pod.command_path,
         seen=f"{title(engine)} uses GPUs up to number {last} (--base-gpu-id, --gpu-id-step), but "
         f"its container shows {count_of(seen.count, 'GPU')}, counted from 0",
-        remedy="remove --base-gpu-id and --gpu-id-step, or give the container more GPUs",
+        remedy=either(without("--base-gpu-id", "--gpu-id-step"), "give the container more GPUs"),
         rule=RULE,
     )

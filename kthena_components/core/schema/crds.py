@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, suggest
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.schema.language import (
     UNDECLARED,
     Amount,
@@ -256,12 +257,12 @@ def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int
     undeclared = seen == UNDECLARED
     if undeclared:
         seen = f"is no field of {kind} in {here}, which server-side apply and kubectl reject"
-        remedy = remedy if len(remedy) <= _LONGEST_LIST else "remove it"
+        remedy = remedy if len(remedy) <= _LONGEST_LIST else remove()
     if taken is None:
         return replace(finding, seen=seen, remedy=remedy)
     version = ".".join(map(str, table.releases[taken][:2]))
     seen += f"; {version} has it" if undeclared else f" in {here}; {version} accepts it"
     if taken > place:
-        known = undeclared and remedy.startswith("known: ")
-        remedy = f"{'remove it' if known else remedy}, or use {table.title} {version}"
+        # A field of a newer release is not misspelt.
+        remedy = either(remove() if undeclared else remedy, f"use {table.title} {version}")
     return replace(finding, seen=seen, remedy=remedy)

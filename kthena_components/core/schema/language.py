@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kthena_components.core.findings import Finding, count_of, join_path, not_checked, suggest
+from kthena_components.core.findings import (
+    Finding,
+    count_of,
+    join_path,
+    not_checked,
+    suggest,
+    suggest_name,
+)
+from kthena_components.core.remedies import remove
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
 
@@ -143,7 +151,7 @@ def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Fin
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is None and not schema.partial:
             # The API server rejects an unknown field even if it is null.
-            yield _mistake(at, UNDECLARED, suggest(key_text(key), schema.fields))
+            yield _mistake(at, UNDECLARED, suggest_name(key_text(key), schema.fields))
         elif known is not None and item is not None:
             yield from judge_shape(item, known, at)
 
@@ -284,7 +292,7 @@ def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:
     plain = [item if isinstance(item, str | int | float) else None for item in items]
     for index, item in enumerate(plain):
         if item is not None and not unknown_in(item) and item in plain[:index]:
-            yield _mistake(f"{path}[{index}]", f"{display(item)} {seen}", "remove it")
+            yield _mistake(f"{path}[{index}]", f"{display(item)} {seen}", remove())
 
 
 def _mistake(path: str, seen: str, remedy: str) -> Finding:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import remove
 from kthena_components.core.schema.language import (
     Amount,
     Budget,
@@ -76,7 +77,7 @@ def unknown_field(finding: Finding, rule: str) -> Finding:
     meant = finding.remedy.removeprefix("write '").removesuffix("'")
     if meant != finding.remedy and _is_misspelt(written, meant):
         return replace(finding, rule=rule, seen=_NO_FIELD)
-    remedy = "remove it, unless the cluster runs a newer Kubernetes that knows it"
+    remedy = remove("remove it, unless the cluster runs a newer Kubernetes that knows it")
     return replace(finding, rule=rule, seen=_NO_FIELD, remedy=remedy, level=Level.ADVISORY)
 
 

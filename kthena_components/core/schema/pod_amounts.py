@@ -9,7 +9,8 @@ from decimal import Decimal
 from math import ceil
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, suggest
+from kthena_components.core.findings import Finding, join_path, suggest_name
+from kthena_components.core.remedies import or_more
 from kthena_components.core.schema.metadata import is_qualified
 from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.values.display import display, key_text
@@ -66,11 +67,11 @@ def _is_shared(name: str) -> bool:
 def _amount(name: str, amount: Decimal, path: str) -> Iterator[Finding]:
     if "/" not in name and name not in _STANDARD and not name.startswith(_PAGES):
         seen = f"{display(name)} is no resource of a container"
-        yield say(path, seen, suggest(name, _STANDARD))
+        yield say(path, seen, suggest_name(name, _STANDARD))
     elif not is_qualified(f"requests.{name}" if not _is_shared(name) else name):
         yield say(path, f"{display(name)} is not the name of a resource", "rename it")
     if amount < 0:
-        yield say(path, f"is {render_quantity(amount)}, but must be at least 0", "write 0 or more")
+        yield say(path, f"is {render_quantity(amount)}, but must be at least 0", or_more(0))
     elif not _is_shared(name) and not name.startswith(_PAGES) and amount != int(amount):
         seen = f"is {render_quantity(amount)}, and an amount of devices is a whole number"
         yield say(path, seen, f"write {ceil(amount)}")

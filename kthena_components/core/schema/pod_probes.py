@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping, unknown_in, unknown_inside
@@ -39,7 +40,7 @@ def judge_hooks(
     if is_init and stated and item.get("restartPolicy") is None:
         for name in stated:
             seen = "is given, but an init container that ends has none"
-            yield say(f"{path}.{name}", seen, "remove it, or write restartPolicy: Always")
+            yield say(f"{path}.{name}", seen, either(remove(), "write restartPolicy: Always"))
         return
     for name in stated:
         probe, at = item[name], f"{path}.{name}"
@@ -58,15 +59,15 @@ def _probe(probe: Mapping[str, Any], path: str, *, is_readiness: bool) -> Iterat
     for field in _COUNTS:
         number = probe.get(field)
         if isinstance(number, int) and number < 0:
-            yield say(f"{path}.{field}", f"is {number}, but must be at least 0", "write 0 or more")
+            yield say(f"{path}.{field}", f"is {number}, but must be at least 0", or_more(0))
     successes = probe.get("successThreshold")
     if not is_readiness and isinstance(successes, int) and successes > 1:
         seen = f"is {successes}, but only a readiness probe needs several successes"
-        yield say(f"{path}.successThreshold", seen, "remove it")
+        yield say(f"{path}.successThreshold", seen, remove())
     grace = probe.get("terminationGracePeriodSeconds")
     if isinstance(grace, int) and (grace < 1 or is_readiness):
         what = "a readiness probe ends no container" if is_readiness else "must be at least 1"
-        yield say(f"{path}.terminationGracePeriodSeconds", f"is {grace}, but {what}", "remove it")
+        yield say(f"{path}.terminationGracePeriodSeconds", f"is {grace}, but {what}", remove())
 
 
 def _handler(fields: Mapping[str, Any], path: str, known: tuple[str, ...]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
+from kthena_components.core.remedies import remove, rename, write
 from kthena_components.core.spec.fields import (
     NAME_PATTERNS,
     PATH_PATTERN,
@@ -40,6 +41,8 @@ _SHOWN_TOKEN = (
     "is a Hugging Face token itself, which everyone who reads this can use",
     "put the token into a Secret, write the name of that, and revoke this token",
 )
+_DIGITS = 18
+"""A longer number is no count."""
 _LISTED = 12
 """Most fields that an error lists."""
 _UNITS = re.compile(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNORECASE)
@@ -102,7 +105,8 @@ def _unknown_field(
     name = str(location[-1])
     fields = known_fields(model, location[:-1])
     close = nearest(name, fields)
-    hint = f"write '{close}'" if close else f"remove it; known: {', '.join(sorted(fields))}"
+    known = f"remove it; known: {', '.join(sorted(fields))}"
+    hint: str = rename(close) if close else remove(known)
     if not (close and _is_same(close, name)):
         hint = elsewhere(model, location, value, data) or hint
     return Finding(
@@ -124,17 +128,19 @@ def _wrong_value(
 ) -> tuple[str, str, str] | None:
     """Describe what is wrong with a value of the right type; None if the type is wrong."""
     shown, words = display(value), ""
+    remedy: str
     match kind:
         case "greater_than_equal" | "less_than_equal":
             words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
-            remedy, rule = f"write {words}", "range"
+            bound = context["ge"] if "ge" in context else context["le"]
+            remedy, rule = write(bound, f"write {words}"), "range"
         case "enum":
             known = re.findall(r"'([^']*)'", str(context["expected"]))
             close = nearest(str(value), known)
             words = "one of " + ", ".join(f"'{word}'" for word in known)
             quoted = [word for word in known if _is_number(value, word)]
-            remedy = f"write '{close}'" if close else "choose one of them"
-            remedy = f"write '{quoted[0]}', in quotes" if quoted else remedy
+            remedy = write(close) if close else "choose one of them"
+            remedy = write(quoted[0], f"write '{quoted[0]}', in quotes") if quoted else remedy
             rule = "known-value"
         case "string_pattern_mismatch":
             words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
@@ -179,9 +185,10 @@ def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
     wanted = next((words for name, words in _KINDS.items() if kind.startswith(name)), "text")
     remedy = f"write {wanted}"
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
-        remedy = f"put it in quotes: '{value}'"
+        remedy = write(str(value), f"put it in quotes: '{value}'")
     elif wanted == _KINDS["int"] and isinstance(value, str) and value.isdecimal():
-        remedy = f"write {value} without quotes"
+        said = f"write {value} without quotes"
+        remedy = write(int(value), said) if len(value) <= _DIGITS else said
     return f"is {display(value)}, but must be {wanted}", remedy, "type"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, path_of
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.display import display
 
 _BITS = 64
@@ -56,4 +57,4 @@ def _wrong_text(text: str) -> tuple[str, str] | None:
     if half is None:
         return None
     told = f"contains {half[0]!r}, half a character, which no cluster can store"
-    return told, "remove it, or write the whole character"
+    return told, either(remove(), "write the whole character")

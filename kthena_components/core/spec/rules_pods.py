@@ -6,6 +6,7 @@ Each function is one rule and yields its findings; POD_RULES is the list.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.spec.launch import grace_seconds
 from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
 from kthena_components.core.values.display import display
@@ -49,7 +50,7 @@ def cache_download(role: RoleSpec) -> Iterator[Finding]:
         yield Finding(
             path="cache.download",
             seen=f"is true, but engine.model is {display(model)}, which is no name on Hugging Face",
-            remedy="remove it, or write the model's name",
+            remedy=either(remove(), "write the model's name"),
             rule="cache-download",
         )
 
@@ -93,7 +94,7 @@ def startup_window(spec: ModelServingSpec) -> Iterator[Finding]:
                 path="ready_timeout_seconds",
                 seen=f"is {ready}, but roles[{index}].startup_seconds is {role.startup_seconds}: "
                 "`up` would fail while the engine may still load its weights",
-                remedy=f"write {role.startup_seconds} or more, or remove it",
+                remedy=either(or_more(role.startup_seconds), remove()),
                 rule="startup-window",
             )
 

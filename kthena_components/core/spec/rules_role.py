@@ -11,6 +11,7 @@ from kthena_components.core import naming
 from kthena_components.core.engines import DRAIN, counted_flags, unsupported
 from kthena_components.core.findings import Finding
 from kthena_components.core.models import shape_from_config
+from kthena_components.core.remedies import remove
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.spec.pods import ResourcesSpec
@@ -244,7 +245,7 @@ def _counted(path: str, instead: str = "") -> Finding:
         rule="overlay-counted",
         seen="an overlay may change every field of the pod except what the package sets itself: "
         "GPUs, commands and injected variables",
-        remedy=f"use {instead}" if instead else "remove it",
+        remedy=f"use {instead}" if instead else remove(),
     )
 
 

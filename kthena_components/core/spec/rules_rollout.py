@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import display
@@ -50,7 +51,7 @@ def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
             path=_ROLLING,
             rule="rollout-budget",
             seen="is given, but with RoleRollingUpdate each role has its own budget",
-            remedy="remove it; with backend: kthena, set max_unavailable in a role",
+            remedy=remove("remove it; with backend: kthena, set max_unavailable in a role"),
         )
         return
     if not _surges(stated, spec.replicas):
@@ -86,7 +87,7 @@ def rollout_partition(spec: ModelServingSpec) -> Iterator[Finding]:
             rule="rollout-partition",
             seen=f"is {stated.partition}, but the serving has {count_of(spec.replicas, 'group')}; "
             "the partition counts the first groups that keep their template",
-            remedy=f"write at most {spec.replicas}, or a percentage such as 50%",
+            remedy=either(at_most(spec.replicas), "a percentage such as 50%"),
         )
 
 
@@ -144,7 +145,10 @@ def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
             rule="recovery-and-rollout",
             seen="is RoleRollingUpdate while recovery_policy is ServingGroupRecreate; "
             "each updated role would recreate its whole group",
-            remedy="write ServingGroupRollingUpdate, or recovery_policy: RoleRecreate",
+            remedy=either(
+                write("ServingGroupRollingUpdate", "write ServingGroupRollingUpdate"),
+                write("RoleRecreate", "recovery_policy: RoleRecreate", at="recovery_policy"),
+            ),
         )
 
 
@@ -157,7 +161,7 @@ def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
             path="max_unavailable",
             rule="rollout-budget",
             seen=f"is given, but rollout_strategy.type is {spec.rollout_strategy.type}",
-            remedy="write rollout_strategy.type: RoleRollingUpdate, or remove it",
+            remedy=either("write rollout_strategy.type: RoleRollingUpdate", remove()),
         )
         return
     yield from _budget("max_unavailable", role.max_unavailable, role.replicas, "replica")
@@ -168,7 +172,7 @@ def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
             rule="rollout-budget",
             seen=f"is {role.max_unavailable}, "
             f"but the role has {count_of(role.replicas, 'replica')}",
-            remedy=f"write at most {role.replicas}" if role.replicas else "remove it",
+            remedy=f"write at most {role.replicas}" if role.replicas else remove(),
         )
 
 

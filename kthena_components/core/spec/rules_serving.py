@@ -6,10 +6,10 @@ what the backend cannot express.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, count_of, suggest
+from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
+from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.model import (
     ModelServingSpec,
     NetworkTopologySpec,
@@ -37,7 +37,7 @@ def check_spec(
     """
     findings = [finding for rule in RULES for finding in rule(spec)]
     if role_path is not None:
-        findings = [replace(f, path=f.path.removeprefix("roles[0].")) for f in findings]
+        findings = [f.at(lambda path: path.removeprefix("roles[0].")) for f in findings]
     for index, role in enumerate(spec.roles):
         prefix = f"roles[{index}]" if role_path is None else role_path
         found = [finding for rule in ROLE_RULES for finding in rule(role)]
@@ -83,7 +83,7 @@ def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 seen=f"there is no role '{name}'",
-                remedy=suggest(name, replicas),
+                remedy=suggest_name(name, replicas),
                 rule="gang-minimum",
             )
         elif minimum > replicas[name]:
@@ -119,11 +119,15 @@ def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
             seen, remedy = f"{seen}, and Volcano accepts only one of them", "remove one of them"
         elif hard and tier is None and name is None:
             seen = "mode is hard but no tier is given, so Volcano would drop the whole constraint"
-            remedy = "give highest_tier_allowed, for example 1 for the closest tier"
+            remedy = write(
+                1,
+                "give highest_tier_allowed, for example 1 for the closest tier",
+                at=f"{path}.highest_tier_allowed",
+            )
         elif hard and tier == 0:
             path = f"{path}.highest_tier_allowed"
             seen = "is 0, below the closest tier, so Volcano would never place the group"
-            remedy = "write 1 for the closest tier"
+            remedy = write(1, "write 1 for the closest tier")
         else:
             continue
         yield Finding(path=path, seen=seen, remedy=remedy, rule="topology-cap-stated")
@@ -139,6 +143,9 @@ def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
     """
     if spec.scheduler_name == "volcano":
         return
+    # Pods that a preset writes have no schedulerName.
+    fixed = "preset" in (spec.backend_options or {})
+    scheduler = write("volcano", "write scheduler_name: volcano", at="scheduler_name")
     for field in ("gang_policy", "network_topology", "queue"):
         if getattr(spec, field) is not None:
             yield Finding(
@@ -146,7 +153,7 @@ def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
                 rule="volcano-scheduler",
                 seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
                 "reads it",
-                remedy="write scheduler_name: volcano, or remove the field",
+                remedy=either("" if fixed else scheduler, remove("remove the field")),
             )
 
 
@@ -196,7 +203,7 @@ def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
             path="expose.target_port",
             rule="expose-port",
             seen=f"is {stated}, but the engine of role '{role.name}' listens on {role.engine.port}",
-            remedy=f"remove it, or write {role.engine.port}",
+            remedy=either(remove(), f"write {role.engine.port}"),
         )
 
 
@@ -220,7 +227,7 @@ def reserved_object_labels(spec: ModelServingSpec) -> Iterator[Finding]:
             path=f"labels.{label}",
             rule="reserved-object-labels",
             seen="is a label by which the objects of a serving are found",
-            remedy="remove it, or use a label of your own",
+            remedy=either(remove(), "use a label of your own"),
         )
 
 
@@ -235,13 +242,15 @@ def pods_within_cluster(spec: ModelServingSpec) -> Iterator[Finding]:
     Source: the documentation of Kubernetes, Considerations for large clusters.
     """
     for index, role in enumerate(spec.roles):
-        engine = role.worker_replicas + 1
+        engine, groups = role.worker_replicas + 1, max(spec.replicas, 1)
         if engine > _MOST_PODS:
             seen = f"is {role.worker_replicas}, besides the entry"
-            yield _too_many(f"roles[{index}].worker_replicas", seen, _MOST_PODS - 1)
+            most = _MOST_PODS // (max(role.replicas, 1) * groups)
+            yield _too_many(f"roles[{index}].worker_replicas", seen, max(most - 1, 0))
         elif role.replicas * engine > _MOST_PODS:
             seen = f"is {role.replicas}, and each engine has {count_of(engine, 'pod')}"
-            yield _too_many(f"roles[{index}].replicas", seen, _MOST_PODS // engine)
+            most = _MOST_PODS // (engine * groups) or _MOST_PODS // engine
+            yield _too_many(f"roles[{index}].replicas", seen, most)
     group = sum(role.replicas * (role.worker_replicas + 1) for role in spec.roles)
     if group <= _MOST_PODS < group * spec.replicas:
         seen = f"is {spec.replicas}, and each group has {count_of(group, 'pod')}"
@@ -253,7 +262,7 @@ def _too_many(path: str, seen: str, most: int) -> Finding:
     return Finding(
         path=path,
         seen=f"{seen}, but {limit}",
-        remedy=f"write at most {most}",
+        remedy=at_most(most),
         rule="pods-within-cluster",
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.schema.language import UNDECLARED, judge_shape
 from kthena_components.core.schema.pod import shape_of, unknown_field
 from kthena_components.core.spec.model import RoleSpec
@@ -34,7 +35,9 @@ def worker_template(role: RoleSpec) -> Iterator[Finding]:
             path="worker_template",
             rule="worker-template",
             seen=f"is missing, but worker_replicas is {role.worker_replicas}",
-            remedy="add worker_template, or write worker_replicas: 0",
+            remedy=either(
+                "add worker_template", write(0, "write worker_replicas: 0", at="worker_replicas")
+            ),
         )
 
 
@@ -54,7 +57,7 @@ def template_parts(role: RoleSpec) -> Iterator[Finding]:
                 yield Finding(
                     path=f"{path}.{key}",
                     seen=f"'{key}' is not a field that a pod template passes on to its pods",
-                    remedy=f"remove it; known: {', '.join(known)}",
+                    remedy=remove(f"remove it; known: {', '.join(known)}"),
                     rule="template-parts",
                 )
         yield from _odd_keys(field, template)
@@ -150,7 +153,7 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
                 rule="template-scheduler",
                 seen=f"is {display(stated)}, but all pods get the serving's scheduler_name, "
                 f"which is '{scheduler}'",
-                remedy="remove it, or write it as the serving's scheduler_name",
+                remedy=either(remove(), "write it as the serving's scheduler_name"),
             )
 
 
@@ -190,7 +193,7 @@ def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
                 path=f"{field}.metadata.labels",
                 rule="reserved-labels",
                 seen=f"label '{label}' is set here, but it selects the pods of a group",
-                remedy="remove it, or use a label of your own",
+                remedy=either(remove(), "use a label of your own"),
             )
 
 

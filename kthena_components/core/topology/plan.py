@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.remedies import remove
 from kthena_components.core.topology.spec import (
     HyperNodeSpec,
     HyperNodeTopologySpec,
@@ -78,7 +79,7 @@ def _check_entry(entry: HyperNodeSpec, path: str) -> Iterator[Finding]:
             path=f"{path}.labels", rule="hypernode-discovery-label",
             seen=f"'{DISCOVERY_LABEL}' marks what Volcano's discovery made, and discovery deletes "
             "a HyperNode with this label that it does not find itself",
-            remedy="remove the label",
+            remedy=remove("remove the label"),
         )  # fmt: skip
     yield from _check_kind(entry, path)
     if entry.node_regex:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import NAME_LIMIT, dns_name, is_dns_name
+from kthena_components.core.remedies import write
 from kthena_components.core.spec.fields import Count, LabelValue, Spec, Text
 from kthena_components.core.values.go_regex import anchored, trouble_in_go
 from kthena_components.core.values.unknown import is_unresolved
@@ -103,7 +104,7 @@ def check_name(name: str, path: str) -> Iterator[Finding]:
     elif not is_dns_name(name):
         yield Finding(
             path=path, seen=f"'{name}' is not {DNS_1123}, as the name of a HyperNode is",
-            remedy=f"write '{dns_name(name[:NAME_LIMIT]) or 'rack-1'}'", rule="hypernode-name",
+            remedy=write(dns_name(name[:NAME_LIMIT]) or "rack-1"), rule="hypernode-name",
         )  # fmt: skip
 
 
@@ -134,7 +135,7 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
     elif whole := anchored(pattern):
         seen = f"'{pattern}' does not reach from ^ to $ in every alternative, but Volcano finds "
         seen += "a pattern anywhere in a node's name"
-        remedy = f"write '{whole}', with .* where any text may be"
+        remedy = write(whole, f"write '{whole}', with .* where any text may be")
     elif trouble := _trouble_in_python(pattern):
         level = Level.ADVISORY
         seen = f"Go reads '{pattern}' and Python does not ({trouble}), so its nodes are not checked"

@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from kthena_components.core.findings import Finding, Level, judged_by, nearest
+from kthena_components.core.remedies import write
 from kthena_components.core.topology.spec import HyperNodeSpec, must_be_known
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -91,7 +92,7 @@ def hypernode_unknown_child(tree: Tree) -> Iterator[Finding]:
                 path=path, rule="hypernode-unknown-child",
                 seen=f"no entry is named '{child}', but Volcano ignores a member that does not "
                 "exist",
-                remedy=f"write '{close}'" if close
+                remedy=write(close) if close
                 else f"add a HyperNode '{child}', or list it in nodes if it is a node",
             )  # fmt: skip
 

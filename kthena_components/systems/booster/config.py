@@ -12,6 +12,7 @@ from kthena_components.core.engines import write_commands
 from kthena_components.core.engines.flags import by_flag
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import RolePlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.launch import launch_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
@@ -51,7 +52,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
             yield Finding(
                 path=at,
                 seen=f"has {display(flag)} {seen}",
-                remedy="remove it, or write backend: kthena",
+                remedy=either(remove(), "write backend: kthena"),
                 rule="backend-loss",
             )
         seen_before.add(flag)

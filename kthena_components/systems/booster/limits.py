@@ -10,6 +10,7 @@ from typing import Any
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
 from kthena_components.core.spec.model import EngineSpec
 from kthena_components.core.spec.pods import CacheSpec, ResourcesSpec
@@ -63,7 +64,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         level=Level.ADVISORY,
         rule="booster-defaults",
         seen=f"{_DEFAULTS}{_OF_PAIR if names == {*PAIR} else _OF_ONE}{_RECREATED}",
-        remedy="write backend: kthena for the production defaults",
+        remedy=write("kthena", "write backend: kthena for the production defaults"),
     )
 
 
@@ -99,7 +100,7 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
             if value is not None:
                 path = f"rollout_strategy.rolling_update_configuration.{name}"
                 other = "lws" if name == "max_surge" else "kthena"
-                remedy = f"remove it, or write backend: {other}"
+                remedy = either(remove(), f"write backend: {other}")
                 yield _refusal(path, f"is {value}, {_HERE}", remedy)
     if plan.recovery not in {None, RecoveryPolicy.ROLE_RECREATE}:
         seen = f"is {plan.recovery}, but the ModelServing of a ModelBooster has RoleRecreate"
@@ -190,7 +191,7 @@ def _refuse_engine(role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
         return
     if engine.port != PORT:
         seen = f"is {engine.port}, but the probes of Kthena's templates ask {PORT}"
-        yield _refusal(f"{at}.port", seen, f"write {PORT}")
+        yield _refusal(f"{at}.port", seen, write(PORT, f"write {PORT}"))
     model = engine.model
     if not is_unresolved(model) and ("://" in model or model.startswith(("/", "."))):
         seen = f"is {display(model)}, but the download reads organisation/name from Hugging Face"

@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.admission import (
     at_least,
     joined,
@@ -88,10 +89,10 @@ def _pickers(graph: Graph) -> Iterator[Finding]:
         replicas = whole(item.fields.get("replicas"))
         if item.fields.get("multinode") is not None and isinstance(item.nodes, int):
             seen = f"is {item.nodes} nodes, but an endpoint picker runs on 1"
-            yield from refuse(f"{item.path}.multinode", seen, "remove it", _SHAPE)
+            yield from refuse(f"{item.path}.multinode", seen, remove(), _SHAPE)
         if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
             seen = f"is {display(replicas)}, but there is 1 endpoint picker"
-            yield from refuse(f"{item.path}.replicas", seen, "write 1", _SHAPE)
+            yield from refuse(f"{item.path}.replicas", seen, write(1), _SHAPE)
     if len(pickers) > 1:
         seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has at most one"
         yield from refuse(pickers[1].path, seen, "remove all but one", _SHAPE)
@@ -115,7 +116,7 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
         yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
     outside = single or graph.without_grove
     why = "a DynamoComponentDeployment never uses" if single else f'{ENABLE_GROVE} "false" disables'
-    remedy = "remove it" if single else f"remove it, or the annotation {ENABLE_GROVE}"
+    remedy = remove() if single else either(remove(), f"the annotation {ENABLE_GROVE}")
     asked = [] if single else [("spec.priorityClassName", graph.spec.get("priorityClassName"))]
     asked += [(f"{c.path}.minAvailable", c.fields.get("minAvailable")) for c in graph.components]
     for at, value in asked:
@@ -176,7 +177,7 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
         return
     if str(text(strategy.get("type"), "")).lower() == "parallel" and sequence(given):
         seen = f"has {len(sequence(given))} entries, but the restart is parallel"
-        yield from refuse(at, seen, "remove it, or write type: Sequential", _RESTART)
+        yield from refuse(at, seen, either(remove(), "write type: Sequential"), _RESTART)
         return
     known = sorted(name for name in names if isinstance(name, str))
     order = [name if isinstance(name, str) else display(name) for name in sequence(given)]
@@ -208,7 +209,7 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
             yield not_checked(at, gap, _MEMORY)
         elif item.kind not in _WORKERS:
             seen = f"is given, but the component is {display(item.kind)} and not one of "
-            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", "remove it", _MEMORY)
+            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", remove(), _MEMORY)
         elif gpus == 0:
             seen = "is given, but the main container has a limit of 0 GPUs"
             yield from refuse(at, seen, "write a limit of 1 GPU or more", _MEMORY)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import or_less, or_more, remove
 from kthena_components.core.rules.admission import (
     at_least,
     cycle_in,
@@ -58,7 +59,7 @@ def _counted(
     pods, minimum = count(replicas), count(fields.get("minAvailable"))
     if isinstance(pods, int) and isinstance(minimum, int) and minimum > pods > 0:
         seen = f"is {minimum}, but replicas is {pods}, so the gang would wait forever"
-        yield from refuse(f"{at}.minAvailable", seen, f"write {pods} or less", _COUNTS)
+        yield from refuse(f"{at}.minAvailable", seen, or_less(pods), _COUNTS)
     given, where = fields.get(scaling), f"{at}.{scaling}"
     if gap := unknown_in(given):
         yield not_checked(where, gap, _COUNTS)
@@ -75,11 +76,11 @@ def _scaled(
     lowest, highest = count(few), count(many)
     if isinstance(lowest, int) and isinstance(minimum, int) and lowest < minimum:
         seen = f"is {lowest}, but minAvailable is {minimum}: it would break the gang"
-        yield from refuse(f"{at}.minReplicas", seen, f"write {minimum} or more", _COUNTS)
+        yield from refuse(f"{at}.minReplicas", seen, or_more(minimum), _COUNTS)
     floor = max((n for n in (pods, lowest) if isinstance(n, int)), default=None)
     if isinstance(highest, int) and floor is not None and highest < floor:
         seen = f"is {highest}, but there are {floor} already (replicas, or minReplicas)"
-        yield from refuse(f"{at}.maxReplicas", seen, f"write {floor} or more", _COUNTS)
+        yield from refuse(f"{at}.maxReplicas", seen, or_more(floor), _COUNTS)
 
 
 def grove_startup(view: CliqueSet) -> Iterator[Finding]:
@@ -121,7 +122,7 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
         for index, name in enumerate(wanted):
             if name == clique.name:
                 seen = f"is {display(name)}, the clique itself: it would wait forever"
-                yield from refuse(f"{at}[{index}]", seen, "remove it", _STARTUP)
+                yield from refuse(f"{at}[{index}]", seen, remove(), _STARTUP)
             elif name not in names:
                 seen = f"is {display(name)}, and {known}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _STARTUP)
@@ -160,7 +161,7 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
         for key in ("topologySpreadConstraints", "nodeName"):
             if pod.get(key) not in (None, ""):
                 seen = f"is given in 1 of {len(view.cliques)} cliques, and Grove places the pods"
-                yield from refuse(f"{at}.{key}", seen, "remove it", _PODS)
+                yield from refuse(f"{at}.{key}", seen, remove(), _PODS)
         for field in ("containers", "initContainers"):
             for index, container in enumerate(sequence(pod.get(field))):
                 yield from _variables(f"{at}.{field}[{index}].env", mapping(container).get("env"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.admission import joined, refuse, subdomain, unique
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.display import display
@@ -124,7 +125,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
             yield not_checked(at, gap, _GANG)
         elif isinstance(minimum, int) and isinstance(pods, int) and 0 < minimum < pods:
             seen = f"is {minimum} of {pods} pods, and one engine needs all of them"
-            yield from refuse(at, seen, f"write {pods}, or remove it", _GANG, Level.ADVISORY)
+            yield from refuse(at, seen, either(write(pods), remove()), _GANG, Level.ADVISORY)
 
 
 def _joins(clique: Clique, context: Context) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.remedies import remove
 from kthena_components.core.rules.admission import dns_label, refuse, unique
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -97,7 +98,7 @@ def _shared(
             yield from refuse(f"{path}.name", "is empty", remedy, _SHARING)
         elif item.get("namespace") not in (None, "") and name in names:
             seen = f"is {display(item['namespace'])}, but '{name}' is a template of this set"
-            yield from refuse(f"{path}.namespace", seen, "remove it", _SHARING)
+            yield from refuse(f"{path}.namespace", seen, remove(), _SHARING)
         if item.get("filter") is not None and any(children):
             yield from _filtered(f"{path}.filter", item["filter"], children)
 

@@ -10,6 +10,7 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.limits_preset import refusal, refuse_preset
@@ -68,14 +69,14 @@ def _refuse_fields(plan: ServingPlan) -> Iterator[Finding]:
             "recovery_policy",
             f"is {plan.recovery}, but the pods of a Workspace are a StatefulSet, which recreates "
             "only the pod that failed",
-            "remove it, or write backend: "
+            either(remove(), "write backend: ")
             + ("lws or kthena" if plan.recovery is RecoveryPolicy.ROLE_RECREATE else "kthena"),
         )
     if plan.restart_grace_seconds:
         yield refusal(
             "restart_grace_period_seconds",
             f"is {plan.restart_grace_seconds}, but a StatefulSet recreates a pod at once",
-            "remove it, or write backend: kthena",
+            either(remove(), "write backend: kthena"),
         )
 
 

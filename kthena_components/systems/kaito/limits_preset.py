@@ -10,6 +10,7 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.rules.engine_options import OPTIONS
 from kthena_components.core.spec.model import EngineSpec, ParallelismSpec
 from kthena_components.core.spec.pods import ResourcesSpec
@@ -72,7 +73,7 @@ def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
 def _refuse_priority(plan: ServingPlan) -> Iterator[Finding]:
     if plan.priority_class is not None:
         seen = f"is {plan.priority_class}, but KAITO writes the pods of a preset"
-        yield refusal("priority_class", seen, f"remove it, or {_INSTEAD}")
+        yield refusal("priority_class", seen, either(remove(), f"{_INSTEAD}"))
 
 
 def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
@@ -111,13 +112,13 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
         yield refusal(f"{at}.launcher", seen, "write ray, or remove it")
     if engine.hf_config is not None:
         seen = "is given, but KAITO reads the model's config from Hugging Face"
-        yield refusal(f"{at}.hf_config", seen, "remove it")
+        yield refusal(f"{at}.hf_config", seen, remove())
     if engine.kv_transfer is not None:
         seen = "is given, but the pods of a preset have no variables of their own"
-        yield refusal(f"{at}.kv_transfer", seen, "remove it, or remove backend_options.preset")
+        yield refusal(f"{at}.kv_transfer", seen, either(remove(), "remove backend_options.preset"))
     if engine.parallelism.expert:
         seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
-        yield refusal(f"{at}.parallelism.expert", seen, f"remove it, or {_INSTEAD}")
+        yield refusal(f"{at}.parallelism.expert", seen, either(remove(), f"{_INSTEAD}"))
     yield from _refuse_args(plan, engine, f"{at}.extra_args")
 
 
@@ -125,7 +126,7 @@ def _refuse_args(plan: ServingPlan, engine: EngineSpec, at: str) -> Iterator[Fin
     """Check the flags, which become the ConfigMap: by the same functions as in kaito-config."""
     flags = flags_of(engine.extra_args)
     for seen in flags.wrong:
-        yield refusal(at, seen, f"remove it, or {_INSTEAD}")
+        yield refusal(at, seen, either(remove(), f"{_INSTEAD}"))
     for mistake in () if flags.wrong else mistakes_in(engine.extra_args, WRITTEN_FOR):
         if not mistake.always:  # engine-option-known reports the others
             seen = f"does not fit the vLLM of KAITO {WRITTEN_FOR}: {mistake.seen}"
@@ -142,7 +143,9 @@ def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
     resources, token = role.stated.resources or ResourcesSpec(), role.stated.hugging_face_token
     if role.stated.overlay:
         seen = "is given, but KAITO writes the pods of a preset"
-        yield refusal(join_path(role.path, "overlay"), seen, "remove it, or backend_options.preset")
+        yield refusal(
+            join_path(role.path, "overlay"), seen, either(remove(), "backend_options.preset")
+        )
     at = join_path(role.path, "resources")
     if resources.gpu_resource != _GPU:
         seen = f"is {resources.gpu_resource}, but KAITO's pods request {_GPU}"
@@ -150,7 +153,7 @@ def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
     for field in ("cache", "network", "startup_seconds", "drain_seconds"):
         if getattr(role.stated, field) is not None:
             seen = "is given, but KAITO writes the pods of a preset"
-            yield refusal(join_path(role.path, field), seen, f"remove it, or {_INSTEAD}")
+            yield refusal(join_path(role.path, field), seen, either(remove(), f"{_INSTEAD}"))
     for field in ("cpu", "memory", "ephemeral_storage", "shm"):
         if getattr(resources, field) is not None:
             seen = f"is {getattr(resources, field)}, but KAITO's pods request only GPUs"
@@ -227,7 +230,7 @@ def _refuse_other(
         yield wrong(
             "kv_cache_cpu_memory_utilization",
             f"is {share}, but KAITO ignores it for {shown(made)}",
-            "remove it",
+            remove(),
         )
 
 

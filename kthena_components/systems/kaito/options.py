@@ -11,6 +11,7 @@ from pydantic import Field
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.hardware import Instance, find_instance, known_instances
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Shown, Spec, Word
 from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.values.display import display
@@ -124,7 +125,7 @@ def _refuse_instance(options: KaitoOptions, name: str) -> Iterator[Finding]:
         yield wrong(
             "instance_type",
             f"is {display(name)}, which KAITO does not know",
-            f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
+            write(near) if near else "write one of the instance types in pkg/sku of KAITO",
         )
     elif options.preset is not None and not instance.gpu.startswith(_NVIDIA):
         yield wrong(
@@ -144,7 +145,7 @@ def _refuse_labels(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding
             at,
             f"is {display(stated)}, but resources.gpus_per_pod is {gpus}, and each pod uses all "
             "GPUs of its node",
-            "remove it, or change one of them",
+            either(remove(), "change one of them"),
         )
     elif isinstance(node, Unknown):
         gap = f"is {display(options.label_selector.get(GPU_PRODUCT))}: {node.because}"

@@ -10,6 +10,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -89,7 +90,7 @@ def _name(model: Model) -> Iterator[Finding]:
         yield refused(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
     elif name and not is_preset(name):
         near = nearest(name, SHORT_NAMES)
-        known = f"write '{near}'" if near else "write the model's name on Hugging Face"
+        known = write(near) if near else "write the model's name on Hugging Face"
         yield Finding(
             path=model.preset_path,
             seen=f"is {display(name)}, which is neither organisation/name nor a short name "
@@ -126,7 +127,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
 def _known(model: Model, name: str) -> Iterator[Finding]:
     if model.resource.get("partition") is not None:
         seen = f"is {display(name)}, but a partition is for existing nodes"
-        yield refused(model.instance_path, seen, "remove it, or the partition", _INSTANCE)
+        yield refused(model.instance_path, seen, either(remove(), "the partition"), _INSTANCE)
     if not isinstance(find_instance(name), Unknown):
         return
     azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
@@ -137,7 +138,7 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
     yield Finding(
         path=model.instance_path,
         seen=f"is {display(name)}, which KAITO does not know, {why}",
-        remedy=f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
+        remedy=write(near) if near else "write one of the instance types in pkg/sku of KAITO",
         rule=_INSTANCE,
         level=Level.ADVISORY if azure else Level.MANDATORY,
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
+from kthena_components.core.remedies import write
 from kthena_components.core.rules.engine_sizes import memory_fraction_range
 from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import Unknown
@@ -58,7 +59,7 @@ def _tuning(model: Model) -> Iterator[Finding]:
         yield not_checked(at, nodes, CAPACITY)
     elif nodes is not None and nodes > 1:
         seen = f"is {nodes}, but tuning runs on one node"
-        yield Finding(path=at, seen=seen, remedy="write 1", rule=CAPACITY)
+        yield Finding(path=at, seen=seen, remedy=write(1), rule=CAPACITY)
 
 
 def _one_node(sized: Sized) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import Unknown
@@ -162,7 +163,7 @@ def kaito_annotations(view: View) -> Iterator[Finding]:
         elif isinstance(value, str) and _plain(key, value) not in values:
             *others, last = values
             seen = f"is {display(value)}, but must be {', '.join(others)} or {last}"
-            yield refused(path, seen, f"write '{values[0]}', or remove it", _ANNOTATIONS)
+            yield refused(path, seen, either(write(values[0]), remove()), _ANNOTATIONS)
 
 
 def _metadata(stated: object, at: str) -> Iterator[Finding]:

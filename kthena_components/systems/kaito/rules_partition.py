@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, nearest, not_checked
+from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, text, unknown_in, unknown_inside
 from kthena_components.core.values.unknown import Unknown
@@ -71,23 +72,23 @@ def kaito_partition(view: View) -> Iterator[Finding]:
         if gap := unknown_inside(stated):
             yield not_checked(path, gap, _RULE)
         elif stated is not None and model.tuned:
-            yield refused(path, "is given, but tuning takes whole GPUs", "remove it", _RULE)
+            yield refused(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
         elif fields.get("mode") == "mig":
             yield from _slice(model, fields, path)
         elif fields.get("mode") == "accelerator":
             if fields.get("profile"):
                 seen = "is given, but mode accelerator takes whole GPUs"
-                yield refused(f"{path}.profile", seen, "remove it, or write mode: mig", _RULE)
+                yield refused(f"{path}.profile", seen, either(remove(), "write mode: mig"), _RULE)
             if fields.get("count") is None:
                 seen = "is missing, and mode accelerator needs it"
-                yield refused(f"{path}.count", seen, "write 1 or more", _RULE)
+                yield refused(f"{path}.count", seen, or_more(1), _RULE)
 
 
 def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
     profile = text(fields.get("profile"), "")
     if fields.get("count") is not None:
         seen = "is given, but mode mig takes one slice"
-        yield refused(f"{path}.count", seen, "remove it, or write mode: accelerator", _RULE)
+        yield refused(f"{path}.count", seen, either(remove(), "write mode: accelerator"), _RULE)
     if profile not in _PROFILES:
         seen = f"is {display(profile)}, which KAITO does not know" if profile else "is missing"
         near = nearest(str(profile), sorted(_PROFILES)) or "3g.40gb"

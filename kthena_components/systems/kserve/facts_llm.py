@@ -42,9 +42,16 @@ def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:
         name=f"{name}-prefill" if workload.is_prefill else name,
         pods=pods,
         replicas=workload.replicas,
+        one_stage=alone and not _has_command(workload),
         entry=_pod(view, workload, "template"),
         worker=None if alone else _pod(view, workload, "worker"),
     )
+
+
+def _has_command(workload: LlmWorkload) -> bool:
+    """Return whether the container has a command of its own, and not that of the preset."""
+    containers = sequence(mapping(plain(workload.fields.get("template"))).get("containers"))
+    return bool(containers) and mapping(containers[0]).get("command") is not None
 
 
 def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:

@@ -9,6 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
@@ -59,19 +60,19 @@ def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             "queue",
             f"is {plan.queue}, but pods of KServe have no PodGroup with a queue",
-            "remove it, or write backend: native, kthena or lws",
+            either(remove(), "write backend: native, kthena or lws"),
         )
     if plan.autoscaled:
         yield refusal(
             "autoscaled",
             "is true, but objects of KServe have no scale subresource",
-            "remove it, or write backend: kthena, lws or kaito",
+            either(remove(), "write backend: kthena, lws or kaito"),
         )
     if plan.restart_grace_seconds:
         yield refusal(
             "restart_grace_period_seconds",
             f"is {plan.restart_grace_seconds}, but KServe recreates a pod at once",
-            "remove it, or write backend: kthena",
+            either(remove(), "write backend: kthena"),
         )
 
 
@@ -84,7 +85,7 @@ def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             f"{_UPDATE}.partition",
             f"is {plan.rollout.partition}, but KServe updates all pods of a role",
-            "remove it, or write backend: native, kthena or lws",
+            either(remove(), "write backend: native, kthena or lws"),
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import remove
 from kthena_components.core.spec.words import EngineKind
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.kserve.limits_pods import place
@@ -177,7 +178,7 @@ def _refuse_template(role: RolePlan, template: Template, field: str) -> Iterator
         yield _loss(
             join_path(at, "metadata.annotations"),
             f"has {EXECUTOR}, with which KServe calculates other pods",
-            "remove it",
+            remove(),
         )
 
 

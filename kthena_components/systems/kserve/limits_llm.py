@@ -14,6 +14,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.production import labels_of
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.template import Template
@@ -90,7 +91,7 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
         yield _loss(
             f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but KServe updates one engine at a time, with none beside",
-            f"remove it, or {_LWS}",
+            either(remove(), f"{_LWS}"),
         )
     for role in plan.roles:
         engines = plan.rollout.max_unavailable * role.replicas
@@ -98,7 +99,7 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
             yield _loss(
                 f"{_UPDATE}.max_unavailable",
                 f"gives {engines} engines of role '{role.name}', but KServe updates one at a time",
-                f"remove it, or {_LWS}",
+                either(remove(), f"{_LWS}"),
             )
         if role.max_unavailable not in {None, 1}:
             yield _loss(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.systems.kserve.options import KserveKind, is_llm, options_of
 
 
@@ -21,6 +22,6 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
             yield refuse(
                 f"backend_options.{option}",
                 f"is {value}, but an {options.kind} has no LLMInferenceServiceConfigs",
-                f"remove it, or write kind: {KserveKind.LLM}",
+                either(remove(), f"write kind: {KserveKind.LLM}"),
                 "backend-options",
             )

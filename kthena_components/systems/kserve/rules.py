@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, advise, not_checked
+from kthena_components.core.remedies import or_more, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
 from kthena_components.systems.kserve.rules_service import FRAMEWORKS, components
@@ -131,7 +132,7 @@ def _sizes(many: MultiNode) -> Iterator[Finding]:
         if gap := unknown_in(given):
             yield not_checked(at, gap, _RULE)
         elif given is not None and (not isinstance(number, int) or number < 1):
-            yield _refused(at, f"is {display(given)}, but must be at least 1", "write 1 or more")
+            yield _refused(at, f"is {display(given)}, but must be at least 1", or_more(1))
 
 
 def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
@@ -168,7 +169,7 @@ def _traffic(view: Service) -> Iterator[Finding]:
     if given is not None:
         seen = f"is {display(given)}, but only Knative splits traffic, which runs no workerSpec"
         gap = unknown_in(given)
-        yield not_checked(at, gap, _RULE) if gap else advise(at, seen, "remove it", _RULE)
+        yield not_checked(at, gap, _RULE) if gap else advise(at, seen, remove(), _RULE)
 
 
 def _heads(view: Service) -> Iterator[Finding]:

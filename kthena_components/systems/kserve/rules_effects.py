@@ -6,6 +6,7 @@ Source: kserve v0.19.0 and v0.20.0 pkg/controller/v1beta1/inferenceservice, as i
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import mapping, unknown_in
@@ -57,7 +58,9 @@ def kserve_multinode_mode(view: Service) -> Iterator[Finding]:
             path=at,
             seen=f"is {display(given)}, in which KServe {_WITHOUT_WORKERS[given]}, and no workers "
             f"for the engine{pods}",
-            remedy="write Standard, or RawDeployment for KServe before 0.16",
+            remedy=either(
+                write("Standard", "write Standard"), "RawDeployment for KServe before 0.16"
+            ),
             rule=_MODE,
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -20,15 +21,17 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
 
     Pass: tensor 1, data 16, dataLocal 8, with a worker: 2 pods.
     Fail: data 5, dataLocal 2; pipeline 2 without a worker, which is ignored (kserve#6044); the same
-    with a worker, without commands and baseRefs: KServe publishes no preset for pipelines.
+    with a worker, without commands and baseRefs: KServe looks for a config of a fixed name, which
+    it does not publish, and without it creates nothing.
     Level: mandatory; advisory for the pipeline that is ignored, or that has no preset.
     Source: kserve pkg/apis/serving/v1alpha2/llm_inference_service_validation.go,
-    llm_inference_service_types_func.go GetSize; config/llmisvcconfig of KServe 0.20.
+    llm_inference_service_types_func.go GetSize; config/llmisvcconfig of KServe 0.20, and
+    pkg/controller/v1alpha2/llmisvc/config_merge.go, combineBaseRefsConfig.
     """
     for workload in view.workloads:
         yield from _parallelism(workload)
         if not view.is_based:
-            yield from _pipeline_preset(workload)
+            yield from _pipeline_preset(workload, has_prefill=len(view.workloads) > 1)
 
 
 def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
@@ -63,7 +66,7 @@ def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
         )
 
 
-def _pipeline_preset(workload: LlmWorkload) -> Iterator[Finding]:
+def _pipeline_preset(workload: LlmWorkload, *, has_prefill: bool) -> Iterator[Finding]:
     """Report pods of a pipeline that no published config of KServe starts."""
     stages = workload.size("pipeline")
     pods = [workload.fields.get(field) for field in ("template", "worker")]
@@ -71,12 +74,14 @@ def _pipeline_preset(workload: LlmWorkload) -> Iterator[Finding]:
         return
     if all(map(_has_command, pods)) or workload.states("data") or workload.states("dataLocal"):
         return
+    part = "prefill-" if workload.path.endswith("prefill") else "decode-" if has_prefill else ""
+    config = f"kserve-config-llm-{part}worker-pipeline-parallel"
     yield Finding(
         path=f"{workload.path}.parallelism.pipeline",
-        seen=f"is {stages}, but KServe 0.20 publishes no preset for pipelines, and not both pods "
-        "have a command",
-        remedy="write a command in template and in worker, or name a config of your own in "
-        "baseRefs, or state data and dataLocal instead",
+        seen=f"is {stages}, for which KServe requires the LLMInferenceServiceConfig '{config}', "
+        "and KServe 0.20 publishes no preset for pipelines; nor have both pods a command",
+        remedy="add that config to this namespace, empty if template and worker have a command, "
+        "or state data and dataLocal instead",
         rule=_RULE,
         level=Level.ADVISORY,
     )
@@ -92,7 +97,7 @@ def _positive(path: str, value: object) -> Iterator[Finding]:
     if gap := unknown_in(value):
         yield not_checked(path, gap, _RULE)
     elif value is not None and (not isinstance(number, int) or number < 1):
-        yield _refused(path, f"is {display(value)}, but must be at least 1", "write 1 or more")
+        yield _refused(path, f"is {display(value)}, but must be at least 1", or_more(1))
 
 
 def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
+from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -83,7 +84,7 @@ def _scheduler(scheduler: object) -> Iterator[tuple[str, str, str]]:
     at, config = "spec.router.scheduler", mapping(scheduler).get("config")
     number = whole(mapping(scheduler).get("replicas"))
     if isinstance(number, int) and number < 1:
-        yield f"{at}.replicas", f"is {number}, but must be at least 1", "write 1 or more"
+        yield f"{at}.replicas", f"is {number}, but must be at least 1", or_more(1)
     inline, ref = (mapping(config).get(key) for key in ("inline", "ref"))
     if config is None or unknown_inside(config, inline, ref):
         return
@@ -106,7 +107,11 @@ def _route(router: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"{at}.http", "has both refs and spec", "keep one of the two"
     if refs and gateway is not None and not mapping(gateway).get("refs"):
         seen = "is given, but KServe makes the gateway itself"
-        yield f"{at}.http.refs", seen, "remove it, or name the gateway in spec.router.gateway.refs"
+        yield (
+            f"{at}.http.refs",
+            seen,
+            either(remove(), "name the gateway in spec.router.gateway.refs"),
+        )
     if (group is None) != (weight is None):
         missing = "group" if group is None else "weight"
         yield f"{at}.{missing}", "is missing", "give both group and weight, or neither"
@@ -182,5 +187,5 @@ def _device(name: str, value: str) -> tuple[str, str]:
     ):
         return "which is no count above 0", "write for example 1, in quotes"
     if name == "cel-selector" and not value:
-        return "which holds no expression", "remove it"
+        return "which holds no expression", remove()
     return "", ""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.remedies import at_most, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, mapping, unknown_in, unknown_inside
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
@@ -47,7 +48,7 @@ def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tupl
     least, most = count(scaling.get("minReplicas")), count(scaling.get("maxReplicas"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
         seen = f"is {least}, but maxReplicas is {most}"
-        yield f"{at}.minReplicas", seen, f"write at most {most}"
+        yield f"{at}.minReplicas", seen, at_most(most)
     if wva is None:
         yield f"{at}.wva", "is missing, and nothing else scales", "add it, with hpa or keda"
         return
@@ -76,7 +77,7 @@ def _advanced(advanced: object, at: str) -> Iterator[tuple[str, str, str]]:
         yield f"{at}.scalingModifiers.{tuned[0]}", seen, "remove advanced"
     elif any(value is None for value in given.values()):
         seen = "is given, and the CRD then requires four empty texts in scalingModifiers"
-        yield at, seen, "remove it"
+        yield at, seen, remove()
     if scaler is not None and mapping(scaler).get("name") != "":
         seen = "is given, and the CRD then requires an empty name in it"
-        yield f"{at}.horizontalPodAutoscalerConfig", seen, "remove it"
+        yield f"{at}.horizontalPodAutoscalerConfig", seen, remove()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -76,4 +77,4 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
             seen = (
                 f"is {priority}, but {first} for {display(name)} before, and KServe rejects updates"
             )
-            yield advise(f"{at}[{index}].priority", seen, f"write {first}", _FORMATS)
+            yield advise(f"{at}[{index}].priority", seen, write(first, f"write {first}"), _FORMATS)

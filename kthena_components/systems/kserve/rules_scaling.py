@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse, suggest
+from kthena_components.core.remedies import or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import mapping, sequence, unknown_inside, whole
@@ -83,12 +84,12 @@ def _by_resources(fields: Fields) -> Iterator[tuple[str, str, str]]:
 def _by_knative(fields: Fields) -> Iterator[tuple[str, str, str]]:
     metric, target = fields.get("scaleMetric", "concurrency"), whole(fields.get("scaleTarget"))
     if fields.get("deploymentStrategy") is not None:
-        yield "deploymentStrategy", "is given, but Knative has no such thing", "remove it"
+        yield "deploymentStrategy", "is given, but Knative has no such thing", remove()
     if metric not in _BY_REQUESTS:
         seen = f"is {display(metric)}, but Knative scales by concurrency and rps"
         yield "scaleMetric", seen, "write concurrency or rps"
     elif metric == "rps" and isinstance(target, int) and target < 1:
-        yield "scaleTarget", f"is {target}", "write 1 or more"
+        yield "scaleTarget", f"is {target}", or_more(1)
 
 
 def _by_keda(fields: Fields) -> Iterator[tuple[str, str, str]]:
@@ -121,13 +122,16 @@ def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
         yield f"target.{stated}", f"is missing, but the type is {wanted}", "add it"
     share = whole(target.get("averageUtilization"))
     if wanted == "Utilization" and isinstance(share, int) and not 1 <= share <= _PERCENT:
-        yield "target.averageUtilization", f"is {share}, but must be from 1 to 100", "write 80"
+        yield "target.averageUtilization", f"is {share}, but must be from 1 to 100", write(80)
 
 
 def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
     wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
     if name == "cpu" and wanted != "Utilization":
-        yield "target.type", f"is {display(wanted)}", "write Utilization"
+        remedy = "write Utilization, with averageUtilization"
+        if target.get("averageUtilization") is not None:
+            remedy = write("Utilization", "write Utilization")
+        yield "target.type", f"is {display(wanted)}", remedy
     elif name == "memory" and wanted not in ("AverageValue", "Utilization"):
         yield "target.type", f"is {display(wanted)}", "write AverageValue or Utilization"
     elif name == "memory" and wanted == "AverageValue" and amount is not None:

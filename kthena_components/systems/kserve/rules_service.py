@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.remedies import at_most, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -77,7 +78,7 @@ def kserve_one_model(view: Service) -> Iterator[Finding]:
             own = mapping(fields.get(name)).get("name")
             if path == "spec.predictor" and own not in (None, "") and not unknown_in(own):
                 seen = f"is {display(own)}, but KServe names the container of a model itself"
-                yield refuse(f"{path}.{name}.name", seen, "remove it", _MODEL)
+                yield refuse(f"{path}.{name}.name", seen, remove(), _MODEL)
 
 
 def _answering(path: str, served: list[str], names: list[Any]) -> int:
@@ -110,7 +111,7 @@ def kserve_replicas(view: Service) -> Iterator[Finding]:
             if gap := unknown_in(number):
                 yield not_checked(f"{path}.{name}", gap, _REPLICAS)
             elif isinstance(number, int) and number < 0:
-                yield refuse(f"{path}.{name}", f"is {number}", "write 0 or more", _REPLICAS)
+                yield refuse(f"{path}.{name}", f"is {number}", or_more(0), _REPLICAS)
         least, most = count(fields.get("minReplicas"), 1), count(fields.get("maxReplicas"), 0)
         if isinstance(least, int) and isinstance(most, int) and least > most > 0:
             seen = f"is {least}, but maxReplicas is {most}"
@@ -141,10 +142,14 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
         return
     if mode is None:
         seen = "is missing, so canaries work only if the cluster's default is Standard"
-        yield advise(f"metadata.annotations.{_MODE}", seen, "write Standard", _CANARY)
+        yield advise(
+            f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"), _CANARY
+        )
     elif mode not in _STANDARD:
         seen = f"is {display(mode)}, but canaries need Standard"
-        yield refuse(f"metadata.annotations.{_MODE}", seen, "write Standard", _CANARY)
+        yield refuse(
+            f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"), _CANARY
+        )
     if not _loads_model(view.holder):
         seen = "has no model, but a canary runs beside one"
         yield refuse("spec.predictor", seen, "add a model with its storageUri", _CANARY)
@@ -188,8 +193,8 @@ def _one_canary(
     for field in ("workerSpec", "maxReplicas", "scaleTarget", "scaleMetric", "autoScaling"):
         if predictor.get(field) not in (None, 0):
             why = "runs in single pods" if field == "workerSpec" else "has a fixed number of pods"
-            yield refuse(f"{path}.{field}", f"is given, but a canary {why}", "remove it", _CANARY)
+            yield refuse(f"{path}.{field}", f"is given, but a canary {why}", remove(), _CANARY)
     own, stable = count(predictor.get("minReplicas")), count(view.holder.get("minReplicas"), 1)
     if isinstance(own, int) and isinstance(stable, int) and own > stable:
         seen = f"is {own}, but the predictor has {stable}"
-        yield refuse(f"{path}.minReplicas", seen, f"write at most {stable}", _CANARY)
+        yield refuse(f"{path}.minReplicas", seen, at_most(stable), _CANARY)

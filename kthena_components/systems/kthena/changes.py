@@ -5,6 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import read_object
+from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.change import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
@@ -64,7 +65,9 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
     if not isinstance(old, Mapping):
         return
     path = "spec.template.gangPolicy"
-    remedy = "keep it, or let the ModelServing be replaced"
+    remedy = either(
+        write(old, "keep it", at="spec.template.gangPolicy"), "let the ModelServing be replaced"
+    )
     if new is None:
         seen = "is removed, but the API server rejects that: it is required once set"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_FIXED)

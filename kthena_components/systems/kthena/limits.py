@@ -11,6 +11,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.lws_names import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.systems.kthena.options import options_of, refuse_plugins
 
@@ -33,7 +34,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
             f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but Kthena has no surge: versions that accept the field "
             "ignore it",
-            "remove it; max_unavailable is the only budget",
+            remove("remove it; max_unavailable is the only budget"),
         )
     yield from refuse_roles(plan, "ModelServing")
     for role in plan.roles:
@@ -104,7 +105,7 @@ def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:
                 path,
                 f"{what} needs Kthena {needed} or later, and kthena_version is "
                 f"{plan.kthena_version}",
-                f"remove it, or write kthena_version: '{needed}'",
+                either(remove(), f"write kthena_version: '{needed}'"),
             )
     if not since(plan, KthenaVersion.V0_4):
         yield from _refuse_partition(plan)
@@ -121,7 +122,7 @@ def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
     """Reject a partition of all groups, as the earlier webhooks do (validatePartition)."""
     partition = plan.rollout.stated.partition if plan.rollout.stated else None
     if isinstance(partition, int) and partition >= plan.groups:
-        instead = f"write at most {plan.groups - 1}" if plan.groups else "remove it"
+        instead = f"write at most {plan.groups - 1}" if plan.groups else remove()
         yield _refusal(
             f"{_UPDATE}.partition",
             f"is {partition} of {count_of(plan.groups, 'group')}, and Kthena "

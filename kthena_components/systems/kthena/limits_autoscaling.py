@@ -9,9 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, join_path, judged_by, suggest
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    join_path,
+    judged_by,
+    suggest_name,
+)
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import at_most, either, remove
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.systems.kthena.emit_autoscaling import (
     endpoint,
@@ -81,7 +88,7 @@ def _refuse_shape(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Findi
     stated = [name for name, value in bounds.items() if value is not None]
     if scaling.roles and stated:
         seen = "is given, but `roles` scales the roles of each group, and a policy scales only one"
-        yield wrong(f"{_AT}.{stated[0]}", seen, "remove it, or `roles`")
+        yield wrong(f"{_AT}.{stated[0]}", seen, either(remove(), "`roles`"))
     elif not scaling.roles and len(stated) < len(bounds):
         missing = " and ".join(name for name in bounds if name not in stated)
         yield wrong(_AT, f"has no {missing}, and no roles", f"write {missing}, or roles")
@@ -99,7 +106,7 @@ def _refuse_roles(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Findi
     for name in scaling.roles:
         if name not in known:
             seen = f"is not a role; the roles are {', '.join(known)}"
-            yield wrong(f"{_AT}.roles.{name}", seen, suggest(name, known))
+            yield wrong(f"{_AT}.roles.{name}", seen, suggest_name(name, known))
     if len(scaling.roles) > _MOST_ROLES and since(plan, KthenaVersion.V1_0):
         seen = f"has {len(scaling.roles)} roles, but an AutoscalingPolicy scales 1 or 2"
         yield wrong(f"{_AT}.roles", seen, "remove the others")
@@ -123,7 +130,7 @@ def _refuse_metrics(
     for key in stated if known else ():
         if key not in known:
             seen = f"is no metric; the metrics are {', '.join(sorted(known))}"
-            yield wrong(f"{at}.metric_sources.{key}", seen, suggest(key, known))
+            yield wrong(f"{at}.metric_sources.{key}", seen, suggest_name(key, known))
     for key in sorted(known - sources.keys()):
         seen = f"has no '{key}', so that metric would never be read"
         yield wrong(f"{at}.metric_sources", seen, "write a pod or prometheus for it")
@@ -180,7 +187,7 @@ def _needs(plan: ServingPlan, path: str, what: str) -> Finding:
     return wrong(
         path,
         f"{what} needs Kthena 1.0, and kthena_version is {plan.kthena_version}",
-        "remove it, or write kthena_version: '1.0'",
+        either(remove(), "write kthena_version: '1.0'"),
     )
 
 
@@ -195,7 +202,7 @@ def _refuse_replicas(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Fi
         where = "replicas" if name is None else join_path(roles[name].path, "replicas")
         if low > high:
             seen = f"is {low}, more than max_replicas, {high}"
-            yield wrong(f"{at}.min_replicas", seen, f"write at most {high}")
+            yield wrong(f"{at}.min_replicas", seen, at_most(high))
         elif not low <= replicas <= high:
             nearest = low if replicas < low else high
             seen = f"is {replicas}, but {at} scales from {low} to {high}"

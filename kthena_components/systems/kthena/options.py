@@ -11,6 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, nearest
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.remedies import write
 from kthena_components.core.spec.fields import Spec, Text
 from kthena_components.systems.kthena.options_autoscaling import AutoscalingSpec
 from kthena_components.systems.kthena.options_router import ModelRouteSpec, ModelServerSpec
@@ -91,7 +92,7 @@ def refuse_plugins(plan: ServingPlan) -> Iterator[Finding]:
                     f"{at}.scope.roles[{place}]",
                     f"is '{role}', but the roles are {', '.join(known)}, so the plugin would not "
                     "run there",
-                    f"write '{close}'" if close else "write the name of a role",
+                    write(close) if close else "write the name of a role",
                 )
 
 

@@ -8,6 +8,7 @@ crds.json defines the fields, rules_roles.py and rules_rollout.py check rules be
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
@@ -57,7 +58,7 @@ def kthena_version(view: Serving) -> Iterator[Finding]:
     for path, template in templates(view) if not view.since("0.4") else ():
         if mapping(mapping(template.get("metadata")).get("annotations")):
             seen = f"is given, and the controller of Kthena {view.version} crashes on it"
-            yield _lost(f"{path}.metadata.annotations", seen, "remove it, or use Kthena 0.4")
+            yield _lost(f"{path}.metadata.annotations", seen, either(remove(), "use Kthena 0.4"))
 
 
 def _version_0_1(view: Serving) -> Iterator[Finding]:

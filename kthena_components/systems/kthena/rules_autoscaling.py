@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
 from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.remedies import at_most, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.go_duration import read_duration
 from kthena_components.core.values.read import (
@@ -77,7 +78,7 @@ def _ref(unit: Scaled) -> Iterator[Finding]:
         return
     if isinstance(kind, str) and kind not in ("", MODEL_SERVING[1]):
         seen = f"is {display(kind)}, but Kthena only scales ModelServings"
-        yield refuse(f"{path}.kind", seen, "write ModelServing", _TARGET)
+        yield refuse(f"{path}.kind", seen, write("ModelServing", "write ModelServing"), _TARGET)
     if name == "":
         yield refuse(f"{path}.name", "is missing", "write the name of a ModelServing", _TARGET)
 
@@ -90,7 +91,7 @@ def _bounds(unit: Scaled) -> Iterator[Finding]:
     elif isinstance(least, int) and isinstance(most, int) and least > most:
         seen = f"is {least}, more than maxReplicas, {most}"
         give = refuse if f"spec.{ROLES}." in path else advise
-        yield give(path, seen, f"write at most {most}", _TARGET)
+        yield give(path, seen, at_most(most), _TARGET)
 
 
 def kthena_autoscaling_behavior(view: Policy) -> Iterator[Finding]:
@@ -125,7 +126,7 @@ def _duration(path: str, stated: object) -> Iterator[Finding]:
             yield refuse(path, seen, "write for example 15s or 1m30s", _BEHAVIOR)
         elif not 0 <= seconds <= _LONGEST:
             seen = f"is {display(stated)}, but must be from 0 to 30 minutes"
-            yield refuse(path, seen, "write at most 30m", _BEHAVIOR)
+            yield refuse(path, seen, write("30m", "write at most 30m"), _BEHAVIOR)
 
 
 POLICY_RULES: tuple[Rule[Policy], ...] = (

@@ -6,6 +6,7 @@ Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alph
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in, whole
 from kthena_components.systems.contract import Rule
@@ -80,7 +81,7 @@ def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
         yield not_checked(at, gap, _WORKERS)
     elif split and isinstance(pods, int) and pods > 1:
         seen = f"is {display(pods)}, but Kthena creates 1 pod for each worker of a {_SPLIT}"
-        yield _refused(at, f"{seen}, and ignores it", "write 1", Level.ADVISORY)
+        yield _refused(at, f"{seen}, and ignores it", write(1), Level.ADVISORY)
     elif not split and (given is None or pods == 0):
         seen = f"is {display(given)}, and Kthena 1.0 creates pods - 1 = -1 workers for it"
         yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
@@ -118,7 +119,9 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             path=path,
             seen=f"is {word}, so the command line has the word {word} after the flag, and vLLM's "
             "switches take no value",
-            remedy='write ""' if value else "remove it, or write its no- form with an empty text",
+            remedy='write ""'
+            if value
+            else either(remove(), "write its no- form with an empty text"),
             rule=_CONFIG,
             level=Level.ADVISORY,
         )
@@ -128,7 +131,12 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as an "
             "integer"
         )
-        yield Finding(path=path, seen=seen, remedy=f'write "{shown}", with quotes', rule=_CONFIG)
+        yield Finding(
+            path=path,
+            seen=seen,
+            remedy=write(str(shown), f'write "{shown}", with quotes'),
+            rule=_CONFIG,
+        )
 
 
 def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:

@@ -7,7 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    not_checked,
+    refuse,
+    suggest,
+    suggest_name,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -126,7 +133,9 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
         for key in unit.sources:
             if key not in names:
                 path = f"{unit.path}.metricSources.{key}"
-                yield refuse(path, "is no metric of the role", suggest(str(key), names), _METRICS)
+                yield refuse(
+                    path, "is no metric of the role", suggest_name(str(key), names), _METRICS
+                )
 
 
 def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
@@ -140,7 +149,7 @@ def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
         yield advise(path, seen, "write a pod or prometheus for it", _METRICS)
     for key in unit.sources:
         if key not in known:
-            yield advise(f"{path}.{key}", "is no metric", suggest(str(key), known), _METRICS)
+            yield advise(f"{path}.{key}", "is no metric", suggest_name(str(key), known), _METRICS)
 
 
 def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:

@@ -7,7 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    join_path,
+    not_checked,
+    suggest_name,
+)
+from kthena_components.core.remedies import either, or_more, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -182,7 +189,7 @@ def kthena_replicas(view: Serving) -> Iterator[Finding]:
             yield not_checked(path, gap, "kthena-replicas")
         elif isinstance(number, int) and number < 0:
             seen = f"is {number}, but must be at least 0"
-            yield Finding(path=path, seen=seen, remedy="write 0 or more", rule="kthena-replicas")
+            yield Finding(path=path, seen=seen, remedy=or_more(0), rule="kthena-replicas")
 
 
 def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
@@ -212,7 +219,9 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
         elif role is None:
             near = (n for n in list(roles)[:_ROLES] if isinstance(n, str) and len(n) < _CUT)
             seen = f"there is no role {display(name)}"
-            yield Finding(path=path, seen=seen, remedy=suggest(key_text(name), near), rule=rule)
+            yield Finding(
+                path=path, seen=seen, remedy=suggest_name(key_text(name), near), rule=rule
+            )
         else:
             yield from _minimum(view, role, path, whole(stated))
 
@@ -230,7 +239,7 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
         return
     if least < 0:
         seen = f"is {display(least)}, but must be at least 0"
-        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=rule)
+        yield Finding(path=path, seen=seen, remedy=or_more(0), rule=rule)
     elif least > most:
         seen = f"is {display(least)}, but role {display(role.name)} has {most} {what}"
         yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}", rule=rule)
@@ -257,7 +266,10 @@ def kthena_worker_template(view: Serving) -> Iterator[Finding]:
                 path=path,
                 rule=rule,
                 seen=f"is missing, but workerReplicas is {role.workers}{ends}",
-                remedy="add workerTemplate, or write workerReplicas: 0",
+                remedy=either(
+                    "add workerTemplate",
+                    write(0, "write workerReplicas: 0", at=f"{role.path}.workerReplicas"),
+                ),
                 level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
             )
 

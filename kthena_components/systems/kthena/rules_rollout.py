@@ -6,6 +6,7 @@ Each function is one rule of rules.RULES.
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
@@ -57,7 +58,7 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
         yield from _format(path, partition, _ROLLING)
     elif isinstance(partition, int) and partition < 0:
         seen = f"is {partition}, but must be at least 0"
-        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_ROLLING)
+        yield Finding(path=path, seen=seen, remedy=or_more(0), rule=_ROLLING)
     elif partition is None or isinstance(partition, str):
         return
     elif gap := first_unknown(partition, view.replicas):
@@ -69,7 +70,7 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
             f"is {partition}, but Kthena {view.version} requires it to be below replicas, "
             f"{view.replicas}"
         )
-        remedy = f"write at most {max(view.replicas - 1, 0)}, or remove it"
+        remedy = either(at_most(max(view.replicas - 1, 0)), remove())
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)
 
 
@@ -93,7 +94,8 @@ def kthena_role_budget(view: Serving) -> Iterator[Finding]:
             yield not_checked(path, gap, _BUDGET)
         elif view.rollout == BY_GROUP:
             seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
-            remedy = f"write type: {BY_ROLE}, or remove it"
+            by_role = write(BY_ROLE, f"write type: {BY_ROLE}", at=f"{_STRATEGY}.type")
+            remedy = either(by_role, remove())
             yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
         budget = _budget(stated)
         yield from _format(path, budget, _BUDGET)
@@ -107,7 +109,7 @@ def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Itera
         yield not_checked(path, gap, _BUDGET)
     elif isinstance(share, int) and isinstance(role.replicas, int) and share > role.replicas >= 0:
         seen = f"is {display(budget)}, but the role has {role.replicas} replicas"
-        remedy = f"write at most {role.replicas}" if role.replicas else "remove it"
+        remedy = f"write at most {role.replicas}" if role.replicas else remove()
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
 
 
@@ -147,7 +149,7 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
             path=path,
             rule=_SURGE,
             seen=f"is {'set' if gap else display(surge)}, but Kthena has no surge; {lost}",
-            remedy="remove it; a rollout takes groups down first, maxUnavailable at a time",
+            remedy=remove("remove it; a rollout takes groups down first, maxUnavailable at a time"),
         )
 
 
@@ -178,7 +180,10 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
         rule="kthena-recovery-and-rollout",
         seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, and each updated role would "
         "recreate its whole group",
-        remedy=f"write {BY_GROUP}, or recoveryPolicy: RoleRecreate",
+        remedy=either(
+            write(BY_GROUP, f"write {BY_GROUP}"),
+            write("RoleRecreate", "recoveryPolicy: RoleRecreate", at="spec.recoveryPolicy"),
+        ),
     )
 
 
@@ -208,7 +213,7 @@ def _not_zero(
         rounds = f", which of {of} {what} rounds down to 0" if isinstance(budget, str) else ""
         shown = display(budget).strip("'")
         seen = f"is {shown}{rounds}, so nothing could ever be updated"
-        yield Finding(path=path, seen=seen, remedy="write at least 1", rule=rule)
+        yield Finding(path=path, seen=seen, remedy=at_least(1), rule=rule)
 
 
 def _share(budget: MaybeInt | MaybeText | None, of: MaybeInt | None) -> MaybeInt | None:

@@ -6,6 +6,7 @@ Source: volcano-sh/kthena v1.0.0 pkg/kthena-router.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.change import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.go_duration import read_duration
@@ -104,7 +105,7 @@ def kthena_model_route(view: Route) -> Iterator[Finding]:
     for index, adapter in enumerate(sequence(adapters)):
         if adapter == "":
             seen = "is empty, but must be the name of an adapter"
-            yield refuse(f"spec.loraAdapters[{index}]", seen, "remove it", _ROUTE)
+            yield refuse(f"spec.loraAdapters[{index}]", seen, remove(), _ROUTE)
     for rule in view.rules:
         yield from _targets(rule)
         yield from _matches(rule)
@@ -155,7 +156,7 @@ def kthena_model_name_fixed(change: Change) -> Iterator[Finding]:
         yield not_checked(path, gap, _FIXED)
     elif edited:
         seen = f"changes from {display(old)} to {display(new)}, but it is immutable"
-        yield refuse(path, seen, "keep it, or write another ModelRoute", _FIXED)
+        yield refuse(path, seen, either(write(old, "keep it"), "write another ModelRoute"), _FIXED)
 
 
 SERVER_RULES: tuple[Rule[Server], ...] = (kthena_model_server,)

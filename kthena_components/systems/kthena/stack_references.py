@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest
+from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.selection import names_serving, selects
@@ -71,7 +71,7 @@ def _target(stack: Stack, found: Object, unit: Scaled) -> Iterator[Finding]:
         yield not_checked(found.at(unit.path), gap, _TARGET)
     elif unit.role not in known:
         seen = f"is about role {display(unit.role)}, which the ModelServing {display(name)} has not"
-        remedy = suggest(str(unit.role), map(str, known))
+        remedy = suggest_name(str(unit.role), map(str, known))
         yield refuse(found.at(unit.path), seen, remedy, _TARGET)
 
 

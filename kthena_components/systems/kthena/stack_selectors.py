@@ -14,6 +14,7 @@ from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.objects.selection import has_label, selects
 from kthena_components.core.objects.stack import Stack
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
@@ -148,7 +149,7 @@ def _no_such_name(each: Selector, ports: Listening) -> Finding:
     seen = f"is {display(target.stated)}, which no port of the pods' container is named"
     remedy = "name a port of the container so"
     if ports.answers is not None:
-        remedy = f"write {ports.answers}"
+        remedy = write(ports.answers, f"write {ports.answers}")
     return refuse(each.owner.at(target.path), seen, remedy, _ANSWER)
 
 
@@ -163,7 +164,12 @@ def _wrong_port(each: Selector, ports: Listening) -> Finding:
     seen += display(each.serving.name)
     field = "targetPort: " if target.path.startswith("spec.ports[") else ""
     field = field if target.path.endswith(".port") else ""
-    return refuse(each.owner.at(target.path), seen, f"write {field}{ports.answers}", _ANSWER)
+    return refuse(
+        each.owner.at(target.path),
+        seen,
+        write(ports.answers, f"write {field}{ports.answers}"),
+        _ANSWER,
+    )
 
 
 def _title(pods: PodSet) -> str:

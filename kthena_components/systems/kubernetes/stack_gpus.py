@@ -6,6 +6,7 @@ from kthena_components.core.findings import Finding, count_of, not_checked, sugg
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.objects.requests import gpus_of
 from kthena_components.core.objects.stack import Stack
+from kthena_components.core.remedies import Remedy, rename, together
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
@@ -111,7 +112,11 @@ def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
             names = {name for one in lists for name, _ in pairs(one) if isinstance(name, str)}
             for name in sorted(names - set(allowed)):
                 if is_accelerator(name):
-                    yield _refused(path, name, allowed)
+                    parts = zip(("limits", "requests"), lists, strict=True)
+                    places = [
+                        f"{path}.{part}" for part, amounts in parts if name in mapping(amounts)
+                    ]
+                    yield _refused(path, name, allowed, places)
 
 
 def _products(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
@@ -139,10 +144,14 @@ def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
                 yield from ((path, value) for value in sequence(expression.get("values")))
 
 
-def _refused(path: str, name: str, allowed: list[str]) -> Finding:
+def _refused(path: str, name: str, allowed: list[str], at: Iterable[str] = ()) -> Finding:
+    remedy = suggest(name[:253], allowed[:100])
+    if at and isinstance(remedy, Remedy):
+        new = remedy.fixes[0][0].value
+        remedy = together(*(rename(new, at=f"{place}.{name}") for place in at), text=remedy)
     return Finding(
         path=path,
         seen=f"requests {display(name)}, but only {', '.join(allowed[:10])} may be requested here",
-        remedy=suggest(name[:253], allowed[:100]),
+        remedy=remedy,
         rule="gpu-type-allowed",
     )

@@ -10,6 +10,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
@@ -52,13 +53,13 @@ def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             "autoscaled",
             "is true, but several roles are a DisaggregatedSet, which has no scale subresource",
-            "remove it, or write backend: kthena",
+            either(remove(), "write backend: kthena"),
         )
     if plan.restart_grace_seconds:
         yield _refusal(
             "restart_grace_period_seconds",
             f"is {plan.restart_grace_seconds}, but LWS recreates an engine at once",
-            "remove it, or write backend: kthena",
+            either(remove(), "write backend: kthena"),
         )
 
 

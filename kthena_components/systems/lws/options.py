@@ -11,6 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.plan.model import VOLCANO, RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
 from kthena_components.core.spec.words import RecoveryPolicy
 
@@ -92,7 +93,7 @@ def _refuse_set_name(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding
     if options.set_name is None:
         return
     if len(plan.roles) > 1:
-        yield _wrong("set_name", "is given, but several roles are a DisaggregatedSet", "remove it")
+        yield _wrong("set_name", "is given, but several roles are a DisaggregatedSet", remove())
     elif plan.expose is not None and options.set_name == plan.name:
         yield _wrong(
             "set_name",
@@ -110,7 +111,7 @@ def _refuse_unknown_roles(plan: ServingPlan, options: LwsOptions) -> Iterator[Fi
             yield _wrong(
                 f"subgroups.{name}",
                 f"is not a role; the roles are {', '.join(known)}",
-                f"write '{close}'" if close else "write the name of a role",
+                write(close) if close else "write the name of a role",
             )
 
 
@@ -143,7 +144,7 @@ def _refuse_ready_leader(role: RolePlan) -> Iterator[Finding]:
             "startup_policy",
             f"is LeaderReady, but the engine of role '{role.name}' is ready only when all its "
             f"{role.pods} pods have joined, and LWS creates the workers after that",
-            "write LeaderCreated",
+            write("LeaderCreated", "write LeaderCreated"),
         )
 
 
@@ -160,7 +161,7 @@ def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Findin
             "is given, so LWS creates the workers of an engine after its leader is scheduled; "
             f"Volcano schedules the {together[0].pods} pods of role '{together[0].name}' together, "
             "so none is ever scheduled",
-            "write scheduler_name: default-scheduler, or remove it",
+            either("write scheduler_name: default-scheduler", remove()),
         )
 
 

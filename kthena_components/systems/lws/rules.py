@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import at_most, either, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -129,7 +130,7 @@ def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]
     excluded = kind == "LeaderExcluded"
     if number > size:
         seen = f"is {display(number)}, but the group has {size} pods"
-        yield refusal(at, seen, f"write at most {size}")
+        yield refusal(at, seen, at_most(size))
     elif not _fits(number, size, excluded):
         seen = f"is {number}, which divides neither {size} (size) nor {size - 1} (without leader)"
         if excluded:
@@ -167,7 +168,9 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
                 path=at,
                 seen=f"is LeaderReady, but {gang} requests a gang: it would contain only the "
                 f"leader, and not the {group.size} pods of a group",
-                remedy="write LeaderCreated, or disable gang scheduling",
+                remedy=either(
+                    write("LeaderCreated", "write LeaderCreated"), "disable gang scheduling"
+                ),
                 rule=_STARTUP,
                 level=Level.ADVISORY,
             )

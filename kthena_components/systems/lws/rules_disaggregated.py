@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
@@ -61,7 +62,9 @@ def _slices(view: Sets) -> Iterator[Finding]:
         return
     if number > _SLICES:
         yield refusal(
-            at, f"is {display(number)}, but must be at most {_SLICES}", f"write {_SLICES}"
+            at,
+            f"is {display(number)}, but must be at most {_SLICES}",
+            write(_SLICES, f"write {_SLICES}"),
         )
     outside = next((group for group in view.groups if _mode(group) == "External"), None)
     if number > 1 and outside is not None:

@@ -9,6 +9,7 @@ pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in, whole
@@ -56,7 +57,9 @@ def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator
     if scaled(down, replicas, 1, up=False) == 0 == scaled(up, replicas, 0, up=True):
         of = f" of {replicas} replicas" if "%" in str(down) else ""
         seen = f"is {display(down)}{of} and maxSurge is {display(0 if up is None else up)}"
-        remedy = "write maxUnavailable: 1, or maxSurge: 1"
+        remedy = either(
+            write(1, "write maxUnavailable: 1"), write(1, "maxSurge: 1", at=f"{at}.maxSurge")
+        )
         yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could start", remedy)
 
 
@@ -67,10 +70,10 @@ def judge_role_rollout(group: Group) -> Iterator[Finding]:
         yield not_checked(f"{at}rolloutStrategy.type", gap, SHAPE)
     elif isinstance(kind, str) and kind not in {"", "RollingUpdate"}:
         seen = f"is {display(kind)}, but a DisaggregatedSet only supports RollingUpdate"
-        yield refusal(f"{at}rolloutStrategy.type", seen, "remove it")
+        yield refusal(f"{at}rolloutStrategy.type", seen, remove())
     partition, where = mapping(group.rolling).get("partition"), f"{at}{ROLLING}.partition"
     if gap := unknown_in(partition):
         yield not_checked(where, gap, SHAPE)
     elif partition is not None and whole(partition) != 0:
         seen = f"is {display(partition)}, but a DisaggregatedSet updates its roles together"
-        yield refusal(where, seen, "remove it")
+        yield refusal(where, seen, remove())

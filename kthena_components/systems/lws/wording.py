@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import or_more, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in, whole
 
@@ -22,7 +23,11 @@ def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[F
     if gap := unknown_in(value):
         yield not_checked(path, gap, SHAPE)
     elif not isinstance(number, int):
-        yield refusal(path, f"is {display(value)}, but must be a whole number", f"write {lowest}")
+        yield refusal(
+            path,
+            f"is {display(value)}, but must be a whole number",
+            write(lowest, f"write {lowest}"),
+        )
     elif number < lowest:
         seen = f"is {display(number)}, but must be at least {lowest}{why}"
-        yield refusal(path, seen, f"write {lowest} or more")
+        yield refusal(path, seen, or_more(lowest))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.systems.kthena.limits import annotated, refuse_lws_names, refuse_roles
@@ -26,7 +27,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             "autoscaled",
             "is true, but a ModelInfer is not known to have a scale subresource",
-            "remove it, or write backend: kthena",
+            either(remove(), "write backend: kthena"),
         )
     for path in annotated(plan):
         yield _refusal(
@@ -82,7 +83,7 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
             yield _refusal(
                 join_path(role.path, "max_unavailable"),
                 f"is {role.max_unavailable}, but MatrixInfer updates whole groups",
-                "remove it, or write backend: kthena",
+                either(remove(), "write backend: kthena"),
             )
     stated = plan.rollout.stated
     if stated is None:
@@ -99,10 +100,10 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
             f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but MatrixInfer's controller ignores it and stops a group "
             "before it starts the new one",
-            "remove it; with one role, backend: lws can surge",
+            remove("remove it; with one role, backend: lws can surge"),
         )
     if stated.partition is not None and plan.rollout.partition >= plan.groups:
-        instead = f"write at most {plan.groups - 1}" if plan.groups > 1 else "remove it"
+        instead = f"write at most {plan.groups - 1}" if plan.groups > 1 else remove()
         yield _refusal(
             f"{_UPDATE}.partition",
             f"is {stated.partition} of {count_of(plan.groups, 'group')}, but MatrixInfer requires "

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.plan.model import VOLCANO
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in
 from kthena_components.systems.kthena.rules_roles import kthena_gang_minimum, kthena_replicas
@@ -40,7 +41,7 @@ def model_infer_scheduler(view: Serving) -> Iterator[Finding]:
                 path=path,
                 seen=f"{stated}, and MatrixInfer does not pass spec.schedulerName to pods, so "
                 "Volcano does not schedule these with their gang",
-                remedy=f"write {VOLCANO}",
+                remedy=write(VOLCANO, f"write {VOLCANO}"),
                 rule=_SCHEDULER,
                 level=Level.ADVISORY,
             )

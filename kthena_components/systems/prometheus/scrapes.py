@@ -14,6 +14,8 @@ from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.build import SGLANG_METRICS
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.remedies import either, remove, set_option, without
+from kthena_components.core.rules.fixes import placed
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
@@ -73,14 +75,14 @@ def _refuse_flags(pod: PodFacts) -> Iterator[Finding]:
     options = pod.command.options if pod.command else {}
     if _engine(pod) == "SGLang" and SGLANG_METRICS not in options:
         seen = f"starts SGLang without {SGLANG_METRICS}, so it has no metrics"
-        yield _refusal(pod.command_path, seen, f"add {SGLANG_METRICS}")
+        yield _refusal(pod.command_path, seen, set_option(SGLANG_METRICS, True))
     if _engine(pod) == "vLLM" and options.get(_DISABLED) is True:
         seen = f"starts vLLM with {_DISABLED}, so its metrics stay empty"
-        yield _refusal(pod.flags_path or pod.command_path, seen, f"remove {_DISABLED}")
+        yield _refusal(pod.flags_path or pod.command_path, seen, without(_DISABLED))
     stated = next((flag for flag in _TLS if flag in options), None)
     if stated:
         seen = f"has {stated}, but the PodMonitor reads the metrics over plain HTTP"
-        remedy = f"remove {stated}, or write a PodMonitor of your own"
+        remedy = either(without(stated), "write a PodMonitor of your own")
         yield _refusal(pod.flags_path or pod.command_path, seen, remedy)
 
 
@@ -112,11 +114,12 @@ def _without_metrics(role: RolePlan, pod: PodFacts, *, alone: bool) -> Finding:
     return Finding(
         path=role.path,
         seen=f"role '{role.name}' starts neither vLLM nor SGLang{why}, so its pods are not scraped",
-        remedy="remove monitoring" if alone else "",
+        remedy=remove("remove monitoring", at="monitoring") if alone else "",
         rule=_RULE,
         level=Level.MANDATORY if alone else Level.ADVISORY,
     )
 
 
 def _refusal(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=f"{remedy}, or remove monitoring", rule=_RULE)
+    way = either(remedy, remove("remove monitoring", at="monitoring"))
+    return placed(Finding(path=path, seen=seen, remedy=way, rule=_RULE))

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.rules.fixes import gpus_of_pod
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
@@ -53,12 +55,19 @@ def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
         number = whole(value)
         written = f'"{number}"' if isinstance(number, int) else f'"{gpus}"'
         seen = f"is {display(value)}, and KubeRay only accepts texts here"
-        yield _finding(path, seen, f"write {written}, with quotes", _PARAMS)
+        yield _finding(
+            path, seen, write(written.strip('"'), f"write {written}, with quotes"), _PARAMS
+        )
     told = _count(value)
     if told is None:
         if isinstance(value, str):
             seen = f"is {display(value)}, which is not a count of GPUs"
-            yield _finding(path, seen, f'write "{gpus}", or leave it out', _PARAMS)
+            yield _finding(
+                path,
+                seen,
+                either(write(str(gpus), f'write "{gpus}"'), remove("leave it out")),
+                _PARAMS,
+            )
     elif isinstance(gpus, int) and told != gpus:
         more = told > gpus
         end = (
@@ -69,7 +78,7 @@ def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
         yield _finding(
             path,
             f"tells Ray of {count_of(told, 'GPU')}, but a pod of '{group.name}' has {gpus}, {end}",
-            f'write "{gpus}", or leave it out',
+            either(write(str(gpus), f'write "{gpus}"'), remove("leave it out")),
             _PARAMS,
             Level.MANDATORY if more and gpus else Level.ADVISORY,
         )
@@ -99,13 +108,17 @@ def ray_worker_groups(view: RayView) -> Iterator[Finding]:
     if not sizes:
         return
     first, size = sizes[0]
+    several = cluster.head.pod.gpus == size or [gpus for _, gpus in sizes].count(size) > 1
     for group, gpus in sizes[1:]:
         if gpus != size:
             yield _finding(
                 group.pod.gpus_path,
                 f"gives the pods of group '{group.name}' {gpus} GPUs and those of group "
                 f"'{first.name}' {size}, and one engine runs on both",
-                f"write {size} in both, or {gpus} in both",
+                either(
+                    gpus_of_pod(group.pod, size, f"write {size} in both"),
+                    "" if several else gpus_of_pod(first.pod, gpus, f"{gpus} in both"),
+                ),
                 _GROUPS,
                 Level.ADVISORY,
             )

@@ -5,6 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -53,10 +54,10 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
     if not is_token:
         yield refuse(place, "is true, but mode is not token", "write mode: token", _AUTH)
     elif options.get("secretName") not in (None, ""):
-        yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", "remove it", _AUTH)
+        yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", remove(), _AUTH)
     if view.object.kind in ("RayJob", "RayService"):
         seen = f"is true, but a {view.object.kind} takes no tokens of Kubernetes"
-        yield refuse(place, seen, "remove it", _AUTH)
+        yield refuse(place, seen, remove(), _AUTH)
 
 
 def ray_network_policy(view: RayView) -> Iterator[Finding]:
@@ -133,9 +134,9 @@ def ray_tls(view: RayView) -> Iterator[Finding]:
         for name in env_of(container):
             if name in _OWN:
                 seen = f"have {name}, which KubeRay sets itself"
-                yield refuse(f"{path}.env", seen, "remove it", _TLS)
+                yield refuse(f"{path}.env", seen, remove(), _TLS)
         for index, mount in enumerate(map(mapping, sequence(container.get("volumeMounts")))):
             if mount.get("name") == _VOLUME or mount.get("mountPath") == _MOUNT:
                 seen = f"is of {_VOLUME}, or at {_MOUNT}, which KubeRay mounts itself"
-                remedy = "remove it, or use another name and path"
+                remedy = either(remove(), "use another name and path")
                 yield refuse(f"{path}.volumeMounts[{index}]", seen, remedy, _TLS)

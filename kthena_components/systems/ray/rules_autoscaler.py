@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
 from kthena_components.core.values.unknown import Unknown
@@ -54,7 +55,7 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     for index, item in enumerate(map(mapping, sequence(mapping(options).get("env")))):
         if item.get("name") == _OWN and view.has_since("1.7"):
             path = f"{view.path}.autoscalerOptions.env[{index}]"
-            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", "remove it", _RULE)
+            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", remove(), _RULE)
     if scaled and view.has_since("1.4"):
         yield from _scaled(view, is_second=version == "v2")
     for group in view.workers:
@@ -73,12 +74,14 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
             yield not_checked(group.path, gap, _RULE)
         elif group.fields.get("suspend") is True and group is not view.head:
             seen = "is true, but a cluster that scales by itself has no suspended groups"
-            remedy = "remove it, or enableInTreeAutoscaling"
+            remedy = either(remove(), "enableInTreeAutoscaling")
             yield refuse(f"{group.path}.suspend", seen, remedy, _RULE)
         elif is_second and policy not in (None, "", "Never"):
             seen = f"is {display(policy)}, but with v2 of the autoscaler no pod is restarted"
             path = f"{group.path}.template.spec.restartPolicy"
-            yield refuse(path, seen, "write Never, or leave it out", _RULE)
+            yield refuse(
+                path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
+            )
 
 
 def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:

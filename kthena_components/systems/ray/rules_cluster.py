@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path, not_checked, refuse
 from kthena_components.core.naming import DNS_1035
+from kthena_components.core.remedies import at_most, either, or_more
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
@@ -61,14 +62,15 @@ def ray_replicas(view: RayView) -> Iterator[Finding]:
         if gap := first_unknown(*numbers):
             yield not_checked(f"{group.path}.minReplicas", gap, _REPLICAS)
             continue
+        least, most = numbers
         for name, number in zip(("minReplicas", "maxReplicas"), numbers, strict=True):
             if isinstance(number, int) and number < 0:
                 path = f"{group.path}.{name}"
-                yield refuse(path, f"is {number}", "write 0 or more", _REPLICAS)
-        least, most = numbers
+                floor = max(least, 0) if isinstance(least, int) and name == "maxReplicas" else 0
+                yield refuse(path, f"is {number}", or_more(floor), _REPLICAS)
         if isinstance(least, int) and isinstance(most, int) and least > most >= 0:
             seen = f"is {least}, but maxReplicas is {most}"
-            remedy = f"write at most {most}, or raise maxReplicas"
+            remedy = either(at_most(most), "raise maxReplicas")
             yield refuse(f"{group.path}.minReplicas", seen, remedy, _REPLICAS)
 
 

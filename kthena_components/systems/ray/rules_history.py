@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.remedies import remove
 from kthena_components.core.values.read import (
     mapping,
     sequence,
@@ -63,12 +64,13 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
     if gap := unknown_within(options.get("env")):
         yield not_checked(f"{path}.env", gap, _RULE)
         return
-    listed = map(mapping, sequence(options.get("env")))
+    listed = [mapping(item) for item in sequence(options.get("env"))]
     variables = {text(item.get("name")): item for item in listed}
-    for name in variables:
+    for index, item in enumerate(listed):
+        name = text(item.get("name"))
         if name in _OWN:
             seen = f"have {name}, which KubeRay sets itself"
-            yield refuse(f"{path}.env", seen, "remove it", _RULE)
+            yield refuse(f"{path}.env", seen, remove(at=f"{path}.env[{index}]"), _RULE)
     for name in _missing(variables):
         yield refuse(f"{path}.env", f"lack {name}", "add it", _RULE)
     yield from _named_alike(view)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_inside, whole
@@ -49,7 +50,7 @@ def ray_job(view: RayView) -> Iterator[Finding]:
     if shut is not True and isinstance(wait, int) and wait > 0 and view.has_since("1.4"):
         yield _not_shut("ttlSecondsAfterFinished", f"is {wait}", "this")
     if isinstance(tries, int) and tries < 0:
-        yield refuse("spec.backoffLimit", f"is {tries}", "write 0 or more", _RULE)
+        yield refuse("spec.backoffLimit", f"is {tries}", or_more(0), _RULE)
     if selected:
         yield from _selected(view, spec, selected)
     yield from _submitted(view, spec, tries if isinstance(tries, int) else 0)
@@ -57,7 +58,8 @@ def ray_job(view: RayView) -> Iterator[Finding]:
 
 def _not_shut(name: str, what: str, whose: str) -> Finding:
     seen = f"{what}, but {whose} needs shutdownAfterJobFinishes true"
-    remedy = "set shutdownAfterJobFinishes: true, or remove it"
+    shut = "spec.shutdownAfterJobFinishes"
+    remedy = either(write(True, "set shutdownAfterJobFinishes: true", at=shut), remove())
     return refuse(f"spec.{name}", seen, remedy, _RULE)
 
 
@@ -66,35 +68,42 @@ def _selected(
 ) -> Iterator[Finding]:
     path = "spec.clusterSelector"
     if spec.get("suspend") is True:
-        yield refuse("spec.suspend", "is true, but clusterSelector is given", "remove it", _RULE)
+        yield refuse("spec.suspend", "is true, but clusterSelector is given", remove(), _RULE)
     if selected.get(_CLUSTER) in (None, ""):
         yield refuse(path, f"has no {_CLUSTER}", "write the name of the cluster there", _RULE)
     if spec.get("submissionMode") == "SidecarMode":
-        remedy = "write K8sJobMode"
+        remedy = write("K8sJobMode", "write K8sJobMode")
         seen = "is SidecarMode, but clusterSelector is given"
         yield refuse("spec.submissionMode", seen, remedy, _RULE)
     tries = whole(spec.get("backoffLimit"))
     if isinstance(tries, int) and tries > 0 and view.has_since("1.6"):
         seen = f"is {tries}, but a job on a selected cluster is tried once"
-        yield refuse("spec.backoffLimit", seen, "remove it", _RULE)
+        yield refuse("spec.backoffLimit", seen, remove(), _RULE)
 
 
 def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[Finding]:
     mode = spec.get("submissionMode")
     if mode == "InteractiveMode" and tries > 0 and view.has_since("1.4"):
         seen = f"is {tries}, but an interactive job is tried once"
-        yield refuse("spec.backoffLimit", seen, "remove it", _RULE)
+        yield refuse("spec.backoffLimit", seen, remove(), _RULE)
     if mode != "SidecarMode":
         return
     for name in ("submitterPodTemplate", "submitterConfig"):
         if spec.get(name) is not None:
             seen = "is given, but with SidecarMode no pod of its own submits the job"
-            yield refuse(f"spec.{name}", seen, "remove it, or write K8sJobMode", _RULE)
+            yield refuse(
+                f"spec.{name}",
+                seen,
+                either(remove(), write("K8sJobMode", "write K8sJobMode", at="spec.submissionMode")),
+                _RULE,
+            )
     policy = view.head.pod_spec.get("restartPolicy")
     if policy not in (None, "", "Never") and not first_unknown(policy):
         seen = f"is {display(policy)}, but with SidecarMode the head is not restarted"
         path = f"{view.head.path}.template.spec.restartPolicy"
-        yield refuse(path, seen, "write Never, or leave it out", _RULE)
+        yield refuse(
+            path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
+        )
 
 
 def ray_runtime_env(view: RayView) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
@@ -63,7 +64,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
             path, _, variable = place.partition(": ")
             seen = f"have {variable}" if variable else "is given"
             why = "beside" if on else "without"
-            remedy = "remove it" if on else f"write it in {view.path}.{_FIELD}"
+            remedy = remove() if on else f"write it in {view.path}.{_FIELD}"
             yield refuse(path, f"{seen} {why} {_FIELD}, which replaces it", remedy, _RULE)
     if on:
         yield from _backend(view, mapping(options), variables)
@@ -77,12 +78,12 @@ def _backend(
     if options.get("backend") != "rocksdb":
         if options.get("storage") is not None:
             seen = "is given, but only the backend rocksdb has storage of its own"
-            yield refuse(f"{path}.storage", seen, "remove it, or write backend: rocksdb", _RULE)
+            yield refuse(f"{path}.storage", seen, either(remove(), "write backend: rocksdb"), _RULE)
         return
     for name in _OF_REDIS:
         if options.get(name) not in (None, ""):
             seen = "is given, but the backend rocksdb does not use Redis"
-            yield refuse(f"{path}.{name}", seen, "remove it", _RULE)
+            yield refuse(f"{path}.{name}", seen, remove(), _RULE)
     given = [name for name in _OF_CLAIM if storage.get(name) not in (None, [])]
     if storage.get("claimName") not in (None, "") and given:
         seen = f"is given beside {', '.join(given)}"
@@ -90,7 +91,7 @@ def _backend(
     for name in _OF_ROCKSDB:
         if name in variables:
             seen = f"have {name}, which KubeRay sets itself"
-            yield refuse(f"{at}.containers[0].env", seen, "remove it", _RULE)
+            yield refuse(f"{at}.containers[0].env", seen, remove(), _RULE)
     yield from _volumes(view, at)
 
 
@@ -99,7 +100,7 @@ def _volumes(view: RayView, at: str) -> Iterator[Finding]:
         if mount.get("mountPath") == _MOUNT or mount.get("name") == _VOLUME:
             where = f"{at}.containers[0].volumeMounts[{index}]"
             seen = f"is of {_VOLUME}, or at {_MOUNT}, which KubeRay mounts itself"
-            yield refuse(where, seen, "remove it, or use another name and path", _RULE)
+            yield refuse(where, seen, either(remove(), "use another name and path"), _RULE)
     for index, volume in enumerate(map(mapping, sequence(view.head.pod_spec.get("volumes")))):
         if volume.get("name") == _VOLUME:
             seen = f"is {_VOLUME}, which KubeRay adds itself"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path, not_checked, refuse
+from kthena_components.core.remedies import at_most, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_inside, whole
 from kthena_components.systems.ray.view import RayView
@@ -35,7 +36,7 @@ def ray_service(view: RayView) -> Iterator[Finding]:
         return
     if name:
         path = f"{view.head.path}.headService.metadata.name"
-        yield refuse(path, f"is {display(name)}, but KubeRay names it itself", "remove it", _RULE)
+        yield refuse(path, f"is {display(name)}, but KubeRay names it itself", remove(), _RULE)
     if wait and view.has_since("1.5") and not _is_wait(str(wait)):
         path = join_path("metadata.annotations", _TIMEOUT)
         seen = f"is {display(wait)}, which is no time above 0"
@@ -68,7 +69,7 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
     kind = mapping(stated).get("type")
     if kind is not None and kind not in _TYPES:
         seen = f"is {display(kind)}, but must be one of {', '.join(_TYPES)}"
-        yield refuse(f"{path}.type", seen, "write NewCluster", _UPGRADE)
+        yield refuse(f"{path}.type", seen, write("NewCluster", "write NewCluster"), _UPGRADE)
     if kind != _GRADUAL or not view.has_since("1.7"):
         return
     if scaled is not True:
@@ -94,10 +95,10 @@ def _steps(stated: object, path: str) -> Iterator[Finding]:
             yield refuse(f"{path}.{name}", seen, "write for example 10", _UPGRADE)
     if isinstance(step, int) and isinstance(most, int) and step > most:
         seen = f"is {step}, but maxSurgePercent is {most}"
-        yield refuse(f"{path}.stepSizePercent", seen, f"write at most {most}", _UPGRADE)
+        yield refuse(f"{path}.stepSizePercent", seen, at_most(most), _UPGRADE)
     if pause is None or _number(pause) <= 0:
         seen = "is missing" if pause is None else f"is {pause}"
-        yield refuse(f"{path}.intervalSeconds", seen, "write 1 or more", _UPGRADE)
+        yield refuse(f"{path}.intervalSeconds", seen, or_more(1), _UPGRADE)
     if options.get("gatewayClassName") == "":
         yield refuse(f"{path}.gatewayClassName", "is empty", "write for example istio", _UPGRADE)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.admission import (
     at_least,
     cycle_in,
@@ -130,7 +131,9 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
         of = f" of {replicas} replicas" if "%" in str(rolling.get("maxUnavailable")) else ""
         seen = f"is {display(rolling.get('maxUnavailable'))}{of} and maxSurge is "
         seen += f"{display(rolling.get('maxSurge', 0))}, so no update could start"
-        remedy = "write maxUnavailable: 1, or maxSurge: 1"
+        remedy = either(
+            write(1, "write maxUnavailable: 1"), write(1, "maxSurge: 1", at=f"{at}.maxSurge")
+        )
         yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
     if kept is not None and kept >= replicas:
         stated = f"is {display(rolling.get('partition'))}, "

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import write
 from kthena_components.core.rules.admission import refuse
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
@@ -39,7 +40,9 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
         return
     if asked is not None and asked not in ("true", "false"):
         seen = f'is {display(asked)}, and only "true" makes a gang'
-        yield from refuse(f"{at}.{_GANG}", seen, 'write "true"', _RULE, Level.ADVISORY)
+        yield from refuse(
+            f"{at}.{_GANG}", seen, write("true", 'write "true"'), _RULE, Level.ADVISORY
+        )
     gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
     yield from _details(view, gang=gang)
     for role in view.roles if not gang and each != "true" else ():

@@ -7,6 +7,7 @@ vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-m
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -58,7 +59,12 @@ def _nodes(model: Model) -> Iterator[Finding]:
         seen = f"is tensorParallelSize {tensor} × pipelineParallelSize {stages} on replicaCount "
         seen += f"{workers} + 1 = {count_of(nodes, 'node')} of {count_of(gpus, 'GPU')}, "
         seen += "so tensor groups span nodes"
-        remedy = f"write tensorParallelSize: {gpus} and pipelineParallelSize: {nodes}"
+        at, said = f"{model.path}.vllmConfig", "write tensorParallelSize: "
+        sizes = {"tensorParallelSize": gpus, "pipelineParallelSize": nodes}
+        remedy = together(
+            *(write(size, at=f"{at}.{name}") for name, size in sizes.items()),
+            text=f"{said}{gpus} and pipelineParallelSize: {nodes}",
+        )
         yield _advice(f"{model.path}.vllmConfig", seen, remedy, _RAY)
 
 
@@ -82,7 +88,9 @@ def _misplaced(model: Model) -> Iterator[Finding]:
         if key in model.fields and model.fields[key] is not None:
             at = f"{model.path}.{key}"
             seen = "is next to vllmConfig, where the chart does not read it"
-            yield _advice(at, seen, f"move it to vllmConfig.{key}", _IGNORED)
+            moved = write(model.fields[key], at=f"{model.path}.vllmConfig.{key}")
+            remedy: str = together(moved, remove(), text=f"move it to vllmConfig.{key}")
+            yield _advice(at, seen, remedy, _IGNORED)
     at, given = (
         f"{model.path}.vllmConfig.pipelineParallelSize",
         model.config.get("pipelineParallelSize"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, count_of, join_path, not_checked
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import or_more, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -111,7 +112,7 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
             "spec.minMember",
             f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
             "and Volcano waits for both",
-            f"write minMember {total}",
+            write(total, f"write minMember {total}"),
             rule,
         )
 
@@ -161,7 +162,7 @@ def task_minimum(found: Object) -> Iterator[Finding]:
         elif isinstance(least, int) and least < 0:
             path = join_path(_TASKS, key_text(task))
             seen = f"is {display(least)}, but must be at least 0"
-            yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=rule)
+            yield Finding(path=path, seen=seen, remedy=or_more(0), rule=rule)
         total += least if isinstance(least, int) else 0
     if total and isinstance(member, Unknown):
         yield not_checked(_TASKS, member, rule)
@@ -199,7 +200,7 @@ def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
             path=path,
             seen=f"is {display(asked)}, but the gang starts with {count_of(member, 'pod')} "
             "(minMember), and Volcano places none until there is room for all requested resources",
-            remedy=f"write {member}",
+            remedy=write(member, f"write {member}"),
             rule=rule,
         )
 

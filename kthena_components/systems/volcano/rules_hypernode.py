@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import remove
 from kthena_components.core.topology.plan import DISCOVERY_LABEL
 from kthena_components.core.topology.spec import check_name, check_node_name, check_regex
 from kthena_components.core.values.go_regex import trouble_in_go
@@ -146,7 +147,7 @@ def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
             level=Level.ADVISORY,
             seen=f"'{DISCOVERY_LABEL}' marks what Volcano's discovery made, and discovery deletes "
             "a HyperNode with this label that it does not find itself",
-            remedy="remove the label",
+            remedy=remove("remove the label"),
         )
 
 

@@ -12,6 +12,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import at_most, placed_at, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -51,7 +52,7 @@ def job_minimum(found: Object) -> Iterator[Finding]:
         yield Finding(
             path=path,
             seen=f"is {least}, but the tasks have {count_of(total, 'pod')}",
-            remedy=f"write at most {total}",
+            remedy=at_most(total),
             rule="job-minimum",
         )
 
@@ -82,7 +83,7 @@ def job_partitions(found: Object) -> Iterator[Finding]:
                     path=path,
                     seen=f"is {stated}, but {counted}Partitions {number} × partitionSize {size} = "
                     f"{_product(number, size)}",
-                    remedy=f"write {_product(number, size)}",
+                    remedy=write(_product(number, size)),
                     rule="job-partitions",
                 )
 
@@ -147,7 +148,8 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
     for name, others in waiting.items():
         if missing := [other for other in others if other not in waiting]:
             seen = f"names {display(missing[0])}, which is no task, so this one never starts"
-            yield refuse(places[name], seen, suggest(missing[0], waiting), _TASKS)
+            at = f"{places[name]}[{others.index(missing[0])}]"
+            yield refuse(places[name], seen, placed_at(suggest(missing[0], waiting), at), _TASKS)
     try:
         TopologicalSorter(waiting).prepare()
     except CycleError as error:

@@ -3,8 +3,16 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kthena_components.core.findings import Finding, join_path, not_checked, refuse, suggest
+from kthena_components.core.findings import (
+    Finding,
+    join_path,
+    not_checked,
+    refuse,
+    suggest,
+    suggest_name,
+)
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import placed_at
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
     first_unknown,
@@ -89,10 +97,12 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
 def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[Finding]:
     if event not in _EVENTS:
         seen = f"has the event {display(event)}, which no policy can name"
-        yield refuse(path, seen, suggest(event, _EVENTS), _POLICIES)
+        field = f"{path}.event"
+        yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field), _POLICIES)
     elif action not in _ACTIONS:
         seen = "has no action" if action is None else f"has the action {display(action)}, not one"
-        yield refuse(path, seen, suggest(str(action), _ACTIONS), _POLICIES)
+        remedy = suggest(str(action), _ACTIONS)
+        yield refuse(path, seen, placed_at(remedy, f"{path}.action"), _POLICIES)
     elif event in before:
         seen = f"has the event {event}, as another policy has"
         yield refuse(path, seen, "remove it from one of them", _POLICIES)
@@ -113,7 +123,9 @@ def job_parts(found: Object) -> Iterator[Finding]:
     for name in mapping(plugins):
         if name not in _PLUGINS:
             path = join_path("spec.plugins", key_text(name))
-            yield refuse(path, "is no plugin of Volcano", suggest(key_text(name), _PLUGINS), rule)
+            yield refuse(
+                path, "is no plugin of Volcano", suggest_name(key_text(name), _PLUGINS), rule
+            )
     for index, volume in enumerate(map(mapping, sequence(found.spec.get("volumes")))):
         path, place = f"spec.volumes[{index}]", text(volume.get("mountPath"))
         claim, named = volume.get("volumeClaim"), volume.get("volumeClaimName") or None

@@ -7,6 +7,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import at_most, or_more
 from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
@@ -123,7 +124,7 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
         )
     elif number < 0:
         seen = f"is {display(amount)}, but must be at least 0"
-        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_QUANTITIES)
+        yield Finding(path=path, seen=seen, remedy=or_more(0), rule=_QUANTITIES)
     elif is_whole(str(resource)) and in_units("", number) % 1000:
         seen = f"is {display(amount)}, but this resource is counted in whole numbers"
         yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
@@ -178,7 +179,7 @@ def _ordered(
             path=path,
             seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
             "rejects more than that",
-            remedy=f"write at most {more}",
+            remedy=at_most(more),
             rule=_QUANTITIES,
         )
 

@@ -7,6 +7,7 @@ docstring of each rule is its documentation.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
@@ -35,7 +36,11 @@ def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
             yield Finding(
                 path=topology.path,
                 seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
-                remedy="add highestTierAllowed, for example 1 for the closest tier",
+                remedy=write(
+                    1,
+                    "add highestTierAllowed, for example 1 for the closest tier",
+                    at=f"{topology.path}.highestTierAllowed",
+                ),
                 rule="topology-cap-stated",
             )
 
@@ -82,7 +87,7 @@ def topology_cap_reachable(found: HasBody) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 seen="is 0, below the closest tier, so Volcano never places these pods",
-                remedy="write 1 for the closest tier",
+                remedy=write(1, "write 1 for the closest tier"),
                 rule=rule,
             )
 

@@ -13,6 +13,7 @@ from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.requests import requests_of
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.plan.model import VOLCANO
+from kthena_components.core.remedies import either, write
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
@@ -62,7 +63,9 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
                 path=path,
                 seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name "
                 "in this stack, so it never starts",
-                remedy=f"write minMember {number}, or give more pods the annotation",
+                remedy=either(
+                    write(number, f"write minMember {number}"), "give more pods the annotation"
+                ),
                 rule=rule,
             )
 
@@ -232,7 +235,7 @@ def _judge_resources(
                 seen=f"is {display(stated)}, but the {count_of(member, 'pod')} of minMember "
                 f"request at most {render_quantity(most)}, and Volcano places none until "
                 "there is room for all requested resources",
-                remedy=f"write {render_quantity(most)}",
+                remedy=write(render_quantity(most), f"write {render_quantity(most)}"),
                 rule="gang-resources",
             )
 

@@ -9,6 +9,7 @@ from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.objects.kinds import JOB, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.stack import Stack
+from kthena_components.core.remedies import at_least, at_most
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
@@ -148,7 +149,7 @@ def _below_ancestors(child: Object, queues: Mapping[str, Object]) -> Iterator[Fi
                 f"is {display(amount)}, but the capability of {display(name)}, the nearest queue "
                 f"above that names it, has {display(limit)}, and Volcano's webhook rejects more"
             )
-            yield Finding(path=at, seen=seen, remedy=f"write at most {limit}", rule=_WITHIN)
+            yield Finding(path=at, seen=seen, remedy=at_most(limit), rule=_WITHIN)
 
 
 def _nearest(child: Object, queues: Mapping[str, Object], resource: Any) -> tuple[str, object]:
@@ -182,7 +183,7 @@ def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
             remedy = f"add it to the capability of {display(name)}, with at least {amount}"
             if limit is not None:
                 has = f"has {display(limit)}, and Volcano's webhook rejects more than that"
-                remedy = f"write at most {limit}"
+                remedy = at_most(limit)
             seen = f"is {display(amount)}, but the capability of {display(name)}, its parent, {has}"
             yield Finding(path=at, seen=seen, remedy=remedy, rule=_WITHIN)
 
@@ -226,7 +227,7 @@ def _too_small(path: str, limit: object, needed: str, resource: str, total: Deci
         remedy = f"add it, with at least {least}"
         return Finding(path=path, seen=seen, remedy=remedy, rule=_WITHIN)
     seen = f"is {display(limit)}, but {needed}, and Volcano's webhook rejects more than that"
-    remedy = f"write at least {least}"
+    remedy = at_least(least)
     return Finding(path=join_path(path, resource), seen=seen, remedy=remedy, rule=_WITHIN)
 
 

@@ -9,6 +9,7 @@ from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.stack import Stack
+from kthena_components.core.remedies import at_least, at_most, write
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.display import display
@@ -190,7 +191,7 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
             path=path,
             seen=f"is {tier}, but the highest tier of the HyperNodes in this stack is {top}; above "
             "it Volcano uses the whole cluster, so the constraint has no effect",
-            remedy=f"write at most {top}",
+            remedy=at_most(top),
             rule=rule,
         )
     elif tier > 0:  # topology-cap-reachable reports 0
@@ -198,7 +199,7 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
             path=path,
             seen=f"is {tier}, but the lowest tier of the HyperNodes in this stack is {lowest}, so "
             "Volcano never places these pods",
-            remedy=f"write at least {lowest}",
+            remedy=at_least(lowest),
             rule=rule,
         )
 
@@ -217,7 +218,7 @@ def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
         seen=f"is {display(name)}, but no HyperNode in this stack has that tierName, and "
         "Volcano then "
         "drops the whole constraint",
-        remedy=f"write '{close}'" if close else f"known: {listed}",
+        remedy=write(close) if close else f"known: {listed}",
         rule="topology-tier-exists",
         level=Level.MANDATORY,
     )

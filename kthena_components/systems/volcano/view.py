@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.naming import dns_name, is_dns_name
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import write
 from kthena_components.core.values.read import (
     count,
     group_kind,
@@ -121,11 +122,12 @@ def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
     if isinstance(name, Unknown):
         yield not_checked(path, name, rule)
     elif name is not None and not is_dns_name(name[: NAME_LIMIT + 1]):
+        near = dns_name(name[:40])
         shown = name if len(name) <= NAME_LIMIT else f"{name[:40]}…"
         yield Finding(
             path=path,
             seen=f"'{shown}' is not a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' "
             f"and '.', each part starting and ending with a letter or digit), as {what} is",
-            remedy=f"write '{dns_name(name[:40]) or 'research'}'",
+            remedy=write(near) if near else "write for example 'research'",
             rule=rule,
         )

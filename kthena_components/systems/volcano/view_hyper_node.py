@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import write
 from kthena_components.core.topology.plan import MEMBER_KINDS
 from kthena_components.core.topology.spec import HyperNodeSpec
 
@@ -50,7 +51,7 @@ def read_hyper_node(manifest: object) -> tuple[HyperNodeSpec | None, list[Findin
         problems.append(_shape("metadata.name", "a HyperNode needs a name", "add one"))
     if tier is None:
         seen = "a HyperNode needs a tier, a whole number of 0 or more"
-        problems.append(_shape("spec.tier", seen, "write 1 for the closest domain"))
+        problems.append(_shape("spec.tier", seen, write(1, "write 1 for the closest domain")))
     if not isinstance(name, str) or tier is None:
         return None, problems
     # Nothing is validated here: reading accepts everything that a cluster may contain.

@@ -58,7 +58,7 @@ REFUSED = {
         """m -tp 8 --eplb-config '{"num_redundant_experts": 8}'""",
         (
             "has 8 redundant experts, and vLLM supports them with --enable-eplb only. Add "
-            "--enable-eplb, or remove them"
+            "--enable-eplb and --enable-expert-parallel, or remove them"
         ),
     ),
     "redundant-by-its-own-option": (
@@ -66,7 +66,7 @@ REFUSED = {
         "m -tp 8 --num-redundant-experts 8 --eplb-config.num_redundant_experts 0",
         (
             "has 8 redundant experts, and vLLM supports them with --enable-eplb only. Add "
-            "--enable-eplb, or remove them"
+            "--enable-eplb and --enable-expert-parallel, or remove them"
         ),
     ),
     "elastic": (

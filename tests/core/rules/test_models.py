@@ -156,7 +156,8 @@ ADVICE = {
     "uneven-stages": (
         f"vllm serve {LLAMA} -tp 8 -pp 4",
         """splits 126 layers over pipeline 4, so that its fullest stage has 32 and its emptiest
-        31. Set pipeline to 3 or 6, or leave memory for 32 layers on each GPU.
+        31. Set pipeline to 3 or 6 and change the GPUs with it, or leave memory for 32 layers on
+        each GPU.
         [pp-within-layers]""",
     ),
     "a-prime-number-of-layers": (

@@ -1,5 +1,7 @@
 """kserve-llm-parallelism: sizes of an LLMInferenceService."""
 
+import copy
+import re
 from typing import Any
 
 import pytest
@@ -112,10 +114,21 @@ def test_no_published_preset_starts_a_pipeline() -> None:
     sizes = {"tensor": 8, "pipeline": 2}
     (told,) = _without_preset(llm(sizes, worker=True))
     assert told == (
-        f"{AT}.pipeline: is 2, but KServe 0.20 publishes no preset for pipelines, and not both "
-        "pods have a command. Write a command in template and in worker, or name a config of your "
-        f"own in baseRefs, or state data and dataLocal instead. [{RULE}]"
+        f"{AT}.pipeline: is 2, for which KServe requires the LLMInferenceServiceConfig "
+        "'kserve-config-llm-worker-pipeline-parallel', and KServe 0.20 publishes no preset for "
+        "pipelines; nor have both pods a command. Add that config to this namespace, empty if "
+        f"template and worker have a command, or state data and dataLocal instead. [{RULE}]"
     )
+
+    pair = llm(sizes, worker=True)
+    pair["spec"]["prefill"] = copy.deepcopy(
+        {key: pair["spec"][key] for key in ("template", "worker", "parallelism")}
+    )
+    named = [re.search(r"'(.*)'", each) for each in _without_preset(pair)]
+    assert [found and found[1] for found in named] == [
+        "kserve-config-llm-decode-worker-pipeline-parallel",
+        "kserve-config-llm-prefill-worker-pipeline-parallel",
+    ]
 
     based = llm(sizes, worker=True)
     based["spec"]["baseRefs"] = [{"name": "mine"}]

@@ -1,0 +1,50 @@
+"""What the component says of wrong arguments: each fix, applied literally, works."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kthena_components.core.findings import Finding, SpecError
+from kthena_components.systems import EMITTERS
+from tests.rules.following import judged, wrong_way
+from tests.support.specs import ALL, Args, changed
+from tests.systems.test_remedies import servings
+from tests.test_bad_input import CASES, BadInput
+
+
+def say(case: BadInput) -> Any:
+    def judge(args: Args) -> list[Finding]:
+        try:
+            return list(case.compile(args).findings)
+        except SpecError as error:
+            return list(error.findings)
+
+    return judge
+
+
+def misled(case: BadInput, args: Args) -> Iterator[tuple[str, object, str]]:
+    judge = say(case)
+    before = judge(args)
+    for found in judged(before):
+        for fix in found.fixes:
+            if why := wrong_way(judge, args, before, found, fix):
+                yield str(found), [change.as_json() for change in fix], why
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_fix_of_a_wrong_input_works(name: str) -> None:
+    case = CASES[name]
+    assert list(misled(case, changed(case.args, case.changes))) == []
+
+
+@pytest.mark.parametrize("example", ALL)
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_each_fix_of_what_a_backend_refuses_works(backend: str, example: str) -> None:
+    wrong, fixes = list[tuple[str, object, str]](), 0
+    for args in servings(backend, example):
+        case = BadInput(args, {}, "")
+        fixes += sum(len(found.fixes) for found in judged(say(case)(args)))
+        wrong += misled(case, args)
+    assert wrong == []
+    assert fixes
