@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.main import FORMATS
+from kthena_components.cli.reports import FORMATS
 from tests.cli.conftest import Command
 from tests.support.manifests import COMMAND, SENTENCE, SUBJECT, WRONG
 
