@@ -10,7 +10,6 @@ from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget,
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
 from kthena_components.systems.kthena.changes_partition import kthena_partition_scaling
-from kthena_components.systems.kthena.emit import EMITTER
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.rules import RULES
@@ -131,5 +130,4 @@ SYSTEM = System(
         ),
     ),
     stack_rules=(autoscaling_target_exists, model_server_selects_pods, model_route_has_servers),
-    emitter=EMITTER,
 )
