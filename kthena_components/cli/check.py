@@ -28,8 +28,7 @@ from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
-from kthena_components.rendering.cage import cage
-from kthena_components.rendering.render import NOTHING, Rendered, find_programs, render
+from kthena_components.rendering.rendered import Rendered
 from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING, NAMED_BY
 
@@ -85,6 +84,10 @@ def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Ren
     if not (layout.charts or layout.kustomizations):
         yield Rendered()
         return
+    # Imported here, because most runs render nothing.
+    from kthena_components.rendering.cage import cage  # noqa: PLC0415
+    from kthena_components.rendering.render import NOTHING, find_programs, render  # noqa: PLC0415
+
     programs = NOTHING if given.render is False else find_programs(found.folders)
     with cage() as made:
         yield render(layout, programs, made)
