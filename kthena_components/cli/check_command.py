@@ -13,6 +13,7 @@ from kthena_components.cli.reports import FORMATS, Report
 from kthena_components.cli.results import Summary
 from kthena_components.cli.stack import StackOptions
 from kthena_components.cli.terminal import Progress
+from kthena_components.cli.workers import WorkerError
 from kthena_components.core.findings import count_of
 from kthena_components.core.schema.versions import NAMED
 from kthena_components.core.values.visible import visible
@@ -52,9 +53,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         ),
         shapes=shapes,
         render=asked.render,
+        jobs=asked.jobs,
         strict_read=asked.strict_read,
     )
-    return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
+    try:
+        return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
+    except WorkerError as error:
+        parser.exit(WRONG, f"{parser.prog}: {error}\n")
 
 
 def _settings(asked: argparse.Namespace) -> Settings:
@@ -86,7 +91,9 @@ def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
     summary = Summary()
     with Progress(sys.stderr, lambda: f"checked {count_of(summary.objects, 'object')}") as progress:
-        for result in check(paths, given, summary):
+        found = check(paths, given, summary)
+        # Of several processes, one may be killed. Then nothing is written, and not a part.
+        for result in found if given.jobs == 1 else list(found):
             with progress.pause():
                 if isinstance(result, Unreadable):
                     sys.stderr.write(f"{visible(str(result))}\n")

@@ -1,6 +1,7 @@
 """`kthena-components check`: its options. The modules that check are imported when it runs."""
 
 import argparse
+from collections.abc import Callable
 
 from kthena_components.cli.reports import FORMATS
 from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
@@ -43,6 +44,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     _releases(parser)
     _together(parser)
     _models_and_rules(parser)
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=_number_of("processes", least=1),
+        help="check files in N processes; default: one for each processor, if there are enough "
+        "files",
+    )
     parser.set_defaults(run=lambda asked: _run(asked, parser))
 
 
@@ -117,7 +125,7 @@ def _together(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu-budget",
         metavar="N",
-        type=_number,
+        type=_number_of("GPUs"),
         help="the maximum number of GPUs that all pods together may request",
     )
     parser.add_argument(
@@ -129,12 +137,13 @@ def _together(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number(text: str) -> int:
-    """Parse a number of GPUs.
+def _number_of(things: str, least: int = 0) -> Callable[[str], int]:
+    """Return a function that parses a number of things."""
 
-    Raises:
-        argparse.ArgumentTypeError: It is not a number.
-    """
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number of GPUs")
-    return int(text)
+    def parse(text: str) -> int:
+        usual = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+        if not usual or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number of {things}")
+        return int(text)
+
+    return parse

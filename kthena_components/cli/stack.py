@@ -34,8 +34,9 @@ from kthena_components.systems.native.facts import GroupMember, join_parts, read
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
-_OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
-"""The number of an object in the paths for the rules. It cannot be part of a file name."""
+_OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{_CLOSE}")
+"""An object in the paths for the rules, by its number, or by those of its source and in it. It
+cannot be part of a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,8 @@ class StackOptions:
 class ReducedObject:
     """The part of an object that is kept."""
 
-    source: Source
+    source: int
+    """The number of its source."""
     line: int
     shift: int
     number: int
@@ -65,6 +67,8 @@ class ReducedObject:
     part: GroupMember | None
     held: GpuDemand | None
     has_lines: bool
+    is_foreign: bool = False
+    """Whether it has no rules, and only its kind is kept."""
 
     def identity(self) -> tuple[object, ...] | None:
         """Return the key that is unique in a cluster, or None for an object without a name."""
@@ -87,46 +91,42 @@ class LocatedFinding:
 
 
 @dataclass(slots=True)
-class Together:
-    """The objects of all files."""
+class KeptObjects:
+    """What is kept of the objects of one source."""
 
-    asked: StackOptions
-    today: date | None = None
-    """The date for expiring waivers. Without it, no waiver applies."""
+    source: int
+    """Its number."""
+    whole: bool = False
     kept: list[ReducedObject] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
     """Hashes of the findings in single objects."""
-    read: Callable[[str], str | Unreadable] = read_text
-    """Reads a file again."""
-    _foreign: set[tuple[object, object]] = field(default_factory=set)
-    _numbers: tuple[str, int, int] = ("", -1, 0)
-    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
+    _last: tuple[int, int] = (-1, 0)
 
     def keep(
         self,
-        source: Source,
+        place: str,
         shift: int,
         item: KubeObject,
         held: GpuDemand | None,
         found: Iterable[Finding],
     ) -> list[Finding]:
         """Keep the fields that the rules over all objects need. Return a finding if that fails."""
-        number = self._number(source.path, shift)
+        number = self._number(shift)
         if not is_compared(item.body):
             return []
         try:
-            part = read_part(item.body, f"{_OPEN}{len(self.kept)}{_CLOSE}")
+            part = read_part(item.body, f"{_OPEN}{self.source}-{len(self.kept)}{_CLOSE}")
             body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)
         self.kept.append(
             ReducedObject(
-                source=source,
+                source=self.source,
                 line=item.line,
                 shift=shift,
                 number=number,
-                place=source.about(item),
+                place=place,
                 body=body,
                 part=part,
                 held=held,
@@ -135,34 +135,65 @@ class Together:
         )
         return []
 
-    def pass_over(self, source: Source, shift: int, item: KubeObject) -> None:
+    def pass_over(self, place: str, shift: int, item: KubeObject) -> None:
         """Keep only the kind of an object without rules, because it may create pods."""
-        number = self._number(source.path, shift)
-        kind = item.body.get("apiVersion"), item.body.get("kind")
-        if self.asked.whole and kind not in self._foreign:
-            self._foreign.add(kind)
-            body = {"apiVersion": kind[0], "kind": kind[1]}
+        number = self._number(shift)
+        if self.whole:
+            body = {key: item.body.get(key) for key in ("apiVersion", "kind")}
             kept = ReducedObject(
-                source=source, line=item.line, shift=shift, number=number,
-                place=source.about(item), body=body, part=None, held=None, has_lines=False,
+                source=self.source, line=item.line, shift=shift, number=number,
+                place=place, body=body, part=None, held=None, has_lines=False, is_foreign=True,
             )  # fmt: skip
             self.kept.append(kept)
 
-    def _number(self, path: str, shift: int) -> int:
+    def _number(self, shift: int) -> int:
         """Count the objects of one document."""
-        same = self._numbers[:2] == (path, shift)
-        number = self._numbers[2] + 1 if same else 0
-        self._numbers = (path, shift, number)
-        return number
+        last, number = self._last
+        self._last = (shift, number + 1 if last == shift else 0)
+        return self._last[1]
+
+
+@dataclass(slots=True)
+class Together:
+    """The objects of all files."""
+
+    sources: Sequence[Source]
+    asked: StackOptions
+    today: date | None = None
+    """The date for expiring waivers. Without it, no waiver applies."""
+    read: Callable[[str], str | Unreadable] = read_text
+    """Reads a file again."""
+    _kept: list[ReducedObject] = field(default_factory=list)
+    _said: set[int] = field(default_factory=set)
+    _at: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The numbers of objects by the numbers of their sources and in them."""
+    _foreign: set[tuple[object, object]] = field(default_factory=set)
+    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
+
+    def add(self, found: KeptObjects) -> None:
+        """Add the objects of the next source. Of each kind without rules, one is enough."""
+        self._said |= found.said
+        for number, one in enumerate(found.kept):
+            kind = one.body.get("apiVersion"), one.body.get("kind")
+            if one.is_foreign and kind in self._foreign:
+                continue
+            if one.is_foreign:
+                self._foreign.add(kind)
+            self._at[found.source, number] = len(self._kept)
+            self._kept.append(one)
+
+    def source(self, one: ReducedObject) -> Source:
+        """Return the source of an object."""
+        return self.sources[one.source]
 
     def judge(self) -> Iterator[LocatedFinding]:
         """Check the objects of each cluster together, and yield the findings by file."""
         told = [one for cluster in self._clusters() for one in self._judge(cluster)]
         by_file: dict[str, list[LocatedFinding]] = {}
         for one in sorted(told, key=lambda one: not one.of_all):
-            by_file.setdefault(one.kept.source.path, []).append(one)
+            by_file.setdefault(self.source(one.kept).path, []).append(one)
         for found in by_file.values():
-            yield from self._with_lines(found[0].kept.source, found)
+            yield from self._with_lines(self.source(found[0].kept), found)
 
     def _clusters(self) -> Iterator[list[int]]:
         """Yield the numbers of the objects that may be in the same cluster.
@@ -171,7 +202,7 @@ class Together:
         one cluster. If two files of one folder contain it, each file of that folder is one. With
         `whole`, all objects are in one cluster.
         """
-        numbers = list(range(len(self.kept)))
+        numbers = list(range(len(self._kept)))
         if self.asked.whole or not self._clash(numbers):
             yield numbers
             return
@@ -181,27 +212,28 @@ class Together:
     def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
         parts: dict[object, list[int]] = {}
         for number in numbers:
-            parts.setdefault(key(self.kept[number].source.path), []).append(number)
+            parts.setdefault(key(self.source(self._kept[number]).path), []).append(number)
         yield from parts.values()
 
     def _clash(self, numbers: list[int]) -> bool:
         files: dict[object, str] = {}
         for number in numbers:
-            kept = self.kept[number]
+            kept = self._kept[number]
             identity = kept.identity()
-            if identity and files.setdefault(identity, kept.source.path) != kept.source.path:
+            path = self.source(kept).path
+            if identity and files.setdefault(identity, path) != path:
                 return True
         return False
 
     def _judge(self, numbers: list[int]) -> Iterator[LocatedFinding]:
         if not numbers:
             return
-        found = self._findings([self.kept[number] for number in numbers], numbers)
+        found = self._findings([self._kept[number] for number in numbers], numbers)
         for finding in found:
-            if hash((finding.rule, finding.seen)) in self.said:
+            if hash((finding.rule, finding.seen)) in self._said:
                 continue
             match = _OWNER.match(finding.path)
-            owner = self.kept[int(match[1]) if match else numbers[0]]
+            owner = (match and self._owner(match)) or self._kept[numbers[0]]
             path = finding.path[match.end() :].removeprefix(".") if match else finding.path
             named = replace(
                 finding,
@@ -210,7 +242,7 @@ class Together:
                 remedy=self._named(finding.remedy),
             )
             waived = named if match is None else self._waived(named, owner)
-            file, line = owner.source.start(owner.line)
+            file, line = self.source(owner).start(owner.line)
             yield LocatedFinding(
                 kept=owner, file=file, line=line, finding=waived, of_all=match is None
             )
@@ -238,7 +270,7 @@ class Together:
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
-            sources=[one.source.path for one in kept],
+            sources=[self.source(one).path for one in kept],
             versions=self.asked.versions,
         )
 
@@ -254,10 +286,17 @@ class Together:
         """Replace the numbers of objects by their files and lines."""
 
         def place(match: re.Match[str]) -> str:
-            number = int(match[1])
-            return self.kept[number].place if number < len(self.kept) else match[0]
+            owner = self._owner(match)
+            return match[0] if owner is None else owner.place
 
         return _OWNER.sub(place, text) if _OPEN in text else text
+
+    def _owner(self, match: re.Match[str]) -> ReducedObject | None:
+        """Find the object that is meant in a path. A user's text may look like a path: None."""
+        number = int(match[1])
+        if match[2]:
+            number = self._at.get((number, int(match[2])), len(self._kept))
+        return self._kept[number] if number < len(self._kept) else None
 
     def _with_lines(self, source: Source, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
         """Read a file again to find the lines of its findings."""
