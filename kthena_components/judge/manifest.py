@@ -33,7 +33,7 @@ from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.judge.members import with_pods
-from kthena_components.judge.pod_schema import pod_schema, pod_values
+from kthena_components.judge.pod_schema import judge_templates
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
@@ -192,8 +192,7 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
 
 def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
     """Add what the schemas of its pods and of its CRD say, as far as no rule speaks of a place."""
-    pods = judged(pod_schema, found.body, kind.templates)
-    pods += judged(pod_values, found.body, kind.templates, kind.own_templates)
+    pods = judge_templates(found.body, kind.templates, kind.own_templates)
     findings += [finding.under(found.path) for finding in pods]
     crd = (tidy(finding).under(found.path) for finding in judged(crd_schema, found))
     return once_a_place(crd, findings)

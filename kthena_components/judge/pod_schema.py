@@ -1,15 +1,17 @@
 """Checks the types of fields in pod templates, in any object."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import marshal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.findings import Finding, Level, join_path, judged
 from kthena_components.core.schema.language import UNDECLARED
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
 from kthena_components.core.schema.pod_values import judge_values
 from kthena_components.core.schema.quick import judge_quickly
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import is_unresolved
 
 _RULE = "pod-schema"
@@ -20,6 +22,41 @@ _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
+_WITHOUT_REFERENCES = 2
+"""A format of marshal in which equal values are equal texts."""
+_REMEMBERED = 1000
+_KNOWN: dict[tuple[object, ...], Sequence[Finding]] = {}
+
+
+def judge_templates(
+    manifest: Mapping[str, Any], templates: Sequence[str], more: Sequence[str] = ()
+) -> Sequence[Finding]:
+    """Apply pod_schema and pod_values. Equal templates at equal places are checked once in a run.
+
+    Args:
+        manifest: The object.
+        templates: Places of whole pod templates, as in `Kind.templates`.
+        more: Places whose types its CRD checks, as in `Kind.own_templates`.
+    """
+    found = [each for place in (*templates, *more) for each in places_of(manifest, place)]
+    claims = frozenset(_claims(manifest))
+    try:
+        # Only plain values can be written so. Others are unknown, and rare.
+        key = templates, more, claims, marshal.dumps(found, _WITHOUT_REFERENCES)
+    except ValueError:
+        return _findings(manifest, templates, more)
+    if key not in _KNOWN:
+        if len(_KNOWN) >= _REMEMBERED:
+            _KNOWN.clear()
+        _KNOWN[key] = _findings(manifest, templates, more)
+    return _KNOWN[key]
+
+
+def _findings(
+    manifest: Mapping[str, Any], templates: Sequence[str], more: Sequence[str]
+) -> Sequence[Finding]:
+    found = judged(pod_schema, manifest, templates)
+    return found + judged(pod_values, manifest, templates, more)
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -75,18 +112,26 @@ def pod_values(
             yield from judge_values(found, path, claims)
 
 
-def _claims(value: object, depth: int = 0) -> Iterator[str]:
+def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
     """List the names of the claims that a controller mounts, at any depth outside templates."""
-    for key, item in mapping(value).items() if depth < _DEEPEST else ():
-        if key in _CLAIMS:
-            for claim in sequence(item):
-                name = mapping(mapping(claim).get("metadata")).get("name")
-                if isinstance(name, str):
-                    yield name
-        if isinstance(item, Mapping):
-            yield from _claims(item, depth + 1)
-        for each in sequence(item):
-            yield from _claims(each, depth + 1)
+    maps: list[Mapping[Any, Any]] = [manifest]
+    for _ in range(_DEEPEST):
+        below: list[Mapping[Any, Any]] = []
+        for key, item in chain.from_iterable(one.items() for one in maps):
+            if is_map(item):
+                below.append(item)
+            elif isinstance(item, list | tuple):
+                below += filter(is_map, item)
+                if key in _CLAIMS:
+                    yield from _claim_names(item)
+        maps = below
+
+
+def _claim_names(claims: Iterable[object]) -> Iterator[str]:
+    for claim in claims:
+        name = mapping(mapping(claim).get("metadata")).get("name")
+        if isinstance(name, str):
+            yield name
 
 
 def _template_of(pod: object) -> object:
