@@ -34,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if "_ARGCOMPLETE" in os.environ:
         _complete(_parser(COMMANDS))
-    named = next((word for word in arguments if not word.startswith("-")), "")
-    asked = _parser({named}).parse_args(arguments)
     try:
+        named = next((word for word in arguments if not word.startswith("-")), "")
+        asked = _parser({named}).parse_args(arguments)
         status: int = asked.run(asked)
     except BrokenPipeError:
         # The reader has closed the pipe. Without this, Python reports that again when it exits.
