@@ -1,7 +1,6 @@
 """Checks the objects in some paths: first file by file, then all objects together."""
 
 import os
-import sys
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,11 +8,12 @@ from datetime import date
 from typing import Any
 
 from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files, sharing_in
+from kthena_components.cli.kept_objects import KeptObjects
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
-from kthena_components.cli.stack import KeptObjects, StackOptions, Together
-from kthena_components.cli.workers import processors, side_by_side
+from kthena_components.cli.stack import StackOptions, Together
+from kthena_components.cli.workers import jobs_for, side_by_side
 from kthena_components.core.facts.around import AROUND, Around
 from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import NO_CONTEXT, Context
@@ -33,10 +33,6 @@ from kthena_components.reading.layout import Layout, arrange
 from kthena_components.rendering.rendered import Rendered
 from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING, NAMED_BY
-
-_WORTH_IT = 300_000
-"""Characters that are checked in about the time that it takes to start a process and to load in it
-what no object before has needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +181,9 @@ def check_sources(
     beside = _Beside(given, texts, context)
     together = Together(sources, given.asked, given.today, read=texts.read)
     for checked in side_by_side(
-        lambda number: _file(number, sources[number], beside), len(sources), _jobs(given, size)
+        lambda number: _file(number, sources[number], beside),
+        len(sources),
+        jobs_for(given.jobs, size),
     ):
         summary.files += checked.files
         summary.objects += checked.objects
@@ -196,13 +194,6 @@ def check_sources(
         for finding in given.settings.levels.apply([told.finding]):
             body = {} if told.of_all else told.kept.body
             yield _result(together.source(told.kept), (told.file, told.line), body, finding)
-
-
-def _jobs(given: CheckOptions, size: int) -> int:
-    """Return the number of processes for files with so many characters together."""
-    if given.jobs is not None:
-        return given.jobs
-    return processors() if size >= _WORTH_IT and sys.platform == "linux" else 1
 
 
 @dataclass(frozen=True, slots=True)

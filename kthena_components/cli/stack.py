@@ -11,30 +11,25 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from kthena_components.cli.kept_objects import CLOSE, OPEN, KeptObjects, ReducedObject
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.cli.sources import Source
-from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import (
-    READING,
     READING_ALL,
     RULE_FAULT,
     Finding,
     Level,
-    fault,
     judged,
 )
 from kthena_components.core.rules.serving import run_checks
-from kthena_components.core.values.read import group_kind, mapping
-from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
+from kthena_components.systems.native.facts import join_parts
 
-_OPEN, _CLOSE = "\ue002", "\ue003"
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
-_OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{_CLOSE}")
+_OWNER = re.compile(f"{OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{CLOSE}")
 """An object in the paths for the rules, by its number, or by those of its source and in it. It
 cannot be part of a file name."""
 
@@ -52,34 +47,6 @@ class StackOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReducedObject:
-    """The part of an object that is kept."""
-
-    source: int
-    """The number of its source."""
-    line: int
-    shift: int
-    number: int
-    """Its index among the objects with the same file and shift."""
-    place: str
-    """Its file and line."""
-    body: Mapping[str, Any]
-    part: GroupMember | None
-    held: GpuDemand | None
-    has_lines: bool
-    is_foreign: bool = False
-    """Whether it has no rules, and only its kind is kept."""
-
-    def identity(self) -> tuple[object, ...] | None:
-        """Return the key that is unique in a cluster, or None for an object without a name."""
-        metadata = mapping(self.body.get("metadata"))
-        name, space = metadata.get("name"), metadata.get("namespace")
-        if not (isinstance(name, str) and (space is None or isinstance(space, str))):
-            return None
-        return group_kind(self.body), space or "default", name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedFinding:
     """A finding about one object, or about all objects of some files."""
 
@@ -88,69 +55,6 @@ class LocatedFinding:
     line: int
     finding: Finding
     of_all: bool = False
-
-
-@dataclass(slots=True)
-class KeptObjects:
-    """What is kept of the objects of one source."""
-
-    source: int
-    """Its number."""
-    whole: bool = False
-    kept: list[ReducedObject] = field(default_factory=list)
-    said: set[int] = field(default_factory=set)
-    """Hashes of the findings in single objects."""
-    _last: tuple[int, int] = (-1, 0)
-
-    def keep(
-        self,
-        place: str,
-        shift: int,
-        item: KubeObject,
-        held: GpuDemand | None,
-        found: Iterable[Finding],
-    ) -> list[Finding]:
-        """Keep the fields that the rules over all objects need. Return a finding if that fails."""
-        number = self._number(shift)
-        if not is_compared(item.body):
-            return []
-        try:
-            part = read_part(item.body, f"{_OPEN}{self.source}-{len(self.kept)}{_CLOSE}")
-            body = reduce_object(item.body)
-        except Exception as error:  # noqa: BLE001 - the other objects must still be checked
-            return [fault(READING, error)]
-        self.said.update(hash((finding.rule, finding.seen)) for finding in found)
-        self.kept.append(
-            ReducedObject(
-                source=self.source,
-                line=item.line,
-                shift=shift,
-                number=number,
-                place=place,
-                body=body,
-                part=part,
-                held=held,
-                has_lines=item.node is not None,
-            )
-        )
-        return []
-
-    def pass_over(self, place: str, shift: int, item: KubeObject) -> None:
-        """Keep only the kind of an object without rules, because it may create pods."""
-        number = self._number(shift)
-        if self.whole:
-            body = {key: item.body.get(key) for key in ("apiVersion", "kind")}
-            kept = ReducedObject(
-                source=self.source, line=item.line, shift=shift, number=number,
-                place=place, body=body, part=None, held=None, has_lines=False, is_foreign=True,
-            )  # fmt: skip
-            self.kept.append(kept)
-
-    def _number(self, shift: int) -> int:
-        """Count the objects of one document."""
-        last, number = self._last
-        self._last = (shift, number + 1 if last == shift else 0)
-        return self._last[1]
 
 
 @dataclass(slots=True)
@@ -265,7 +169,7 @@ class Together:
     def _compared(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
         return compare_objects(
             [one.body for one in kept],
-            [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
+            [f"{OPEN}{number}{CLOSE}" for number in numbers],
             held={i: one.held for i, one in enumerate(kept) if one.held is not None},
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
@@ -289,7 +193,7 @@ class Together:
             owner = self._owner(match)
             return match[0] if owner is None else owner.place
 
-        return _OWNER.sub(place, text) if _OPEN in text else text
+        return _OWNER.sub(place, text) if OPEN in text else text
 
     def _owner(self, match: re.Match[str]) -> ReducedObject | None:
         """Find the object that is meant in a path. A user's text may look like a path: None."""

@@ -7,6 +7,7 @@ pipe is empty or when this process has ended.
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "pthread_sigmask")
+_WORTH_IT = 300_000
+"""Characters that are checked in about the time that it takes to start a process and to load in it
+what no object before has needed."""
 _SHARES = 16
 """Shares of each process: the last ones end at nearly the same time."""
 _WORD, _MOST_SHARES = 4, 1000
@@ -28,11 +32,18 @@ class WorkerError(RuntimeError):
     """A process ended early. The text is one sentence."""
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def jobs_for(asked: int | None, size: int) -> int:
+    """Return the number of processes for files.
+
+    Args:
+        asked: The number that the user wants. None: one for each processor that this process may
+            use, if there is enough to check. On other systems than Linux it is not safe to fork a
+            process that has threads, so there it is one.
+        size: The number of characters in all files.
+    """
+    if asked is not None:
+        return asked
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" and size >= _WORTH_IT else 1
 
 
 def side_by_side(work: Callable[[int], T], count: int, jobs: int) -> Iterator[T]:

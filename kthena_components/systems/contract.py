@@ -1,7 +1,4 @@
-"""What each system declares: its kinds of objects, their readers and rules, and its emitter.
-
-Every list by kind is derived from this, and `systems/__init__.py` is the index.
-"""
+"""What each system declares. Lists by kind are derived from it; the index is __init__.py."""
 
 from __future__ import annotations
 
@@ -29,8 +26,7 @@ if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
-PRODUCTION = "production"
-EMPTY_ROLES, IDLE_WORKERS = "roles", "workers"
+PRODUCTION, EMPTY_ROLES, IDLE_WORKERS = "production", "roles", "workers"
 Body = Mapping[str, Any]
 Rule = Callable[[V], Iterator[Finding]]
 ChangeRule = Callable[[Change], Iterator[Finding]]
