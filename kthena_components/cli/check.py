@@ -8,10 +8,12 @@ from datetime import date
 from typing import Any
 
 from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files, sharing_in
+from kthena_components.cli.kept_objects import KeptObjects
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.stack import StackOptions, Together
+from kthena_components.cli.workers import jobs_for, side_by_side
 from kthena_components.core.facts.around import AROUND, Around
 from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import NO_CONTEXT, Context
@@ -28,8 +30,7 @@ from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
-from kthena_components.rendering.cage import cage
-from kthena_components.rendering.render import NOTHING, Rendered, find_programs, render
+from kthena_components.rendering.rendered import Rendered
 from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING, NAMED_BY
 
@@ -48,6 +49,8 @@ class CheckOptions:
     """Shapes of models by lower-case name."""
     render: bool | None = None
     """Whether to render charts and kustomizations. None: as far as possible."""
+    jobs: int | None = 1
+    """Processes that check files. None: one per processor, where there is enough to check."""
     strict_read: bool = False
     """Whether the run fails for files that the user did not name and that cannot be read."""
 
@@ -85,6 +88,10 @@ def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Ren
     if not (layout.charts or layout.kustomizations):
         yield Rendered()
         return
+    # Imported here, because most runs render nothing.
+    from kthena_components.rendering.cage import cage  # noqa: PLC0415
+    from kthena_components.rendering.render import NOTHING, find_programs, render  # noqa: PLC0415
+
     programs = NOTHING if given.render is False else find_programs(found.folders)
     with cage() as made:
         yield render(layout, programs, made)
@@ -153,7 +160,6 @@ def check_sources(
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
     texts = Texts(named)
-    together = Together(given.asked, given.today, read=texts.read)
     paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
     around, completing = Around(complete=given.asked.whole), Beside(COMPLETING, NAMED_BY)
@@ -163,7 +169,7 @@ def check_sources(
     }
     if given.settings.levels.asked:
         adds |= dict.fromkeys(AROUND, around.add)
-    add_from_files(adds, paths, texts.read)
+    size = add_from_files(adds, paths, texts.read)
     context = Context(
         config_maps=maps,
         limits=limits,
@@ -172,13 +178,22 @@ def check_sources(
         around=around,
         beside=completing,
     )
-    beside = _Beside(given, summary, texts, context, together)
-    for source in sources:
-        yield from _file(source, beside)
+    beside = _Beside(given, texts, context)
+    together = Together(sources, given.asked, given.today, read=texts.read)
+    for checked in side_by_side(
+        lambda number: _file(number, sources[number], beside),
+        len(sources),
+        jobs_for(given.jobs, size),
+    ):
+        summary.files += checked.files
+        summary.objects += checked.objects
+        summary.others += checked.others
+        together.add(checked.kept)
+        yield from checked.results
     for told in together.judge():
         for finding in given.settings.levels.apply([told.finding]):
             body = {} if told.of_all else told.kept.body
-            yield _result(told.kept.source, (told.file, told.line), body, finding)
+            yield _result(together.source(told.kept), (told.file, told.line), body, finding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,50 +201,68 @@ class _Beside:
     """State that all files share."""
 
     given: CheckOptions
-    summary: Summary
     texts: Texts
     context: Context
-    together: Together
 
 
-def _file(source: Source, beside: _Beside) -> Iterator[Result | Unreadable]:
-    text, summary = beside.texts.read(source.path), beside.summary
+@dataclass(slots=True)
+class _Checked:
+    """What was found in one source, and what was read of it."""
+
+    kept: KeptObjects
+    results: list[Result | Unreadable] = field(default_factory=list)
+    files: int = 0
+    objects: int = 0
+    others: int = 0
+
+
+def _file(number: int, source: Source, beside: _Beside) -> _Checked:
+    """Check the objects of one source by themselves. It may run in another process."""
+    made = _Checked(KeptObjects(number, beside.given.asked.whole))
+    text = beside.texts.read(source.path)
     if isinstance(text, Unreadable):
-        yield text
-        return
-    summary.files += not source.rendered_by
+        made.results.append(text)
+        return made
+    made.files += not source.rendered_by
     for document in read_documents(text, source.name, is_wanted):
         if isinstance(document, Unreadable):
-            yield document
+            made.results.append(document)
             continue
         for item in map(source.opened, objects_of(document)):
-            if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
-                summary.others += 1
-                beside.together.pass_over(source, document.shift, item)
-                findings, _ = judge_safely(item.body, beside.given)
-            else:
-                summary.objects += 1
-                findings = _judged(source, document.shift, item, beside)
-            for finding in beside.given.settings.levels.apply(findings):
-                place, lacks = source.place(item, finding.path), source.lacks(item, finding.path)
-                told = _left_open(finding) if lacks else finding
-                yield _result(source, place, item.body, told)
+            _object(source, document.shift, item, beside, made)
+    return made
 
 
-def _left_open(finding: Finding) -> Finding:
-    seen = "is empty with the chart's own values, so it was not checked"
-    return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
-
-
-def _judged(source: Source, shift: int, item: KubeObject, beside: _Beside) -> list[Finding]:
+def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made: _Checked) -> None:
     """Check one object, and keep it for the rules over all objects."""
+    if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
+        made.others += 1
+        made.kept.pass_over(source.about(item), shift, item)
+        findings, _ = judge_safely(item.body, beside.given)
+    else:
+        made.objects += 1
+        findings = _judged(source, shift, item, beside, made.kept)
+    for finding in beside.given.settings.levels.apply(findings):
+        place, lacks = source.place(item, finding.path), source.lacks(item, finding.path)
+        told = _left_open(finding) if lacks else finding
+        made.results.append(_result(source, place, item.body, told))
+
+
+def _judged(
+    source: Source, shift: int, item: KubeObject, beside: _Beside, kept: KeptObjects
+) -> list[Finding]:
     partial = partial_object(item.body) if source.is_walked else None
     if partial is not None:
         return [partial]
     asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
     findings, held = judge_safely(item.body, beside.given, beside.context, asked)
-    kept = beside.together.keep(source, shift, item, held, findings)
-    return findings + [finding for finding in kept if finding not in findings]
+    failed = kept.keep(source.about(item), shift, item, held, findings)
+    return findings + [finding for finding in failed if finding not in findings]
+
+
+def _left_open(finding: Finding) -> Finding:
+    seen = "is empty with the chart's own values, so it was not checked"
+    return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
 
 
 def judge_safely(

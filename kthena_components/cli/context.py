@@ -99,10 +99,16 @@ def add_from_files(
     adds: Mapping[str, Callable[[Mapping[str, Any]], object]],
     paths: Iterable[str],
     read: Callable[[str], str | Unreadable],
-) -> None:
-    """Pass the objects of some kinds to functions, by kind. Files without one are not parsed."""
+) -> int:
+    """Pass the objects of some kinds to functions, by kind. Files without one are not parsed.
+
+    Returns:
+        The number of characters in all files.
+    """
+    size = 0
     for path in paths:
         text = read(path)
+        size += 0 if isinstance(text, Unreadable) else len(text)
         if isinstance(text, Unreadable) or not any(kind in text for kind in adds):
             continue
         for document in _documents(text, path, *adds):
@@ -110,6 +116,7 @@ def add_from_files(
                 add = adds.get(str(item.body.get("kind")))
                 if add is not None:
                     add(item.body)
+    return size
 
 
 def sharing_in(paths: Iterable[str]) -> Sharing:

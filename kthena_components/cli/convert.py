@@ -54,11 +54,11 @@ _EXITS = """exit status:
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "convert",
-        help="write servings of one backend for another one, or as a program",
+        help=told,
         description="Convert servings in files, of most kinds that `check` reads, to the objects "
         "of a backend, to a Pulumi program or to a stack file. What the result does not keep is "
         "listed by name, and must be accepted.",

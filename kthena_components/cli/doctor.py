@@ -20,11 +20,11 @@ _EXITS = """exit status:
 Each line begins with ok, warn, fail, or unknown if the result could not be determined."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "doctor",
-        help="check that a cluster has what servings need, before you deploy",
+        help=told,
         description="Check a cluster: Volcano and Kthena with their versions and controllers, "
         "the scheduler's plugins, queues, HyperNodes, GPUs and your RBAC permissions. This "
         "changes nothing in the cluster.",

@@ -40,11 +40,11 @@ class PackError(Exception):
     """The policies cannot run. The text is for the user."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "policy-pack",
-        help="write the policy pack for pulumi preview --policy-pack",
+        help=told,
         description="Write a folder for `pulumi preview --policy-pack FOLDER`, and the levels of "
         "each environment for `--policy-pack-config FOLDER/levels/prod.json`. Files of levels that "
         "exist already stay as they are.",

@@ -1,11 +1,13 @@
 """The output formats. Each format is a class that receives the results one by one."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kthena_components.cli.results import Result, Summary
 from kthena_components.cli.shown import cell_text, visible_json
+from kthena_components.cli.terminal import paint
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.values.visible import visible
@@ -180,3 +182,23 @@ class MarkdownReport:
         if self.skipped:
             self.write("\nCould not be read:\n\n")
             self.write("".join(self.skipped))
+
+
+def _text(write: Write) -> Report:
+    return TextReport(write, lambda word: paint(word, sys.stdout))
+
+
+def _sarif(write: Write) -> Report:
+    # Imported here, because the documentation of all rules takes longer than to check an object.
+    from kthena_components.cli.sarif import SarifReport  # noqa: PLC0415
+
+    return SarifReport(write)
+
+
+FORMATS: Mapping[str, Callable[[Write], Report]] = {
+    "text": _text,
+    "json": JsonReport,
+    "sarif": _sarif,
+    "markdown": MarkdownReport,
+    "github": GithubReport,
+}

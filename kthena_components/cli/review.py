@@ -42,11 +42,11 @@ _WEIGHTS = {
 }
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "review",
-        help="write the comment on a pull request from Pulumi previews",
+        help=told,
         description="Write a Markdown comment that shows what a change does to each stack: sizes "
         "and GPUs before and after, restarts and replacements, and all findings.",
         epilog=_EXITS,

@@ -12,11 +12,11 @@ from kthena_components.systems import EMITTERS, extras, resources_of
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "rights",
-        help="print the RBAC role that a deployer needs",
+        help=told,
         description="Print the minimal RBAC permissions of the user that runs Pulumi, as YAML for "
         "kubectl apply: a ClusterRole, or with --namespace a Role and, for cluster-scoped "
         "resources, a ClusterRole. Bind them to your user.",

@@ -29,11 +29,11 @@ _EXITS = """exit status:
   2  wrong usage, or the cluster cannot be read"""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "status",
-        help="show where the pods of servings run, and why others wait",
+        help=told,
         description="Show the pods of all servings of the backends native, kthena and lws: the "
         "node and rack of each pod, the lowest HyperNode tier that contains its whole group, and "
         "the scheduler's reason for pods that wait. This changes nothing in the cluster.",

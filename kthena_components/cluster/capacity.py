@@ -28,7 +28,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.spec.model import TopologySpec
 from kthena_components.core.spec.words import TopologyMode
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.capacity import Amounts, least_of, slots
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator

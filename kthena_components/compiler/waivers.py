@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.judge.catalogue import production_rule_names, rule_names, stack_rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
+from kthena_components.judge.catalogue import rule_names, stack_rule_names
 from kthena_components.judge.manifest import has_rules, judge_manifest
 from kthena_components.judge.stack import judge_stack, owner_of
 from kthena_components.judge.waivers import Stated, annotations
@@ -25,7 +26,7 @@ def annotate(
     if not manifests:
         return manifests, rule_names()
     bodies = {str(number): manifest.body for number, manifest in enumerate(manifests)}
-    asked = production_rule_names()
+    asked = PRODUCTION_NAMES
     rules = {
         name: {f.rule for f in judge_manifest(body, asked=asked)} for name, body in bodies.items()
     }

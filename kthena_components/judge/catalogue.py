@@ -82,12 +82,6 @@ def rule_names() -> frozenset[str]:
 
 
 @cache
-def production_rule_names() -> frozenset[str]:
-    """Return the names of the rules that only run if they are asked for."""
-    return frozenset(map(rule_name, PRODUCTION))
-
-
-@cache
 def stack_rule_names() -> frozenset[str]:
     """Return the names of the rules that need more than one object."""
     return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.schema.versions import VERSIONS, Release, read_release
-from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.levels import DEFAULT, SettingError, Settings, parse_settings
 
 ENFORCED: Mapping[str, str] = {
@@ -73,7 +73,7 @@ class Reader:
         return self.refuses if level == "mandatory" else self.advises
 
     def _runs(self, rule: str) -> bool:
-        if rule in production_rule_names():
+        if rule in PRODUCTION_NAMES:
             return rule in self.settings.levels.asked
         return self.has_limit(rule)
 

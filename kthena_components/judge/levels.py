@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.schema.versions import (
     NAMED,
     TITLES,
@@ -21,7 +22,6 @@ from kthena_components.core.schema.versions import (
     read_release,
 )
 from kthena_components.core.values.read import whole
-from kthena_components.judge.catalogue import production_rule_names, rule_names
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
@@ -119,7 +119,7 @@ class Levels:
     def asked(self) -> frozenset[str]:
         """The rules that only run if they are asked for: by name, never as all others."""
         on = (rule for rule, weight in self.weights.items() if weight != LevelOverride.DISABLED)
-        return production_rule_names().intersection(on)
+        return PRODUCTION_NAMES.intersection(on)
 
     def overlaid(self, other: "Levels") -> "Levels":
         """Return these levels overridden by others; a level for all rules overrides them all."""
@@ -174,6 +174,8 @@ def parse_levels(stated: object) -> Levels:
     """
     if not isinstance(stated, Mapping):
         raise SettingError("must be a map from rules to levels")
+    from kthena_components.judge.catalogue import rule_names  # noqa: PLC0415
+
     known, weights = rule_names(), {}
     for rule, weight in stated.items():
         if rule != DEFAULT and rule not in known:

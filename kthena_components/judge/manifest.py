@@ -27,14 +27,13 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.reduction import kept_name, reduced
 from kthena_components.core.objects.reviewed import review
-from kthena_components.core.rules.production import PRODUCTION
+from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.rules.serving import CHECKS, run_checks
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.catalogue import production_rule_names, stack_rule_names
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.judge.members import with_pods
-from kthena_components.judge.pod_schema import pod_schema, pod_values
+from kthena_components.judge.pod_schema import judge_templates
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
@@ -193,8 +192,7 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
 
 def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
     """Add what the schemas of its pods and of its CRD say, as far as no rule speaks of a place."""
-    pods = judged(pod_schema, found.body, kind.templates)
-    pods += judged(pod_values, found.body, kind)
+    pods = judge_templates(found.body, kind)
     findings += [finding.under(found.path) for finding in pods]
     crd = (tidy(finding).under(found.path) for finding in judged(crd_schema, found))
     return once_a_place(crd, findings)
@@ -216,7 +214,7 @@ def _waived(
     try:
         stated = () if today is None else annotated(body, path)
         if today is not None and stated:
-            elsewhere = judged_elsewhere(body) | production_rule_names().difference(asked)
+            elsewhere = judged_elsewhere(body) | PRODUCTION_NAMES.difference(asked)
             if unknown_within(body):  # a rule may report something once all is known
                 elsewhere |= {entry.rule for entry in stated}
             findings = waive(findings, stated, today, elsewhere=elsewhere)
@@ -230,6 +228,9 @@ def _waived(
 
 def judged_elsewhere(body: Body) -> frozenset[str]:
     """Return the rules that also check the object together with others (judge/stack.py)."""
+    # Imported here, because it documents all rules, and few objects have waivers.
+    from kthena_components.judge.catalogue import stack_rule_names  # noqa: PLC0415
+
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
     return stack_rule_names().union(shared)
 

@@ -1,17 +1,19 @@
 """Checks the types of fields in pod templates, in any object."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import marshal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.findings import Finding, Level, join_path, judged
 from kthena_components.core.schema.language import UNDECLARED
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
 from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.schema.pod_values import judge_values
 from kthena_components.core.schema.pod_volumes import Added
 from kthena_components.core.schema.quick import judge_quickly
-from kthena_components.core.values.read import mapping, sequence, unknown_in
+from kthena_components.core.values.read import is_map, mapping, unknown_in
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.contract import Kind
 
@@ -24,6 +26,37 @@ _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
 _POLICIES = ("Always", "OnFailure", "Never")
+_WITHOUT_REFERENCES = 2
+"""A format of marshal in which equal values are equal texts."""
+_REMEMBERED = 1000
+_KNOWN: dict[tuple[object, ...], Sequence[Finding]] = {}
+
+
+def judge_templates(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
+    """Apply pod_schema and pod_values. Equal templates at equal places are checked once in a run.
+
+    Args:
+        manifest: The object.
+        kind: Its kind, with the places of its templates.
+    """
+    places = (*kind.templates, *kind.own_templates)
+    found = [each for place in places for each in places_of(manifest, place)]
+    claims, injector = frozenset(_claims(manifest)), Added(bodies=(manifest,)).injector()
+    try:
+        # Only plain values can be written so. Others are unknown, and rare.
+        key = kind.group_kind, claims, injector, marshal.dumps(found, _WITHOUT_REFERENCES)
+    except ValueError:
+        return _findings(manifest, kind)
+    if key not in _KNOWN:
+        if len(_KNOWN) >= _REMEMBERED:
+            _KNOWN.clear()
+        _KNOWN[key] = _findings(manifest, kind)
+    return _KNOWN[key]
+
+
+def _findings(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
+    found = judged(pod_schema, manifest, kind.templates)
+    return found + judged(pod_values, manifest, kind)
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -96,18 +129,26 @@ def _ends(pod: Mapping[str, Any], path: str, kind: Kind[Any]) -> Iterator[Findin
         yield say(f"{path}.activeDeadlineSeconds", seen, "remove it")
 
 
-def _claims(value: object, depth: int = 0) -> Iterator[str]:
+def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
     """List the names of the claims that a controller mounts, at any depth outside templates."""
-    for key, item in mapping(value).items() if depth < _DEEPEST else ():
-        if key in _CLAIMS:
-            for claim in sequence(item):
-                name = mapping(mapping(claim).get("metadata")).get("name")
-                if isinstance(name, str):
-                    yield name
-        if isinstance(item, Mapping):
-            yield from _claims(item, depth + 1)
-        for each in sequence(item):
-            yield from _claims(each, depth + 1)
+    maps: list[Mapping[Any, Any]] = [manifest]
+    for _ in range(_DEEPEST):
+        below: list[Mapping[Any, Any]] = []
+        for key, item in chain.from_iterable(one.items() for one in maps):
+            if is_map(item):
+                below.append(item)
+            elif isinstance(item, list | tuple):
+                below += filter(is_map, item)
+                if key in _CLAIMS:
+                    yield from _claim_names(item)
+        maps = below
+
+
+def _claim_names(claims: Iterable[object]) -> Iterator[str]:
+    for claim in claims:
+        name = mapping(mapping(claim).get("metadata")).get("name")
+        if isinstance(name, str):
+            yield name
 
 
 def _template_of(pod: object) -> object:

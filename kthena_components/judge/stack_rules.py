@@ -9,12 +9,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components import systems
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding, judged, judged_by, once_each, tidy
 from kthena_components.judge.objects import read_objects
 from kthena_components.judge.rollout import surge_needs_spare_gpus
 from kthena_components.judge.scaling import autoscaler_conflict
-from kthena_components.systems import all_systems
 from kthena_components.systems.contract import StackRule
 from kthena_components.systems.kubernetes.stack_gpus import gpu_budget, gpu_type_allowed
 
@@ -27,8 +27,8 @@ ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 @cache
 def stack_rules() -> tuple[StackRule, ...]:
     """List every rule that only needs the stack."""
-    systems = (rule for system in all_systems() for rule in system.stack_rules)
-    return (*systems, *OWN_RULES)
+    comparing = map(systems.find_system, systems.COMPARING)
+    return (*(rule for system in comparing for rule in system.stack_rules), *OWN_RULES)
 
 
 def compare_objects(

@@ -2,26 +2,20 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.cage import Cage
 from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
+from kthena_components.rendering.rendered import Origin, Rendered, Rendering
 from kthena_components.rendering.servings import may_serve
 
-Origin = Callable[[Mapping[str, Any], str], str | None]
-"""Returns the real path of an object's file, from the object and the comment above it; None if
-unknown."""
 _AT_ONCE = 4
-_SHOWN = 300
-"""Maximum characters of an error message."""
 _ASKED_NOT_TO = "--no-render was given"
 
 
@@ -53,61 +47,14 @@ def find_programs(folders: Iterable[str]) -> Programs:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendering:
-    """The output of a program."""
-
-    name: str
-    """Its name in messages: `overlays/prod`, `charts/chat with values-prod.yaml`."""
-    output: Path
-    """A file with the objects. It exists as long as the cage."""
-    origin: Origin
-    boundary: str
-    """The real path of the folder that must contain each origin."""
-    fallback: str
-    """The file to point to if the origin is unknown, below the folder that the user named."""
-    may_lack_values: bool = False
-    """Whether it is a chart with nothing but its own values, which may leave fields empty."""
-
-
-@dataclass(slots=True)
-class Rendered:
-    """The renderings of some folders."""
-
-    renderings: list[Rendering] = field(default_factory=list)
-    notes: list[Unreadable] = field(default_factory=list)
-    """What is not rendered, or not completely."""
-    covered: set[str] = field(default_factory=set)
-    """Keys of the kustomizations that were built, and of their bases."""
-    idle: set[str] = field(default_factory=set)
-    """Keys of the kustomizations that are not built because they serve no model."""
-    charts_failed: set[str] = field(default_factory=set)
-    """Real paths of the charts that cannot be rendered with their own values."""
-    failed: int = 0
-    """The number of charts and kustomizations that are not rendered."""
-
-    def fail(self, where: str, why: str, boundary: str = "") -> None:
-        """Add a note about something that is not rendered."""
-        self.failed += 1
-        told = why.replace(f"{boundary}/", "") if boundary else why
-        shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
-        self._note(where, f"not rendered: {shown}")
-
-    def leave_out(self, where: str, names: Iterable[str]) -> None:
-        """Add a note about a chart that is rendered without some dependencies."""
-        self._note(where, f"rendered without {', '.join(sorted(names))}: not in its charts/")
-
-    def _note(self, where: str, because: str) -> None:
-        self.notes.append(Unreadable(file=where, because=because, is_note=True))
-
-
 def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
     """Render all charts and kustomizations. There is a note for each one that fails."""
     made = Rendered()
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
         try:
+            charts = pool.map(lambda chart: _chart(chart, programs, cage), layout.charts)
             _Kustomizations(layout, programs, cage, made).build(pool)
-            for rendered in pool.map(lambda chart: _chart(chart, programs, cage), layout.charts):
+            for rendered in charts:
                 made.renderings += rendered.renderings
                 made.notes += rendered.notes
                 made.charts_failed |= rendered.charts_failed

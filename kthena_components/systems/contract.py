@@ -1,11 +1,10 @@
-"""What each system declares: its kinds of objects, their readers and rules, and its emitter.
+"""What each system declares. Lists by kind are derived from it; the index is __init__.py."""
 
-Every list by kind is derived from this, and `systems/__init__.py` is the index.
-"""
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
@@ -13,21 +12,21 @@ from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.reduction import kept_spec
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.told import Told
-from kthena_components.core.plan.watch import Watch
 from kthena_components.core.rules.change import Change
-from kthena_components.core.spec.fields import Spec
-from kthena_components.core.values.unknown import MaybeInt, MaybeText
+
+if TYPE_CHECKING:  # who checks files has no plan and no input
+    from kthena_components.core.objects.sketch import Sketch
+    from kthena_components.core.plan.manifest import Manifest
+    from kthena_components.core.plan.model import ServingPlan
+    from kthena_components.core.plan.rights import Resource
+    from kthena_components.core.plan.told import Told
+    from kthena_components.core.plan.watch import Watch
+    from kthena_components.core.spec.fields import Spec
+    from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
-PRODUCTION = "production"
-EMPTY_ROLES, IDLE_WORKERS = "roles", "workers"
+PRODUCTION, EMPTY_ROLES, IDLE_WORKERS = "production", "roles", "workers"
 Body = Mapping[str, Any]
 Rule = Callable[[V], Iterator[Finding]]
 ChangeRule = Callable[[Change], Iterator[Finding]]
@@ -234,6 +233,8 @@ def _of_the_serving(plan: ServingPlan) -> Mapping[str, str]:
 
 
 def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
+    from kthena_components.core.plan.facts import facts_from_plan  # noqa: PLC0415
+
     return [facts_from_plan(plan)]
 
 
@@ -295,6 +296,5 @@ class System:
     kinds: tuple[Kind[Any], ...]
     stack_rules: tuple[StackRule, ...] = ()
     """Rules over all objects of a cluster."""
-    emitter: Emitter | None = None
     extras: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     """What a stack may define besides its servings: `{"queues": …}`."""

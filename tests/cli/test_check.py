@@ -11,7 +11,7 @@ import yaml
 
 import kthena_components
 from kthena_components.cli import check
-from kthena_components.cli.main import FORMATS
+from kthena_components.cli.reports import FORMATS
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules import serving as checks
 from kthena_components.judge.manifest import judge_manifest

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.judge.catalogue import production_rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from tests.cli.conftest import Command, Write
 from tests.rules.cases import documents
 
@@ -30,7 +30,7 @@ def told(run: Command, *arguments: str) -> dict[str, str]:
     """Return the lines of the rules about production, by rule."""
     lines = run(*arguments).lines
     by_rule = {line.rpartition("[")[2].removesuffix("]"): line for line in lines}
-    return {rule: line for rule, line in by_rule.items() if rule in production_rule_names()}
+    return {rule: line for rule, line in by_rule.items() if rule in PRODUCTION_NAMES}
 
 
 @pytest.mark.parametrize("level", [(), ("--level", "dev"), ("--level", "staging")])
@@ -40,7 +40,7 @@ def test_only_prod_reviews(run: Command, chat: str, level: tuple[str, ...]) -> N
 
 def test_prod_reviews_with_one_line_for_each_rule(run: Command, chat: str) -> None:
     done = told(run, chat, "--level", "prod")
-    assert set(done) == production_rule_names()
+    assert set(done) == PRODUCTION_NAMES
     assert done["production-resources"] == (
         "chat.yaml:17: advisory: Deployment serving/chat: spec.template.spec.containers[0]: "
         "container 'engine' has no CPU request or memory request, so its node may have too little "
@@ -71,7 +71,7 @@ def test_what_an_overlay_may_complete_is_reviewed_only_if_it_is_named(
     write("m/other/chat.yaml", yaml.safe_dump(CHAT))
     prod = ("--level", "prod", "--no-render")
     assert told(run, "m/base", *prod) == {}
-    assert set(told(run, "m/base/chat.yaml", *prod)) == production_rule_names()
+    assert set(told(run, "m/base/chat.yaml", *prod)) == PRODUCTION_NAMES
     assert {line.partition(":")[0] for line in told(run, "m", *prod).values()} == {
         "m/other/chat.yaml"
     }

@@ -13,7 +13,7 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.main import FORMATS
+from kthena_components.cli.reports import FORMATS
 from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.core.values.visible import visible, visible_lines
 from tests.cli.conftest import Command, Write

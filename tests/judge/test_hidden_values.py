@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.catalogue import production_rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import TODAY, documents, judge_stack
 from tests.rules.test_cases import CASES
@@ -56,7 +56,7 @@ def told(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def judged(body: Body, versions: dict[str, str]) -> dict[str, str]:
-    asked = production_rule_names()
+    asked = PRODUCTION_NAMES
     return told(judge_manifest(body, today=TODAY, versions=versions, asked=asked))
 
 
@@ -105,7 +105,7 @@ def added(hiding: Hiding, before: dict[str, str], after: dict[str, str]) -> list
     Labels say that pods belong to an engine in another object, with which they are reviewed for
     production.
     """
-    alone = production_rule_names() if {"labels", "metadata"} & {*hiding.place} else ()
+    alone = PRODUCTION_NAMES if {"labels", "metadata"} & {*hiding.place} else ()
     new = [text for rule, text in after.items() if rule not in before and rule not in alone]
     return [text for text in new if not any(known in text for known in EXCEPTIONS)]
 
@@ -122,7 +122,7 @@ def test_hiding_a_part_of_an_object_adds_no_finding() -> None:
     tried = 0
     for name, kept in right():
         body, versions = pickle.loads(kept)  # noqa: S301 - from above
-        asked = production_rule_names()
+        asked = PRODUCTION_NAMES
         found = judge_manifest(body, today=TODAY, versions=versions, asked=asked)
         before, mandatory = told(found), {f.rule for f in found if f.level is Level.MANDATORY}
         if before.keys() & mandatory or _TWICE in before.get("engine-option-known", ""):
@@ -151,7 +151,7 @@ def test_hiding_a_part_of_one_of_several_objects_adds_no_finding() -> None:
             "versions": case.versions,
         }
         before = told(judge_stack(named, **asked))
-        if before.keys() - production_rule_names():
+        if before.keys() - PRODUCTION_NAMES:
             continue
         every = [(name, hiding) for name, body in named.items() for hiding in hidings(body)]
         draw = random.Random(f"{case.rule} {case.kind} {case.number}")

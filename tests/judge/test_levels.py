@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.catalogue import all_rules, production_rule_names, rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
+from kthena_components.judge.catalogue import all_rules, rule_names
 from kthena_components.judge.levels import (
     ENVIRONMENTS,
     LIMITS,
@@ -211,12 +212,12 @@ def test_any_config_is_read_or_refused(value: Any) -> None:
         ({}, set()),
         ({"environment": "dev"}, set()),
         ({"environment": "staging"}, set()),
-        ({"environment": "prod"}, production_rule_names()),
+        ({"environment": "prod"}, PRODUCTION_NAMES),
         ({"levels": {"*": "mandatory"}}, set()),
         ({"levels": {"production-cache": "mandatory"}}, {"production-cache"}),
         (
             {"environment": "prod", "levels": {"production-cache": "disabled"}},
-            production_rule_names() - {"production-cache"},
+            PRODUCTION_NAMES - {"production-cache"},
         ),
     ],
 )

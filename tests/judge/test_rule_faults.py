@@ -16,6 +16,7 @@ from kthena_components.core.findings import RULE_FAULT, Finding, Level, judge_by
 from kthena_components.core.rules.serving import CHECKS
 from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge import manifest as readers
+from kthena_components.judge import pod_schema as templates
 from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.levels import LevelOverride, Levels
 from kthena_components.judge.manifest import judge_and_count, judge_manifest
@@ -60,6 +61,8 @@ def fail(name: str, patched: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def break_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make a rule fail until the end of the test."""
+    # In a run, equal templates are checked once, and no rule changes.
+    monkeypatch.setattr(templates, "_KNOWN", {})
     return partial(fail, patched=monkeypatch)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pulumi_policy import Policy, ResourceValidationArgs, StackValidationArgs
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.catalogue import production_rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER, read_pack
 from kthena_components.judge.levels import ENVIRONMENTS
 from kthena_components.judge.weakening import LevelsChange, levels_weakened
@@ -107,9 +107,7 @@ def effects(config: Mapping[str, Any], patch: pytest.MonkeyPatch) -> dict[tuple[
             finding = Finding(path="", seen="seen", rule=rule, level=Level(own))
 
             def judge(_args: Any, by: Any, finding: Finding = finding) -> list[Finding]:
-                asked = (
-                    finding.rule not in production_rule_names() or finding.rule in by.levels.asked
-                )
+                asked = finding.rule not in PRODUCTION_NAMES or finding.rule in by.levels.asked
                 return [finding] if asked else []
 
             def resource(name: str, more: Any, report: Any) -> None:

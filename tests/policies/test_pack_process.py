@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.judge.catalogue import production_rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.levels import ENVIRONMENTS
 from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import native
@@ -73,7 +73,7 @@ def test_only_prod_reviews_what_a_pod_lacks(pack: Pack, environment: str) -> Non
     lines = pack.analyze(DEPLOYMENT, workload(vllm("-tp", "8")))
     rules = [line.rpartition("[")[2].removesuffix("]") for line in lines]
     assert all(line.startswith("advisory serving-advice : ") for line in lines)
-    assert set(rules) == (production_rule_names() if environment == "prod" else set())
+    assert set(rules) == (PRODUCTION_NAMES if environment == "prod" else set())
     assert len(set(rules)) == len(rules), "one line for each rule"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.catalogue import production_rule_names
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 
@@ -143,7 +143,7 @@ def test_right_servings_are_reviewed_in_prod(stack: Stack) -> None:
     assert findings(run) == {}
     assert set(reported(run).values()) == {"advisory"}
     rules = {text.rpartition("[")[2].removesuffix("]") for text in reported(run)}
-    assert rules == production_rule_names()
+    assert rules == PRODUCTION_NAMES
 
 
 def test_what_a_preview_does_not_know_is_said_and_stops_nothing(stack: Stack) -> None:

@@ -14,8 +14,8 @@ from kthena_components.core.facts.around import Around
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
@@ -103,7 +103,7 @@ def judge_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
         return judge_stack(body, **asked)
     if "apiVersion" in body:
         return judge_manifest(
-            body, today=TODAY, versions=asked.get("versions", {}), asked=production_rule_names()
+            body, today=TODAY, versions=asked.get("versions", {}), asked=PRODUCTION_NAMES
         )
     try:
         return list(compile_serving(body, today=TODAY).findings)
@@ -119,7 +119,7 @@ def judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
         limits.add(body)
     context = Context(config_maps=gather(bodies), around=around, limits=limits)
     given = {"context": context, "versions": asked.get("versions", {})}
-    given["asked"] = production_rule_names()
+    given["asked"] = PRODUCTION_NAMES
     alone = [f for name, body in named.items() for f in judge_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]

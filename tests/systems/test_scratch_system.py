@@ -105,7 +105,6 @@ EMITTER = Emitter(
 )
 """,
     "system": """
-from kthena_components.systems.kruise.emit import EMITTER
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.kruise.facts import facts
 from kthena_components.systems.kruise.rules import set_has_name
@@ -128,7 +127,6 @@ SYSTEM = System(
             restarts=Restart(paths=r"spec\\.template", how="pod after pod restarts"),
         ),
     ),
-    emitter=EMITTER,
 )
 """,
 }

@@ -16,8 +16,8 @@ import yaml
 
 from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.comment import write_comment
-from kthena_components.cli.main import FORMATS
 from kthena_components.cli.preview import parse_preview
+from kthena_components.cli.reports import FORMATS
 from kthena_components.cli.results import Summary
 from kthena_components.cli.review import judge_updates
 from kthena_components.cli.reviewed import reviewed

@@ -16,7 +16,7 @@ from kthena_components.core.plan.templates import requests_of, unknown_requests
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec
 from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.quantity import add_resources
 
 VOLCANO = "volcano"

@@ -7,8 +7,7 @@ from dataclasses import replace
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.schema.pod_values import judge_values
-from kthena_components.core.templates.overlay import MERGE_KEYS
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import MERGE_KEYS, Template
 from kthena_components.core.values.read import mapping, sequence
 
 _STEP = re.compile(r"([A-Za-z]+)\[([0-9]+)\]")

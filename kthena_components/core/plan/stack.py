@@ -18,7 +18,7 @@ from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.fields import Count, Label, Spec, Text
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.plan import check_topology
 from kthena_components.core.topology.spec import HyperNodeTopologySpec
 

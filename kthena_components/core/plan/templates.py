@@ -24,8 +24,7 @@ from kthena_components.core.plan.production import (
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, grace_seconds, launch_of
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.spec.pods import ResourcesSpec
-from kthena_components.core.templates.overlay import lay_over
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template, lay_over
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved

@@ -5,7 +5,7 @@ What they miss keeps no engine from starting. One finding per object lists what 
 
 from collections.abc import Callable, Iterator
 
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, rule_name
 from kthena_components.core.objects.reviewed import Reviewed
 from kthena_components.core.rules.production_pods import (
     production_cache,
@@ -26,3 +26,4 @@ PRODUCTION: tuple[Callable[[Reviewed], Iterator[Finding]], ...] = (
     production_labels,
     production_cache,
 )
+PRODUCTION_NAMES = frozenset(map(rule_name, PRODUCTION))

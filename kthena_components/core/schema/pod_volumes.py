@@ -67,11 +67,12 @@ class Added:
 
     def perhaps(self) -> str:
         """Say what else may add volumes, as a clause; empty if nothing does."""
-        if key := self._injector():
+        if key := self.injector():
             return f"; it works only if the webhook that reads {key} adds it"
         return f", and its controller adds only {', '.join(self.names)}" if self.names else ""
 
-    def _injector(self) -> str:
+    def injector(self) -> str:
+        """Return the annotation or label that a webhook reads to add volumes; empty without one."""
         for body in self.bodies:
             metadata = mapping(mapping(body).get("metadata"))
             for key, value in (*pairs(metadata.get("annotations")), *pairs(metadata.get("labels"))):

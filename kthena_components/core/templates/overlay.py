@@ -9,6 +9,8 @@ old one: the API server rejects two.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+Template = dict[str, Any]
+"""A pod template."""
 MERGE_KEYS = {
     "containers": "name",
     "initContainers": "name",

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.unknown import is_unresolved
 
-Template = dict[str, Any]
 QUANTITY_WORDS = "a Kubernetes quantity such as 125, 500m or 15Gi"
 
 

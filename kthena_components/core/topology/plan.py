@@ -9,19 +9,20 @@ from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.remedies import remove
+from kthena_components.core.topology.names import (
+    DISCOVERY_LABEL,
+    MEMBER_KINDS,
+    check_name,
+    check_node_name,
+    check_regex,
+)
 from kthena_components.core.topology.spec import (
     HyperNodeSpec,
     HyperNodeTopologySpec,
     check_inventory,
-    check_name,
-    check_node_name,
-    check_regex,
     expand_inventory,
 )
 from kthena_components.core.topology.tree import check_tree, place_of
-
-DISCOVERY_LABEL = "volcano.sh/network-topology-source"
-MEMBER_KINDS = ("nodes", "node_regex", "node_labels", "children")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level, judged_by, nearest
 from kthena_components.core.remedies import write
-from kthena_components.core.topology.spec import HyperNodeSpec, must_be_known
+from kthena_components.core.topology.names import must_be_known
 from kthena_components.core.values.unknown import is_unresolved
+
+if TYPE_CHECKING:  # most files that are checked have no HyperNode
+    from kthena_components.core.topology.spec import HyperNodeSpec
 
 ENOUGH = 20  # similar names and cycles are expensive to find; more of them have the same cause
 
@@ -21,21 +25,21 @@ class Link:
     """A child that exists, and the path that lists it."""
 
     path: str
-    parent: HyperNodeSpec
-    child: HyperNodeSpec
+    parent: "HyperNodeSpec"
+    child: "HyperNodeSpec"
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
     """HyperNodes, and their parents and children."""
 
-    entries: Sequence[HyperNodeSpec]
+    entries: Sequence["HyperNodeSpec"]
     links: Sequence[Link]
     cycles: Sequence[list[str]]
     """Cycles; each starts and ends with the name of its highest HyperNode."""
 
 
-def check_tree(entries: Sequence[HyperNodeSpec]) -> list[Finding]:
+def check_tree(entries: Sequence["HyperNodeSpec"]) -> list[Finding]:
     """Report what is wrong between HyperNodes; each alone is checked elsewhere."""
     links = list(_links(entries))
     tree = Tree(entries, links, _cycles(links))
@@ -48,7 +52,7 @@ def place_of(index: int) -> str:
     return f"hyper_nodes[{index}]"
 
 
-def _links(entries: Sequence[HyperNodeSpec]) -> Iterator[Link]:
+def _links(entries: Sequence["HyperNodeSpec"]) -> Iterator[Link]:
     by_name = {entry.name: entry for entry in entries}
     for i, parent in enumerate(entries):
         for k, name in enumerate(parent.children):
@@ -56,7 +60,7 @@ def _links(entries: Sequence[HyperNodeSpec]) -> Iterator[Link]:
                 yield Link(f"{place_of(i)}.children[{k}]", parent, by_name[name])
 
 
-def _names_unique(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]:
+def _names_unique(entries: Sequence["HyperNodeSpec"]) -> Iterator[Finding]:
     first: dict[str, int] = {}
     for i, entry in enumerate(entries):
         if first.setdefault(entry.name, i) != i:

@@ -79,9 +79,13 @@ class _NotKnown(Mapping[str, Any]):
         return 0
 
 
+_NO_MAPS = frozenset({str, int, float, bool, list, type(None)})
+
+
 def is_map(value: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Tell whether a value is a map: mostly a dict, which is quicker to tell."""
-    return type(value) is dict or isinstance(value, Mapping)
+    """Tell whether a value is a map. Of the usual types this is quicker to tell than of others."""
+    kind = type(value)
+    return kind is dict or (kind not in _NO_MAPS and isinstance(value, Mapping))
 
 
 def mapping(value: object) -> Mapping[str, Any]:

@@ -63,6 +63,7 @@ _PREVIEW_UNKNOWNS = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
+_PREVIEW_LENGTH = 36
 
 T = TypeVar("T")
 
@@ -87,6 +88,8 @@ def may_be(value: object, *wanted: object) -> bool:
 
 def is_unresolved(value: object) -> bool:
     """Return whether a value, or a part of a text, is not known before the apply."""
+    if type(value) is str and value.isascii():  # most values, and quicker to tell
+        return len(value) == _PREVIEW_LENGTH and value in _PREVIEW_UNKNOWNS
     if not isinstance(value, str):
         return isinstance(value, Unknown)
     if isinstance(value, Blank) or value in _PREVIEW_UNKNOWNS:

@@ -4,7 +4,6 @@ from typing import Any
 
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import Kind, System
-from kthena_components.systems.kaito.emit import EMITTER
 from kthena_components.systems.kaito.facts import facts
 from kthena_components.systems.kaito.pods import demand, kept, pods
 from kthena_components.systems.kaito.rules import RULES
@@ -51,5 +50,4 @@ SYSTEM = System(
             without=_KEPT_RUNNING,
         ),
     ),
-    emitter=EMITTER,
 )

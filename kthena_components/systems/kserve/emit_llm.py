@@ -15,7 +15,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.placed import prioritized
 from kthena_components.core.plan.production import RECOMMENDED
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.options import options_of
 from kthena_components.systems.kserve.sizes import gpus_of
 from kthena_components.systems.kserve.templates import mentions, named

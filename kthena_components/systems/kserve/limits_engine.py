@@ -12,7 +12,7 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import remove
 from kthena_components.core.spec.words import EngineKind
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.limits_pods import place
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.options import options_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, refuse
 from kthena_components.core.plan.model import RolePlan
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.kserve.templates import (
     HEAD,

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.core.plan.told import TOLD_BY_LWS
 from kthena_components.systems.contract import PRODUCTION, Kind, Made, Rollout, System
-from kthena_components.systems.kserve.emit import EMITTER
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.pods import (
@@ -149,5 +148,4 @@ SYSTEM = System(
             },
         ),
     ),
-    emitter=EMITTER,
 )

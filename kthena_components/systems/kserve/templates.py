@@ -16,7 +16,7 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.plan.described import without_env
 from kthena_components.core.plan.model import RolePlan
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 
 HEAD, WORKER = "kserve-container", "worker-container"
 ADDRESS = "HEAD_SVC"

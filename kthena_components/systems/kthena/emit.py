@@ -26,7 +26,7 @@ from kthena_components.core.plan.placed import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.changes_partition import (
     PARTITION_RESTORES,

@@ -9,7 +9,6 @@ from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget,
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
 from kthena_components.systems.kthena.changes_partition import kthena_partition_scaling
-from kthena_components.systems.kthena.emit import EMITTER
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.kept import kept_serving
 from kthena_components.systems.kthena.pods import pods
@@ -141,5 +140,4 @@ SYSTEM = System(
         selector_of_serving,
         selected_pods_answer,
     ),
-    emitter=EMITTER,
 )

@@ -22,7 +22,7 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services

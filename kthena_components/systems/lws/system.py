@@ -7,7 +7,6 @@ from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.core.plan.told import TOLD_BY_LWS
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.lws.changes import lws_lower_then_raise, lws_subgroups_fixed
-from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.pods import pods_of_groups
 from kthena_components.systems.lws.rollouts import rollouts
@@ -60,5 +59,4 @@ SYSTEM = System(
             unscalable="has no scale subresource",
         ),
     ),
-    emitter=EMITTER,
 )

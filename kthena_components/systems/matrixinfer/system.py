@@ -5,7 +5,6 @@ from kthena_components.core.plan.told import TOLD_BY_KTHENA
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.system import ROLE_PATHS
-from kthena_components.systems.matrixinfer.emit import EMITTER
 from kthena_components.systems.matrixinfer.facts import facts
 from kthena_components.systems.matrixinfer.rules import RULES
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS, read_model_infer
@@ -34,5 +33,4 @@ SYSTEM = System(
         )
         for group, name in MODEL_INFERS
     ),
-    emitter=EMITTER,
 )

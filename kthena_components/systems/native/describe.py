@@ -14,7 +14,7 @@ from kthena_components.core.plan.described import (
     stated,
     without_env,
 )
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import count, group_kind, mapping, name_of, sequence
 from kthena_components.systems.contract import Body, Describer, Gathering
 from kthena_components.systems.volcano.emit import described_topology

@@ -18,7 +18,7 @@ from kthena_components.core.plan.placed import placed_plan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import RolloutType
-from kthena_components.core.templates.template import Template
+from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import EMPTY_ROLES, IDLE_WORKERS, Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import (

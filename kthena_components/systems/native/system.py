@@ -1,6 +1,5 @@
 """What this package writes for a cluster with Volcano and no other controller."""
 
 from kthena_components.systems.contract import System
-from kthena_components.systems.native.emit import EMITTER
 
-SYSTEM = System(name="native", title="StatefulSets in a gang", kinds=(), emitter=EMITTER)
+SYSTEM = System(name="native", title="StatefulSets in a gang", kinds=())

@@ -6,17 +6,19 @@ Source: Volcano v1.14 config/crd/volcano/bases; PodGroups have the form that Kth
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.plan.manifest import PATCH_FORCE, Manifest
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.spec.model import TopologySpec
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt
+
+if TYPE_CHECKING:  # `check` reads gangs by this module, and has no plan
+    from kthena_components.core.plan.model import RolePlan, ServingPlan
+    from kthena_components.core.spec.model import TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 TIER = {
@@ -27,7 +29,7 @@ TIER = {
 """The fields of a topology, and their arguments."""
 
 
-def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
+def emit_pod_group(plan: "ServingPlan", group: int, after: tuple[str, ...] = ()) -> Manifest:
     """Write the gang of one ServingGroup."""
     name = naming.group_name(plan.name, group)
     spec: dict[str, Any] = {
@@ -59,7 +61,7 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
     )
 
 
-def _force(plan: ServingPlan) -> Mapping[str, str]:
+def _force(plan: "ServingPlan") -> Mapping[str, str]:
     """Overwrite the sub groups if Volcano's scheduler owns them.
 
     They are one value. The scheduler writes it when it replaces the name of a tier by its number.
@@ -68,7 +70,7 @@ def _force(plan: ServingPlan) -> Mapping[str, str]:
     return PATCH_FORCE if named else {}
 
 
-def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+def _sub_group(plan: "ServingPlan", role: "RolePlan") -> dict[str, Any]:
     """Keep the pods of each engine of a role together.
 
     Without matchLabelKeys a subgroup matches no pod at all, and the gang waits forever.
@@ -85,7 +87,7 @@ def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
     return item
 
 
-def render_topology(topology: TopologySpec) -> dict[str, Any]:
+def render_topology(topology: "TopologySpec") -> dict[str, Any]:
     """Write a topology for Volcano and Kthena (since 0.2)."""
     rendered: dict[str, Any] = {"mode": str(topology.mode)}
     if topology.highest_tier_allowed is not None:

@@ -10,8 +10,12 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import remove
-from kthena_components.core.topology.plan import DISCOVERY_LABEL
-from kthena_components.core.topology.spec import check_name, check_node_name, check_regex
+from kthena_components.core.topology.names import (
+    DISCOVERY_LABEL,
+    check_name,
+    check_node_name,
+    check_regex,
+)
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,

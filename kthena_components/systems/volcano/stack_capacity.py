@@ -5,19 +5,22 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.requests import Amounts, requests_of
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
+
+if TYPE_CHECKING:  # most files that are checked have no HyperNode
+    from kthena_components.core.topology.spec import HyperNodeSpec
 
 NODE: GroupKind = ("", "Node")
 _RULE = "gang-fits-hypernode"
@@ -68,7 +71,7 @@ def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
             yield from _judge(at, member, cap, inside.rooms(least))
 
 
-def _tree(stack: Stack) -> dict[str, HyperNodeSpec] | Unknown:
+def _tree(stack: Stack) -> dict[str, "HyperNodeSpec"] | Unknown:
     found: dict[str, HyperNodeSpec] = {}
     for entry in stack.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)
@@ -95,7 +98,7 @@ def _amounts(entry: Object) -> dict[str, Decimal]:
     return {str(key): amount for key, amount in read if amount is not None}
 
 
-def _tiers(tree: dict[str, HyperNodeSpec] | Unknown) -> dict[str, int] | Unknown:
+def _tiers(tree: dict[str, "HyperNodeSpec"] | Unknown) -> dict[str, int] | Unknown:
     """Return the highest tier of each tier's name."""
     if isinstance(tree, Unknown):
         return Unknown("the tier is not known yet")
@@ -130,7 +133,7 @@ def _smallest(pods: list[PodSet]) -> dict[str, Decimal] | Unknown:
 class _Inside:
     """The nodes in each HyperNode, counted for each size of pods."""
 
-    tree: Mapping[str, HyperNodeSpec]
+    tree: Mapping[str, "HyperNodeSpec"]
     nodes: Mapping[str, Amounts]
     left: int = field(default_factory=lambda: _MOST_COUNTED)
     """Remaining number of nodes to count."""

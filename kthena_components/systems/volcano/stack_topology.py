@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.remedies import at_least, at_most, write
-from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -24,6 +24,9 @@ from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.volcano.view import Topology, topologies
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
+if TYPE_CHECKING:  # most files that are checked have no HyperNode
+    from kthena_components.core.topology.spec import HyperNodeSpec
+
 _PLACE = re.compile(r"hyper_nodes\[([0-9]+)\]\.([a-z_]+)(?:\[([0-9]+)\])?")
 _FIELDS = {"name": "metadata.name", "tier": "spec.tier", "tier_name": "spec.tierName"}
 _KINDS = {"children": "HyperNode", "nodes": "Node"}
@@ -35,7 +38,7 @@ class _Tree:
     """The readable HyperNodes, each with its object."""
 
     owners: list[Object]
-    nodes: list[HyperNodeSpec]
+    nodes: list["HyperNodeSpec"]
     gap: Unknown | None
     """Why some of them could not be read."""
 
@@ -62,7 +65,7 @@ def _tiers(tree: _Tree) -> _Tiers:
 
 
 def _read(stack: Stack) -> _Tree:
-    owners, nodes, gap = list[Object](), list[HyperNodeSpec](), None
+    owners, nodes, gap = list[Object](), list["HyperNodeSpec"](), None
     seen: set[str] = set()
     for entry in stack.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)

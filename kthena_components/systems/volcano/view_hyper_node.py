@@ -6,11 +6,14 @@ rules_hypernode.py checks HyperNodes, and core/topology/tree.py the tree.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import write
-from kthena_components.core.topology.plan import MEMBER_KINDS
-from kthena_components.core.topology.spec import HyperNodeSpec
+from kthena_components.core.topology.names import MEMBER_KINDS
+
+if TYPE_CHECKING:  # most files that are checked have no HyperNode
+    from kthena_components.core.topology.spec import HyperNodeSpec
 
 GROUP = "topology.volcano.sh"
 KIND = "HyperNode"
@@ -24,7 +27,7 @@ SELECTORS = ("exactMatch", "regexMatch", "labelMatch")
 class HyperNodesRead:
     """HyperNodes found in manifests, and what could not be read of them."""
 
-    hyper_nodes: tuple[HyperNodeSpec, ...]
+    hyper_nodes: tuple["HyperNodeSpec", ...]
     """As far as readable: not validated, and members may be of several kinds."""
     problems: tuple[Finding, ...]
 
@@ -40,7 +43,7 @@ def read_hyper_nodes(manifests: Iterable[object]) -> HyperNodesRead:
     return HyperNodesRead(tuple(entries), tuple(problems))
 
 
-def read_hyper_node(manifest: object) -> tuple[HyperNodeSpec | None, list[Finding]]:
+def read_hyper_node(manifest: object) -> tuple["HyperNodeSpec | None", list[Finding]]:
     """Read one manifest's HyperNode, None if it lacks a name or a tier, and the problems."""
     if _get_in(manifest, "kind") != KIND or not _is_group(_get_in(manifest, "apiVersion")):
         return None, []
@@ -54,6 +57,9 @@ def read_hyper_node(manifest: object) -> tuple[HyperNodeSpec | None, list[Findin
         problems.append(_shape("spec.tier", seen, write(1, "write 1 for the closest domain")))
     if not isinstance(name, str) or tier is None:
         return None, problems
+    # Imported here, because few files have a HyperNode.
+    from kthena_components.core.topology.spec import HyperNodeSpec  # noqa: PLC0415
+
     # Nothing is validated here: reading accepts everything that a cluster may contain.
     entry = HyperNodeSpec.model_construct(
         name=name,

@@ -9,9 +9,8 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.around import Around
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.production import PRODUCTION
+from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.catalogue import production_rule_names
 from kthena_components.judge.manifest import judge_manifest, read_manifest
 from kthena_components.judge.waivers import PREFIX
 from kthena_components.systems import all_systems, find_kind
@@ -20,7 +19,7 @@ from tests.support.for_each import for_each
 from tests.support.specs import changed
 
 TODAY = date(2026, 6, 30)
-NAMES = production_rule_names()
+NAMES = PRODUCTION_NAMES
 MANIFESTS = {
     name: documents(name)[0]
     for name in bases()

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level, SpecError
+from kthena_components.core.topology.names import DNS_1123
 from kthena_components.core.topology.plan import build_topology, check_topology
-from kthena_components.core.topology.spec import DNS_1123, HyperNodeSpec, HyperNodeTopologySpec
+from kthena_components.core.topology.spec import HyperNodeSpec, HyperNodeTopologySpec
 from kthena_components.core.topology.tree import check_tree
 
 
