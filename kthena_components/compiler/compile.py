@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
+from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.plan.build import (
     build_group_plan,
     build_plan,
@@ -22,7 +23,7 @@ from kthena_components.core.plan.exposed import plan_exposed
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.gang import plan_requests
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import VOLCANO, ServingPlan
+from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to

@@ -16,9 +16,9 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
+from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.plan.described import SERVE, described_template, stated
-from kthena_components.core.plan.model import VOLCANO
 from kthena_components.core.plan.told import Told
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown

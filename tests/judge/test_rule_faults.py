@@ -56,13 +56,13 @@ def fail(name: str, patched: pytest.MonkeyPatch) -> None:
     """Make a rule fail in whatever list it stands, and keep its name."""
     for rule in RULES[name]:
         patched.setattr(rule, "__code__", broken.__code__)
+    # In a run, equal templates are checked once, and no rule changes.
+    patched.setattr(templates, "_KNOWN", {})
 
 
 @pytest.fixture
 def break_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make a rule fail until the end of the test."""
-    # In a run, equal templates are checked once, and no rule changes.
-    monkeypatch.setattr(templates, "_KNOWN", {})
     return partial(fail, patched=monkeypatch)
 
 

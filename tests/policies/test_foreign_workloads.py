@@ -19,6 +19,7 @@ from tests.policies.objects import (
     workload,
 )
 
+CLAIMS = [{"name": "claim", "resourceClaimName": "devices"}]
 TP_16 = (
     "spec.template.spec.containers[0].args: engine 'chat' starts tensor 16 × pipeline 1 = 16 "
     "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods, or give each "
@@ -152,7 +153,7 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
 @pytest.mark.parametrize(
     ("resources", "because"),
     [
-        ({"claims": [{"name": "gpus"}]}, "container 'main' gets devices by resource claims"),
+        ({"claims": [{"name": "claim"}]}, "container 'main' gets devices by resource claims"),
         (
             {"limits": {"volcano.sh/vgpu-number": 8}},
             "it is unknown which devices volcano.sh/vgpu-number provides",
@@ -165,7 +166,7 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
     ids=["claims", "shared-gpus", "neuron"],
 )
 def test_devices_that_cannot_be_counted_are_not_guessed(resources: Args, because: str) -> None:
-    uncounted = workload(vllm("-tp", "8", resources=resources))
+    uncounted = workload(vllm("-tp", "8", resources=resources), resourceClaims=CLAIMS)
     assert refusals(DEPLOYMENT, uncounted) == ""
     assert advice(DEPLOYMENT, uncounted) == (
         "spec.template.spec.containers[0].args: engine 'chat' was not checked, because "
@@ -174,12 +175,15 @@ def test_devices_that_cannot_be_counted_are_not_guessed(resources: Args, because
 
 
 def test_claims_beside_the_gpus_may_add_some_and_take_none() -> None:
-    resources = {"limits": {GPU: 8, "rdma/ib": 1}, "claims": [{"name": "nic"}]}
-    assert silent(DEPLOYMENT, workload(vllm("-tp", "8", resources=resources)))
-    more = workload(vllm("-tp", "16", resources=resources))
+    resources = {"limits": {GPU: 8, "rdma/ib": 1}, "claims": [{"name": "claim"}]}
+    assert silent(
+        DEPLOYMENT, workload(vllm("-tp", "8", resources=resources), resourceClaims=CLAIMS)
+    )
+    more = workload(vllm("-tp", "16", resources=resources), resourceClaims=CLAIMS)
     assert refusals(DEPLOYMENT, more) == ""
     assert "container 'main' may get more GPUs by resource claims" in advice(DEPLOYMENT, more)
-    assert "= 4 ranks, but" in refusals(DEPLOYMENT, workload(vllm("-tp", "4", resources=resources)))
+    fewer = workload(vllm("-tp", "4", resources=resources), resourceClaims=CLAIMS)
+    assert "= 4 ranks, but" in refusals(DEPLOYMENT, fewer)
 
 
 NATIVE = ("-tp", "8", "-pp", "2", "--nnodes", "2", "--node-rank", "0", "--master-addr", "head")
@@ -304,4 +308,4 @@ def test_an_engine_in_a_sidecar_is_one_of_the_pods() -> None:
     refused = refusals(DEPLOYMENT, workload(client, initContainers=[engine]))
     assert refused.startswith("spec.template.spec.initContainers[0].args: engine 'chat' starts")
     engine["restartPolicy"] = "Never"
-    assert silent(DEPLOYMENT, workload(client, initContainers=[engine]))
+    assert refusals(DEPLOYMENT, workload(client, initContainers=[engine])) == ""

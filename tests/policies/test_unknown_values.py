@@ -32,6 +32,7 @@ def not_checked(path: str, because: str, name: str = "chat") -> str:
     return f"{path}: engine '{name}' was not checked, because {because}. [world-size-equals-gpus]"
 
 
+SIZES = {"name": "sizes", "key": "tp"}
 ABSENT = "ConfigMap 'sizes' is not among the objects that are checked"
 UNREAD: dict[str, tuple[Args, str, str]] = {
     "all-arguments": (container(args=UNKNOWN), ARGS, "<output> may contain any flag"),
@@ -62,9 +63,9 @@ UNREAD: dict[str, tuple[Args, str, str]] = {
         "the value of TP is not in the manifest",
     ),
     "a-config-map": (
-        vllm(FLAG, "$(TP)", env=[{"name": "TP", "valueFrom": {"configMapKeyRef": {"key": "tp"}}}]),
+        vllm(FLAG, "$(TP)", env=[{"name": "TP", "valueFrom": {"configMapKeyRef": SIZES}}]),
         ARGS,
-        "the value of TP is not in the manifest: it names no ConfigMap",
+        f"the value of TP is not in the manifest: {ABSENT}",
     ),
     "all-variables": (
         vllm(FLAG, "$(TP)", env=UNKNOWN),

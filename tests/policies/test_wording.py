@@ -8,7 +8,9 @@ from tests.policies.broken import emitted
 from tests.policies.objects import GPU, Args, refusals, type_of
 from tests.support.specs import ENGINE_RAY, GUIDE, SGLANG, changed
 
-RAY_OF_3 = "bash multi-node-serving.sh leader --ray_cluster_size=3; vllm serve m -tp 8 -pp 2"
+RAY_OF_3 = (
+    "bash multi-node-serving.sh leader --ray_cluster_size=3; vllm serve m -tp 8 -pp 2 --port 8080"
+)
 COMMAND = "roles[0].entry_template.spec.containers[0].command[2]"
 LIMITS = "roles[0].entry_template.spec.containers[0].resources.limits"
 UNEVEN = {"gpus_per_pod": 6}, {"tensor": 4, "pipeline": 3}

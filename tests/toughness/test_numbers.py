@@ -30,6 +30,12 @@ FINE = {
         "is written over"
     ),
     "inference-service-0 spec.predictor.workerSpec.pipelineParallelSize": "adds a node",
+    # As above; its runtime is in another file, so the command line is not known.
+    "pvc-models-0 spec.predictor.model.resources.limits.nvidia.com/gpu": "is written over",
+    "pvc-models-0 spec.predictor.workerSpec.containers.0.resources.limits.nvidia.com/gpu": (
+        "is written over"
+    ),
+    "pvc-models-0 spec.predictor.workerSpec.pipelineParallelSize": "adds a node",
     # The NIM operator makes a pod for each stage, and nothing of a service that is switched off.
     "nim-service-0 spec.multiNode.parallelism.pipeline": "adds a node",
     "nim-pipeline-0 spec.services.1.spec.resources.limits.nvidia.com/gpu": "is not enabled",

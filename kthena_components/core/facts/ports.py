@@ -66,17 +66,19 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
     return PortFacts(
         named=named,
         mentioned=frozenset(int(n) for text in texts for n in _NUMBER.findall(text)),
-        alone=_is_alone(spec)
+        alone=_is_alone(container, spec)
         and not any(_BESIDE.search(word) or _SERVERS.search(word) for word in words),
         probes=tuple(_probes(container, path, named)),
     )
 
 
-def _is_alone(spec: Mapping[str, Any]) -> bool:
-    """Return whether a pod has one container, no sidecar and a network of its own."""
+def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
+    """Return whether a container has no other beside it, no sidecar, and a network of its own."""
+    containers = sequence(spec.get("containers"))
     inits = map(mapping, sequence(spec.get("initContainers")))
     return (
-        len(sequence(spec.get("containers"))) == 1
+        len(containers) == 1
+        and containers[0] is container
         and all(init.get("restartPolicy") is None for init in inits)
         and spec.get("hostNetwork") in (None, False)
     )

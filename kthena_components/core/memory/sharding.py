@@ -37,7 +37,7 @@ class Part:
     @property
     def rest(self) -> int:
         """The remainder if each rank gets the same whole number."""
-        return self.size % self.ranks if isinstance(self.ranks, int) else 0
+        return self.size % self.ranks if isinstance(self.ranks, int) and self.ranks else 0
 
 
 @dataclass(frozen=True, slots=True)

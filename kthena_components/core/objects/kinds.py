@@ -1,5 +1,8 @@
 """Kinds of Volcano and Kthena, the two systems whose terms a plan uses."""
 
+VOLCANO = "volcano"
+"""The name of its scheduler."""
+
 POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
 
 QUEUE = ("scheduling.volcano.sh", "Queue")

@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Any
 
 from kthena_components.core.findings import Finding
+from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.plan.templates import requests_of, unknown_requests
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec
 from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.quantity import add_resources
-
-VOLCANO = "volcano"
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__

@@ -51,7 +51,8 @@ def _batch(start: Start) -> Iterator[Finding]:
     level = start.since(_POSITIVE)
     if tokens is not None and tokens < 1 and sequences != 0:
         seen = f"has --max-num-batched-tokens {tokens}"
-        remedy = set_option("--max-num-batched-tokens", 1, "write 1", then=" or more")
+        least = sequences or (_FEWEST_SEQUENCES if start.since((0, 6), _SEQUENCES_FOLLOW) else 1)
+        remedy = set_option("--max-num-batched-tokens", least, f"write {least}", then=" or more")
         yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
         return
     if sequences is not None and sequences < 1:
@@ -69,9 +70,10 @@ def _batch(start: Start) -> Iterator[Finding]:
         yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
     elif sequences is None and tokens < _FEWEST_SEQUENCES and default and not start.hidden:
         seen = f"has --max-num-batched-tokens {tokens}, and {start.product} has at least"
+        more = f"--max-num-batched-tokens {_FEWEST_SEQUENCES} or more"
         remedy = either(
             set_option("--max-num-seqs", tokens, then=" or less"),
-            set_option("--max-num-batched-tokens", 256, "--max-num-batched-tokens 256 or more"),
+            set_option("--max-num-batched-tokens", _FEWEST_SEQUENCES, more),
         )
         yield from start.refused(f"{seen} {_FEWEST_SEQUENCES} sequences at once", remedy, default)
     else:

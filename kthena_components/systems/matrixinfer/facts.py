@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.plan.model import VOLCANO
+from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.systems.kthena import facts as kthena
 from kthena_components.systems.kthena.view import Serving

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.plan.model import VOLCANO
+from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
-from kthena_components.core.objects.kinds import POD_GROUP
+from kthena_components.core.objects.kinds import POD_GROUP, VOLCANO
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.requests import requests_of
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.plan.model import VOLCANO
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display, key_text
