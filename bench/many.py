@@ -13,12 +13,12 @@ from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.results import Summary
-from kthena_components.cli.reviewed import reviewed
+from kthena_components.cli.stack_review import reviewed
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.topology.domains import read_domains
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_stack
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.together import judge_stack
 
 _SCHEDULING, _TOPOLOGY = "scheduling.volcano.sh/v1beta1", "topology.volcano.sh/v1alpha1"
 _DAY = "2030-12-31 the new image is not there yet"

@@ -12,8 +12,8 @@ from conformance.scene import NAMESPACE, PODGROUP, Scene
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
 from kthena_components.core.findings import Level
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import compare_objects
 from sandbox.cluster import Size
 from sandbox.nodes import hyper_nodes, node, nodes
 

@@ -24,7 +24,7 @@ from kthena_components.cli.git import GitError
 from kthena_components.cli.kubeconfigs import clauses_of, kubeconfigs
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
-from kthena_components.cli.previewing import NoPulumiError, Previewer, state_of
+from kthena_components.cli.preview_runner import NoPulumiError, Previewer, state_of
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.tree import Tree

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from kthena_components.cli.check_together import StackOptions, Together
 from kthena_components.cli.context import LateConfigMaps, Texts, add_from_files, sharing_in
 from kthena_components.cli.kept_objects import KeptObjects
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
-from kthena_components.cli.stack import StackOptions, Together
 from kthena_components.cli.workers import jobs_for, side_by_side
-from kthena_components.core.facts.around import AROUND, Around
-from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.limit_ranges import LimitRanges
+from kthena_components.core.facts.pod_policies import AROUND, Around
+from kthena_components.core.facts.referenced_objects import Beside
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, Level, fault
@@ -25,7 +25,7 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
 from kthena_components.judge.manifest import judge_and_count
-from kthena_components.judge.partial import partial_object
+from kthena_components.judge.patches import partial_object
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files

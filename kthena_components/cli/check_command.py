@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from kthena_components.cli.check import CheckOptions, check
+from kthena_components.cli.check_together import StackOptions
 from kthena_components.cli.context import ModelConfigError, read_shapes
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import FORMATS, Report
 from kthena_components.cli.results import Summary
-from kthena_components.cli.stack import StackOptions
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.workers import WorkerError
 from kthena_components.core.findings import count_of

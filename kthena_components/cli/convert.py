@@ -10,8 +10,17 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.clashes import find_clashes
 from kthena_components.cli.connect import add_cluster, opened
+from kthena_components.cli.convert_conflicts import find_clashes
+from kthena_components.cli.convert_imports import COMMAND, IMPORTS, write_imports
+from kthena_components.cli.convert_output import (
+    ProofError,
+    titled,
+    write_program,
+    write_stack,
+    write_typescript,
+    write_yaml,
+)
 from kthena_components.cli.convert_remedies import in_flags
 from kthena_components.cli.convert_sources import (
     Source,
@@ -20,21 +29,12 @@ from kthena_components.cli.convert_sources import (
     from_cluster,
     from_file,
 )
-from kthena_components.cli.converted import (
-    ProofError,
-    titled,
-    write_program,
-    write_stack,
-    write_typescript,
-    write_yaml,
-)
-from kthena_components.cli.imports import COMMAND, IMPORTS, write_imports
 from kthena_components.cli.terminal import Progress
-from kthena_components.compiler.changes import SAME, ChangeError, Changes
-from kthena_components.compiler.conversion import Converted, Kept, title_of
-from kthena_components.compiler.kept import short_title
-from kthena_components.compiler.losses import Loss
-from kthena_components.compiler.sources import kinds_to_read
+from kthena_components.convert.changes import SAME, ChangeError, Changes
+from kthena_components.convert.conversion import Converted, Kept, title_of
+from kthena_components.convert.kept_objects import short_title
+from kthena_components.convert.lost_fields import Loss
+from kthena_components.convert.sources import kinds_to_read
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.visible import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.conversion import Conversion, Converted, title_of
-from kthena_components.compiler.convert import convert
-from kthena_components.compiler.kept import short_title
-from kthena_components.compiler.sources import kinds_to_read
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion, Converted, title_of
+from kthena_components.convert.convert import convert
+from kthena_components.convert.kept_objects import short_title
+from kthena_components.convert.sources import kinds_to_read
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.visible import lone_surrogate
 from kthena_components.reading.documents import read_documents

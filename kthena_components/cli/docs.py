@@ -5,7 +5,7 @@ from itertools import groupby
 
 from kthena_components.cli.rules import shown_level
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.core.rules.support.documentation import RuleDoc
 from kthena_components.judge.catalogue import (
     ANY_MANIFEST,
     EDGES,

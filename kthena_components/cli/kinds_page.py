@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from kthena_components.compiler.pods import shows_pods
-from kthena_components.compiler.sources import describers
+from kthena_components.convert.describe_pods import shows_pods
+from kthena_components.convert.sources import describers
 from kthena_components.systems import all_systems
 from kthena_components.systems.contract import Kind
 

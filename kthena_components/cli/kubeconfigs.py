@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kthena_components.cluster.kubeconfig import programs_of
-from kthena_components.core.plan.stack import is_kubeconfig_text
+from kthena_components.core.plan.stack_file import is_kubeconfig_text
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
 

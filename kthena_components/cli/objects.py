@@ -10,7 +10,7 @@ import yaml
 
 from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.engines.numbers import takes_number
-from kthena_components.core.objects.signs import may_hold_signs
+from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.judge.manifest import has_rules, is_compared
 from kthena_components.judge.unread import is_foreign

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kthena_components.cli.escaping import cell_text, visible_json
 from kthena_components.cli.results import Result, Summary
-from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.cli.terminal import paint
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json

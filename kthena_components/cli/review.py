@@ -18,7 +18,7 @@ from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.preview import Preview, PreviewError, Said, Weight, read_preview
-from kthena_components.cli.reviewed import Reviewed, reviewed
+from kthena_components.cli.stack_review import Reviewed, reviewed
 from kthena_components.cli.state import StateError, read_state
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.values.visible import visible

@@ -3,7 +3,7 @@
 from tabulate import tabulate
 
 from kthena_components.core.findings import Level, nearest
-from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.core.rules.support.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
 

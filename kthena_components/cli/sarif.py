@@ -9,12 +9,12 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from kthena_components.cli.escaping import visible_json
 from kthena_components.cli.results import Result, Summary
 from kthena_components.cli.rules import explain
-from kthena_components.cli.shown import visible_json
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
-from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.core.rules.support.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.reading.files import Unreadable
 

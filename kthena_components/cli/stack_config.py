@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.plan.stack import OutputMode, StackSpec, structured
+from kthena_components.core.plan.stack_file import OutputMode, StackSpec, structured
 from kthena_components.reading.project import (
     Project,
     ProjectError,

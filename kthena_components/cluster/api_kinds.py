@@ -14,7 +14,7 @@ from kthena_components.cluster.requirements import HYPER_NODE, QUEUE, Kind
 from kthena_components.cluster.systems import INSTALL_VOLCANO
 from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import Finding
-from kthena_components.core.plan.stack import StackSpec
+from kthena_components.core.plan.stack_file import StackSpec
 from kthena_components.systems import INDEX, find_emitter
 from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL
 

@@ -13,7 +13,7 @@ import yaml
 
 from kthena_components.cluster.client import Cluster, Kubeconfig
 from kthena_components.cluster.connect import open_cluster
-from kthena_components.core.plan.stack import is_kubeconfig_text
+from kthena_components.core.plan.stack_file import is_kubeconfig_text
 from kthena_components.core.values.display import SECRET
 
 PATIENCE = 15

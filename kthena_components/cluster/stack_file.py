@@ -12,7 +12,7 @@ from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.stack_secrets import judge_secrets_used
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.report import requested_gpus
-from kthena_components.core.plan.stack import (
+from kthena_components.core.plan.stack_file import (
     OutputMode,
     StackConfig,
     StackSpec,

@@ -28,7 +28,7 @@ from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.models import MODEL_RULES
-from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.rules.registry import run_checks
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import (
     GroupSpec,
@@ -37,8 +37,8 @@ from kthena_components.core.spec.model import (
     StandaloneRoleSpec,
 )
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules_role import BLOCKING
-from kthena_components.core.spec.rules_serving import check_spec
+from kthena_components.core.spec.rules.role import BLOCKING
+from kthena_components.core.spec.rules.serving import check_spec
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.judge.waivers import listed, unwaivable, waive
 from kthena_components.systems.kubernetes.disruption import emit_budget

@@ -7,7 +7,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.catalogue import rule_names, stack_rule_names
 from kthena_components.judge.manifest import has_rules, judge_manifest
-from kthena_components.judge.stack import judge_stack, owner_of
+from kthena_components.judge.together import judge_stack, owner_of
 from kthena_components.judge.waivers import Stated, annotations
 
 

@@ -11,27 +11,27 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import rule_name
-from kthena_components.core.rules.documentation import RuleDoc, read_docstring
 from kthena_components.core.rules.production import PRODUCTION
-from kthena_components.core.rules.serving import CHECKS
-from kthena_components.core.spec.rules_role import ROLE_RULES
-from kthena_components.core.spec.rules_serving import RULES as SPEC_RULES
-from kthena_components.core.spec.rules_template import template_scheduler
+from kthena_components.core.rules.registry import CHECKS
+from kthena_components.core.rules.support.documentation import RuleDoc, read_docstring
+from kthena_components.core.spec.rules.role import ROLE_RULES
+from kthena_components.core.spec.rules.serving import RULES as SPEC_RULES
+from kthena_components.core.spec.rules.template import template_scheduler
 from kthena_components.core.topology.tree import TREE_RULES
+from kthena_components.judge.cluster_rules import ASKED_RULES, OWN_RULES
 from kthena_components.judge.crd_schema import NAMES as SCHEMAS
 from kthena_components.judge.crd_schema import RULE as SCHEMA
 from kthena_components.judge.crd_schema import crd_schema
-from kthena_components.judge.extra import FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
-from kthena_components.judge.extra_edges import EDGE_DOCS
+from kthena_components.judge.input_findings import FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.pod_schema import pod_schema, pod_values
-from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
+from kthena_components.judge.stack_findings import EDGE_DOCS
 from kthena_components.judge.unread import kind_read
 from kthena_components.judge.waivers import waiver
 from kthena_components.judge.weakening import LEVEL_RULES
 from kthena_components.judge.weakening import STACK_RULES as BRANCH_RULES
 from kthena_components.systems import all_systems
 from kthena_components.systems.contract import System
-from kthena_components.systems.volcano.stack_topology import hypernode_tree
+from kthena_components.systems.volcano.rules.topology_tier_exists import hypernode_tree
 
 ANY_MANIFEST, INPUT = "any serving", "input of components"
 VOLCANO, WHOLE, WAIVERS = "Volcano objects", "all objects of a cluster", "waivers"

@@ -24,11 +24,11 @@ from kthena_components.core.findings import (
     tidy,
 )
 from kthena_components.core.models import ModelShape
+from kthena_components.core.objects.engine_containers import review
 from kthena_components.core.objects.object import Object, read_object
-from kthena_components.core.objects.reduction import kept_name, reduced
-from kthena_components.core.objects.reviewed import review
+from kthena_components.core.objects.retained_fields import kept_name, reduced
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
-from kthena_components.core.rules.serving import CHECKS, run_checks
+from kthena_components.core.rules.registry import CHECKS, run_checks
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
@@ -227,7 +227,7 @@ def _waived(
 
 
 def judged_elsewhere(body: Body) -> frozenset[str]:
-    """Return the rules that also check the object together with others (judge/stack.py)."""
+    """Return the rules that also check the object together with others (judge/together.py)."""
     # Imported here, because it documents all rules, and few objects have waivers.
     from kthena_components.judge.catalogue import stack_rule_names  # noqa: PLC0415
 

@@ -8,8 +8,8 @@ from kthena_components.core.facts.members import Numbers, Template, states_rank,
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.plan.told import NOTHING, Told
-from kthena_components.judge.owned import owners, runs_in
+from kthena_components.core.plan.controller_variables import NOTHING, Told
+from kthena_components.judge.engines_in_template import owners, runs_in
 from kthena_components.systems.contract import Kind
 
 

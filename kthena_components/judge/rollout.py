@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.objects.cluster_objects import Stack
 from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.judge.objects import known
+from kthena_components.judge.cluster_objects import known
 from kthena_components.systems.contract import Rollout
-from kthena_components.systems.kubernetes.stack_gpus import gpus_asked, gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_asked, gpus_of_pods
 
 _RULE = "surge-needs-spare-gpus"
 _MOST_DOWN = 100

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.objects.cluster_objects import Key, Stack
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.objects.stack import Key, Stack
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping
-from kthena_components.judge.objects import known
+from kthena_components.judge.cluster_objects import known
 from kthena_components.systems import find_kind
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")

@@ -14,10 +14,10 @@ from kthena_components.core.plan.report import Counts, counts_of, shape_of
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import count_or_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.judge.engines_in_template import owners, templates
 from kthena_components.judge.manifest import Whole, read_whole
-from kthena_components.judge.owned import owners, templates
 from kthena_components.systems.contract import Body
-from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
 _NOTHING = Counts(engines=0, pods=0, gpus=0)
 _NO_ENGINE = Unknown("no engine is known in these pods")

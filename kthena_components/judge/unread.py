@@ -6,8 +6,8 @@ from typing import Any
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.objects.engine_detection import Sign, documents_in, signs_in
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.signs import Sign, documents_in, signs_in
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import group_kind, pairs
 from kthena_components.core.values.unknown import Unknown

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, judge_by
-from kthena_components.core.rules.change import Change
+from kthena_components.core.rules.support.update import Change
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
 

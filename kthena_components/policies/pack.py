@@ -29,7 +29,7 @@ from pulumi_policy import (
 
 from kthena_components.core.findings import Finding, Level, fault
 from kthena_components.core.plan.report import read_shape
-from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER
 from kthena_components.judge.levels import (
     LIMITS,
@@ -40,7 +40,7 @@ from kthena_components.judge.levels import (
 )
 from kthena_components.judge.manifest import has_rules, is_compared, judge_manifest
 from kthena_components.judge.secrecy import judge_sealed
-from kthena_components.judge.stack import Bodies, judge_stack, owner_of
+from kthena_components.judge.together import Bodies, judge_stack, owner_of
 from kthena_components.judge.unread import is_foreign
 from kthena_components.judge.waivers import FIELD, listed, waive
 from kthena_components.policies.marks import NO_MARKS, has_marks, keep_marks, plain, read_props

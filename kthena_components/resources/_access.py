@@ -101,7 +101,7 @@ def answer_of(access: Access, question: Callable[[Any], _Answer]) -> tuple[str, 
         question: Reads from a `cluster.client.Cluster`.
     """
     # Imported here because most programs need none of it.
-    from kthena_components.core.plan.stack import OutputMode, StackSpec  # noqa: PLC0415
+    from kthena_components.core.plan.stack_file import OutputMode, StackSpec  # noqa: PLC0415
     from kthena_components.resources.cluster import askable_context  # noqa: PLC0415
 
     where = StackSpec(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
-from kthena_components.core.plan.stack import OutputMode, StackSpec, is_kubeconfig_text
+from kthena_components.core.plan.stack_file import OutputMode, StackSpec, is_kubeconfig_text
 from kthena_components.core.values.display import SECRET
 from kthena_components.judge.secrecy import without_login
 

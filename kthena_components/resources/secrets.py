@@ -11,7 +11,7 @@ import pulumi
 
 from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.naming import is_dns_name
-from kthena_components.core.plan.stack import OutputMode, SecretSpec, StackConfig, StackSpec
+from kthena_components.core.plan.stack_file import OutputMode, SecretSpec, StackConfig, StackSpec
 from kthena_components.core.values.visible import shell_word
 from kthena_components.resources._metadata import completed
 from kthena_components.resources._provider import provider_version

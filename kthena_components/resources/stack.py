@@ -1,7 +1,7 @@
 """The stack program: from config to resources, with all errors before the first resource.
 
-core/plan/stack.py defines stack files, secrets.py the Secrets, and cluster.py the access to the
-cluster.
+core/plan/stack_file.py defines stack files, secrets.py the Secrets, and cluster.py the access to
+the cluster.
 """
 
 import os
@@ -18,7 +18,7 @@ from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.stack_secrets import judge_secrets_used
 from kthena_components.core.findings import Finding, Level, SpecError, fault
 from kthena_components.core.plan.report import gpu_count, render_table, requested_gpus, shape
-from kthena_components.core.plan.stack import (
+from kthena_components.core.plan.stack_file import (
     OutputMode,
     StackConfig,
     StackSpec,

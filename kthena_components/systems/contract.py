@@ -10,17 +10,17 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
+from kthena_components.core.objects.cluster_objects import Stack
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
-from kthena_components.core.objects.reduction import kept_spec
-from kthena_components.core.objects.stack import Stack
-from kthena_components.core.rules.change import Change
+from kthena_components.core.objects.retained_fields import kept_spec
+from kthena_components.core.rules.support.update import Change
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
-    from kthena_components.core.objects.sketch import Sketch
+    from kthena_components.core.objects.engine_sketch import Sketch
+    from kthena_components.core.plan.controller_variables import Told
     from kthena_components.core.plan.manifest import Manifest
     from kthena_components.core.plan.model import ServingPlan
     from kthena_components.core.plan.rights import Resource
-    from kthena_components.core.plan.told import Told
     from kthena_components.core.plan.watch import Watch
     from kthena_components.core.spec.fields import Spec
     from kthena_components.core.values.unknown import MaybeInt, MaybeText

@@ -12,7 +12,7 @@ import yaml
 
 from kthena_components.cli.main import main
 from kthena_components.core.findings import rule_name
-from kthena_components.core.rules import serving as checks
+from kthena_components.core.rules import registry as checks
 from tests.support.programs import path_with
 
 FEW = {

@@ -13,7 +13,7 @@ import kthena_components
 from kthena_components.cli import check
 from kthena_components.cli.reports import FORMATS
 from kthena_components.core.findings import rule_name
-from kthena_components.core.rules import serving as checks
+from kthena_components.core.rules import registry as checks
 from kthena_components.judge.manifest import judge_manifest
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import (

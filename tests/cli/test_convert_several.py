@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.core.plan.stack import StackConfig, check_stack, parse_stack
+from kthena_components.core.plan.stack_file import StackConfig, check_stack, parse_stack
 from tests.cli.conftest import Command
 from tests.support.convertible import leader_worker_set, model_serving, service
 from tests.support.specs import template

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kthena_components.cli.converted import (
+from kthena_components.cli.convert_output import (
     ProofError,
     objects_of,
     write_program,
@@ -19,10 +19,10 @@ from kthena_components.cli.converted import (
     write_yaml,
 )
 from kthena_components.cli.stack_config import stack_values
-from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.compiler.conversion import Converted
-from kthena_components.compiler.convert import convert
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Converted
+from kthena_components.convert.convert import convert
 from kthena_components.core import naming
 from kthena_components.languages import typescript
 from kthena_components.languages.names import Names

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
-from kthena_components.cli.reviewed import reviewed
+from kthena_components.cli.stack_review import reviewed
 from kthena_components.judge.levels import Levels
 from tests.cli.previews import SERVING, events, message, row, serving, step, urn, violation
 from tests.cli.test_references import BETWEEN, FORMS, leads_nowhere

@@ -14,9 +14,9 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.cli.escaping import cell_text
 from kthena_components.cli.post_comment import sealed
 from kthena_components.cli.references import APART
-from kthena_components.cli.shown import cell_text
 from tests.support.for_each import for_each
 
 FORMS = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kthena_components.cli.comment import MARK, MOST_CHARACTERS, write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
-from kthena_components.cli.reviewed import reviewed
+from kthena_components.cli.stack_review import reviewed
 from kthena_components.core import naming
 from kthena_components.judge.levels import Levels
 from tests.cli.conftest import Review

@@ -12,7 +12,7 @@ import yaml
 from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.results import Summary
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.systems.volcano.stack_queues import queue_exists
+from kthena_components.systems.volcano.rules.cluster_queues import queue_exists
 from tests.cli.conftest import Command, Write
 from tests.judge.stack_samples import SECRET, SERVICE, STACK
 from tests.support.specs import ENGINE_RAY, Args, changed
@@ -206,7 +206,7 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     if what == "rule":
         monkeypatch.setattr(queue_exists, "__code__", broken.__code__)
     else:
-        monkeypatch.setattr(f"kthena_components.cli.stack.{what}", broken)
+        monkeypatch.setattr(f"kthena_components.cli.check_together.{what}", broken)
     write("a.yaml", text(SERVICE, SERVICE))
     done = run("a.yaml")
     failed = "the rule queue-exists" if what == "rule" else "reading the objects"

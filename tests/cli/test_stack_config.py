@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.cli.stack_config import StackValues, stack_values
-from kthena_components.core.plan.stack import StackConfig, read_values
+from kthena_components.core.plan.stack_file import StackConfig, read_values
 from kthena_components.reading.project import Project, ProjectError, config_text
 
 PROJECT = Project(name="p")

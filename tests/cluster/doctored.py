@@ -11,7 +11,7 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.snapshot import Snapshot, Status
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.stack import StackSpec
+from kthena_components.core.plan.stack_file import StackSpec
 from kthena_components.core.values.unknown import Unknown
 
 GENERAL = requirements_of_backends("default")

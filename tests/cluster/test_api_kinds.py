@@ -15,7 +15,7 @@ from kthena_components.cluster import api_kinds as served
 from kthena_components.cluster import asking
 from kthena_components.cluster.api_kinds import check_kinds
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.stack import StackSpec, parse_stack
+from kthena_components.core.plan.stack_file import StackSpec, parse_stack
 from kthena_components.resources.cluster import askable_context
 from tests.support.discovery import KNOWN, discovery, kubeconfig, tokens
 

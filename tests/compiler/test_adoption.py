@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from conformance.adoption import with_limits_only
-from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.compiler.conversion import Converted
-from kthena_components.compiler.convert import convert
-from kthena_components.compiler.losses import changed_by_adoption, find_losses
-from kthena_components.compiler.sources import describers
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Converted
+from kthena_components.convert.convert import convert
+from kthena_components.convert.lost_fields import changed_by_adoption, find_losses
+from kthena_components.convert.sources import describers
 from kthena_components.core.values.read import group_kind
 from tests.support.specs import GUIDE, changed, example_for
 

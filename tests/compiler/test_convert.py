@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.conversion import Conversion, Kept
-from kthena_components.compiler.convert import convert
-from kthena_components.compiler.losses import find_losses
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion, Kept
+from kthena_components.convert.convert import convert
+from kthena_components.convert.lost_fields import find_losses
 from tests.support.for_each import for_each
 
 PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.compiler.conversion import Converted, Kept
-from kthena_components.compiler.convert import convert
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Converted, Kept
+from kthena_components.convert.convert import convert
 from tests.support.specs import Args, changed
 
 BESIDE = ("PodMonitor", "PrometheusRule", "ConfigMap", "PodDisruptionBudget")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.conversion import Conversion, Converted, Kept
-from kthena_components.compiler.convert import convert
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion, Converted, Kept
+from kthena_components.convert.convert import convert
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed
 

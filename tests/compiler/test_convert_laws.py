@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kthena_components.compiler.changes import SAME, Changes
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.conversion import Conversion, Kept, title_of
-from kthena_components.compiler.convert import convert
-from kthena_components.compiler.losses import find_additions, find_losses
-from kthena_components.compiler.sources import describers
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion, Kept, title_of
+from kthena_components.convert.convert import convert
+from kthena_components.convert.lost_fields import find_additions, find_losses
+from kthena_components.convert.sources import describers
 from kthena_components.core.naming import INJECTED_ENV, LWS_ENV
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import EMITTERS, find_emitter

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.conversion import Conversion, Converted
-from kthena_components.compiler.convert import convert
-from kthena_components.compiler.engine_scripts import joins_pods
-from kthena_components.compiler.engines import describe_engines, is_sketched
-from kthena_components.compiler.leaves import leaves
-from kthena_components.compiler.sources import describers
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion, Converted
+from kthena_components.convert.convert import convert
+from kthena_components.convert.describe_engines import describe_engines, is_sketched
+from kthena_components.convert.engine_scripts import joins_pods
+from kthena_components.convert.sources import describers
+from kthena_components.convert.unread_fields import leaves
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import path_of
 from kthena_components.core.values.arithmetic import product

@@ -13,7 +13,7 @@ from kthena_components.compiler.compile import (
 )
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from kthena_components.judge.waivers import PREFIX, RULE
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.converted import objects_of, write_typescript
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.convert import convert
+from kthena_components.cli.convert_output import objects_of, write_typescript
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.convert import convert
 from kthena_components.languages.names import schema_text
 from tests.engine.languages import (
     EXAMPLES,

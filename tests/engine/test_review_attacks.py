@@ -106,13 +106,13 @@ def test_policies_and_a_package_that_find_nothing_do_not_judge(repository: Repos
     repository.edit(
         "kthena_components/policies/pack.py", "POLICIES: list[Policy] = [", "POLICIES = []\n_ = ["
     )
-    checks = "kthena_components/core/rules/serving.py"
+    checks = "kthena_components/core/rules/registry.py"
     text = (repository.root / checks).read_text()
     write(repository, checks, text + "\nCHECKS = ()\nrun_checks = lambda *_, **__: []\n")
     repository.edit(DEV, "pipeline: 2", "pipeline: 3")
     ran = repository.review()
     assert ran.status == 1, ran.log
-    assert "kthena\\_components/core/rules/serving.py" in ran.lines[0]
+    assert "kthena\\_components/core/rules/registry.py" in ran.lines[0]
     assert SENTENCE.partition(". ")[0] in ran.comment
 
 

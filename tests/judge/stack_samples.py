@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.cluster_rules import compare_objects
 from tests.support.specs import REMOVED, Args, changed
 from tests.systems.volcano.samples import POD_GROUP, QUEUE, TREE, lines, pods, secret_env
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import kthena_components
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.documentation import Example, RuleDoc, read_docstring
-from kthena_components.core.spec import rules_pods as pod_rules
-from kthena_components.core.spec import rules_role as role_rules
-from kthena_components.core.spec import rules_rollout as rollout_rules
-from kthena_components.core.spec import rules_serving as spec_rules
-from kthena_components.core.spec import rules_template as template_rules
+from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
+from kthena_components.core.spec.rules import pods as pod_rules
+from kthena_components.core.spec.rules import role as role_rules
+from kthena_components.core.spec.rules import rollout as rollout_rules
+from kthena_components.core.spec.rules import serving as spec_rules
+from kthena_components.core.spec.rules import template as template_rules
 from kthena_components.judge.catalogue import ANY_MANIFEST, EDGES, INPUT, all_rules, rule_names
-from kthena_components.judge.extra import INPUT_DOCS, MANIFEST_DOCS
-from kthena_components.judge.extra_edges import EDGE_DOCS
+from kthena_components.judge.input_findings import INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.judge.stack_findings import EDGE_DOCS
 from tests.rules.test_cases import CASES
 from tests.support.for_each import for_each
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import reduce_object
-from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import INDEX
 from tests.judge.stack_samples import ENV, STACK
 from tests.rules.cases import documents

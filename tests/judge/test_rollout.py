@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.cluster_rules import compare_objects
 from tests.support.peers import template
 
 

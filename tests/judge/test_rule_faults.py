@@ -13,20 +13,20 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, judge_by, judged, rule_name
-from kthena_components.core.rules.serving import CHECKS
+from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge import manifest as readers
 from kthena_components.judge import pod_schema as templates
 from kthena_components.judge.catalogue import rule_names
+from kthena_components.judge.cluster_rules import ASKED_RULES, stack_rules
 from kthena_components.judge.levels import LevelOverride, Levels
 from kthena_components.judge.manifest import judge_and_count, judge_manifest
 from kthena_components.judge.pod_schema import pod_schema
-from kthena_components.judge.stack import judge_stack
-from kthena_components.judge.stack_rules import ASKED_RULES, stack_rules
+from kthena_components.judge.together import judge_stack
 from kthena_components.judge.unread import kind_read
 from kthena_components.judge.waivers import PREFIX, waiver
 from kthena_components.systems import all_systems
-from kthena_components.systems.volcano.stack_topology import hypernode_tree
+from kthena_components.systems.volcano.rules.topology_tier_exists import hypernode_tree
 from tests.rules.cases import documents
 from tests.rules.test_cases import CASES
 from tests.support.for_each import for_each

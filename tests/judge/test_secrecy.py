@@ -25,7 +25,7 @@ from kthena_components.judge.secrecy import (
     opened,
     without_login,
 )
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from tests.policies.objects import UNKNOWN
 from tests.rules.cases import TODAY, documents, read_cases
 from tests.support.specs import Args, changed

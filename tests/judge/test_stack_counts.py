@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import read_demand
-from kthena_components.judge.stack_rules import compare_objects
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kthena_components.systems.kubernetes import stack_objects
-from kthena_components.systems.volcano import stack_capacity, stack_subgroups
+from kthena_components.systems.kubernetes.rules import object_references as stack_objects
+from kthena_components.systems.volcano.rules import gang_fits_hypernode as stack_capacity
+from kthena_components.systems.volcano.rules import subgroup_has_pods as stack_subgroups
 from tests.rules.cases import judge
 
 LIMITS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {

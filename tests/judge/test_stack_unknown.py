@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.cluster_rules import compare_objects
 from tests.judge.stack_samples import ENV, GANG_TOPOLOGY, TEMPLATE, said
 from tests.systems.volcano.samples import (
     LATE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.compiler.sources import describers
+from kthena_components.convert.sources import describers
 from tests.pages.stages import ELSEWHERE, IN_PROCESS, NOT_RUN, WITH_PROGRAMS, followed
 from tests.support.follow import follow
 from tests.support.pages import ROOT, File, Step, agrees, items, pages, steps

@@ -34,7 +34,7 @@ def test_the_package_alone_loads_neither_pulumi_nor_pydantic() -> None:
 def test_core_and_backends_work_without_pulumi() -> None:
     loaded = modules_after(
         "import kthena_components.core.plan.model, kthena_components.core.plan.report\n"
-        "import kthena_components.compiler.compile, kthena_components.core.rules.serving\n"
+        "import kthena_components.compiler.compile, kthena_components.core.rules.registry\n"
         "from kthena_components import EngineKind"
     )
     assert "kthena_components.core.spec.model" in loaded

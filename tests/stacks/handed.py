@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.stack import StackConfig
+from kthena_components.core.plan.stack_file import StackConfig
 from kthena_components.resources.stack import load_stack
 from tests.support.specs import changed
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kthena_components.core.findings import Level
-from kthena_components.core.plan.stack import OutputMode, StackSpec
+from kthena_components.core.plan.stack_file import OutputMode, StackSpec
 from kthena_components.resources.cluster import check_cluster
 
 CONTENT = {

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from kthena_components.core.plan.stack import StackConfig
+from kthena_components.core.plan.stack_file import StackConfig
 from kthena_components.resources import stack as program
 from tests.stacks.handed import TOKEN, handed
 from tests.support.discovery import discovery

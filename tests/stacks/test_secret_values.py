@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.plan.stack import OutputMode, StackSpec
+from kthena_components.core.plan.stack_file import OutputMode, StackSpec
 from kthena_components.core.values.display import SECRET
 from kthena_components.resources.cluster import check_cluster
 from tests.stacks.handed import config_of, handed, refusal, written

@@ -3,7 +3,7 @@
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.fp8_blocks import fp8_block_multiple
+from kthena_components.core.rules.fp8_block_multiple import fp8_block_multiple
 from kthena_components.core.rules.models import (
     ffn_divisible,
     moe_expert_shape,

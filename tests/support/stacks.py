@@ -8,10 +8,10 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.judge.cluster_objects import read_objects
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import read_demand, read_manifest, reduce_object
-from kthena_components.judge.objects import read_objects
-from kthena_components.judge.stack_rules import compare_objects
-from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
 Body = Mapping[str, Any]
 SECRET: Body = {

@@ -3,7 +3,7 @@
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.serving import Check
+from kthena_components.core.rules.registry import Check
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import Args, changed, gpu_template
 

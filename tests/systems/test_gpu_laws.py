@@ -14,11 +14,11 @@ from kthena_components.cli.preview import parse_preview
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.values.read import group_kind
+from kthena_components.judge.cluster_objects import read_objects
 from kthena_components.judge.manifest import read_demand
-from kthena_components.judge.objects import read_objects
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from kthena_components.systems import EMITTERS, all_systems
-from kthena_components.systems.kubernetes.stack_gpus import gpus_asked
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_asked
 from tests.cli.previews import events, step, urn
 from tests.rules.cases import bases, documents
 from tests.support.for_each import for_each

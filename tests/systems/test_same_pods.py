@@ -6,8 +6,8 @@ from typing import Any
 
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.read import group_kind
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest, read_demand
-from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import all_systems
 from kthena_components.systems.contract import Kind
 from tests.support.for_each import for_each

@@ -17,6 +17,7 @@ from kthena_components.cluster.requirements import requirements_of_backends
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.judge import catalogue, vocabulary
+from kthena_components.judge.cluster_rules import compare_objects, stack_rules
 from kthena_components.judge.manifest import (
     has_rules,
     judge_manifest,
@@ -24,7 +25,6 @@ from kthena_components.judge.manifest import (
     read_manifest,
     reduce_object,
 )
-from kthena_components.judge.stack_rules import compare_objects, stack_rules
 from tests.support.specs import ENGINE_RAY, changed
 
 KIND = ("apps.kruise.io", "CloneSet")
@@ -105,7 +105,7 @@ EMITTER = Emitter(
 )
 """,
     "system": """
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.kruise.facts import facts
 from kthena_components.systems.kruise.rules import set_has_name
 from kthena_components.systems.kruise.view import pods, read_clones

@@ -15,22 +15,22 @@ from typing import Any
 import yaml
 
 from kthena_components.cli.check import CheckOptions, check
+from kthena_components.cli.check_together import StackOptions
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.reports import FORMATS
 from kthena_components.cli.results import Summary
 from kthena_components.cli.review import judge_updates
-from kthena_components.cli.reviewed import reviewed
-from kthena_components.cli.stack import StackOptions
+from kthena_components.cli.stack_review import reviewed
 from kthena_components.cluster.doctor import judge_stack_file
 from kthena_components.cluster.stack_file import StackFileError, read_stack_file
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import Blank
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.levels import Levels
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_stack
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.together import judge_stack
 from kthena_components.judge.update import judge_change
 from kthena_components.reading.files import Unreadable
 from tests.toughness.guard import check as judged

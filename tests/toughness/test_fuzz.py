@@ -14,8 +14,8 @@ from pulumi_policy.proxy import unknown_checking_proxy
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.policies import pack
 from kthena_components.systems.native.facts import read_group
 from tests.support.engine import ROOT

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kthena_components.core.facts.around import Around
-from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.limit_ranges import LimitRanges
+from kthena_components.core.facts.pod_policies import Around
+from kthena_components.core.facts.referenced_objects import Beside
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import is_map, mapping

@@ -90,7 +90,7 @@ def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | 
     if command.headless is not False:
         return False
     if command.nnodes not in {None, 1} and (rank := _rank(command, first=first)) != 0:
-        # vLLM without --headless is another rule's concern: core/rules/headless.py.
+        # vLLM without --headless is another rule's concern: core/rules/headless_workers.py.
         return None if command.engine == "sglang" and isinstance(rank, int) else False
     port = command.options.get("--port", DEFAULT_PORTS[command.engine])
     return port if isinstance(port, int | Unknown) else False

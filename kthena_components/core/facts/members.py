@@ -1,7 +1,8 @@
 """Reads the pods of an engine one by one, where a controller tells each its number.
 
 A pod of a group gets its rank from a variable, such as LWS_WORKER_INDEX, and a pod of a Job gets
-its number among those of its template. core/facts/ordinals.py does the same for StatefulSets.
+its number among those of its template. core/facts/statefulset_ordinals.py does the same for
+StatefulSets.
 """
 
 from collections.abc import Iterator, Mapping

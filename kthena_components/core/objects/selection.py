@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 
 from kthena_components.core import naming
+from kthena_components.core.objects.cluster_objects import Stack
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import EACH_POD, Object, PodSet
-from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
 

@@ -12,8 +12,8 @@ from kthena_components.core.spec.model import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.core.spec.rules_rollout import scale_budget
-from kthena_components.core.spec.rules_serving import exposed_role
+from kthena_components.core.spec.rules.rollout import scale_budget
+from kthena_components.core.spec.rules.serving import exposed_role
 from kthena_components.core.spec.words import EngineKind
 
 NATIVE = "native"

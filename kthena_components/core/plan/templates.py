@@ -12,7 +12,7 @@ from typing import Any
 from kthena_components.core.engines import Commands, write_commands
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.models import shape_keys
-from kthena_components.core.plan.attached import attached_to, download
+from kthena_components.core.plan.pod_attachments import attached_to, download
 from kthena_components.core.plan.production import (
     STARTUP_SECONDS,
     default_requests,

@@ -7,7 +7,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either
 from kthena_components.core.rules.fixes import devices, give_gpus
-from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 

@@ -12,7 +12,7 @@ from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.engine_start import sglang_for_amd
-from kthena_components.core.rules.startup import ALWAYS, Start, starts
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown
 
 MODEL = "model-stated"

@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.remedies import Remedy, either, set_option, together, without
-from kthena_components.core.rules.startup import ALWAYS, Start, starts
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown, all_known
 

@@ -12,7 +12,7 @@ from kthena_components.core.memory.sharding import Sharding, fits, model_shape
 from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.remedies import Remedy, either, together
 from kthena_components.core.rules.fixes import give_gpus, give_pods
-from kthena_components.core.rules.fp8_blocks import breaks_blocks
+from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
 
 
 def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> Remedy:

@@ -9,7 +9,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.gpu_remedies import gpu_remedy, is_whole, sizes_of
-from kthena_components.core.rules.joined_share import joined_share
+from kthena_components.core.rules.world_size_equals_gpus_joined import joined_share
 from kthena_components.core.values.unknown import Unknown
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")

@@ -7,7 +7,8 @@ from kthena_components.core.engines.connectors import CONNECTORS, has_connector,
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option
-from kthena_components.core.rules.kv_halves import (
+from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.kv_halves import (
     LMCACHE,
     NIXL,
     Half,
@@ -18,7 +19,6 @@ from kthena_components.core.rules.kv_halves import (
     same_family,
     same_model,
 )
-from kthena_components.core.rules.startup import Start, starts
 
 KNOWN, COMPLETE, ALIKE = "kv-connector-known", "kv-halves-complete", "kv-halves-alike"
 _ROLES = ("kv_producer", "kv_consumer", "kv_both")

@@ -8,8 +8,8 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.others import others
-from kthena_components.core.rules.wording import title
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.worker_pods import others
 from kthena_components.core.values.unknown import OwnAddress, Unknown
 
 RULE = "master-address"

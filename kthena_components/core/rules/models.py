@@ -21,7 +21,7 @@ from kthena_components.core.memory.sharding import (
 )
 from kthena_components.core.remedies import Remedy, either, set_option, together
 from kthena_components.core.rules.fixes import give_gpus, give_pods
-from kthena_components.core.rules.fp8_blocks import BLOCKS
+from kthena_components.core.rules.fp8_block_multiple import BLOCKS
 from kthena_components.core.values.unknown import Unknown
 
 HEADS = "tp-divides-heads"

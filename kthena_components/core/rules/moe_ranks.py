@@ -6,7 +6,7 @@ from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.startup import ALWAYS, Start, starts
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown, all_known
 
 RULE = "moe-ranks"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.read import first_unknown
 
 RULE = "mpi-ranks"

@@ -7,7 +7,7 @@ from kthena_components.core.engines.table import rows_of
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.startup import Start, starts
+from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import Unknown
 

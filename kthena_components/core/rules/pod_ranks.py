@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.rules.wording import title
+from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.unknown import Unknown
 
 RULE = "pod-ranks"

@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import together, write
-from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.images import read_image, shown_image
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown

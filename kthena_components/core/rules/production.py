@@ -6,7 +6,7 @@ What they miss keeps no engine from starting. One finding per object lists what 
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, rule_name
-from kthena_components.core.objects.reviewed import Reviewed
+from kthena_components.core.objects.engine_containers import Reviewed
 from kthena_components.core.rules.production_pods import (
     production_cache,
     production_resources,

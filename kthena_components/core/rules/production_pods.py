@@ -7,9 +7,9 @@ from typing import Any
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.context import namespace_of
 from kthena_components.core.findings import Finding, advise
+from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.reviewed import EngineContainer, Reviewed
-from kthena_components.core.rules.lacks import Lack, listing, named, told_once
+from kthena_components.core.rules.support.production_findings import Lack, listing, named, told_once
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import inside, mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import is_unresolved

@@ -8,7 +8,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.engine_start import image_of, release_of
-from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.images import Image, Version, shown_image, write_version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown, all_known

@@ -9,7 +9,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, without
-from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 

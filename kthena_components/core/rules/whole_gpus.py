@@ -6,7 +6,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.rules.wording import title
+from kthena_components.core.rules.support.messages import title
 
 _WHY = {
     "a MIG device": "CUDA shows a process only one of them, and they cannot reach each other's "

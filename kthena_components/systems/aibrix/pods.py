@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.arithmetic import product
 from kthena_components.systems.aibrix.view import RoleSets, pods_in
 from kthena_components.systems.aibrix.view_fleet import Fleet

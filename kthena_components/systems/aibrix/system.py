@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.aibrix.facts import facts
+from kthena_components.systems.aibrix.pod_variables import tells
 from kthena_components.systems.aibrix.pods import pods_of_fleet, pods_of_roles, sketch_of_fleet
-from kthena_components.systems.aibrix.tells import tells
 from kthena_components.systems.aibrix.view import GROUP, read_role_sets
 from kthena_components.systems.aibrix.view_fleet import Fleet, of_cluster, read_fleet
 from kthena_components.systems.aibrix.view_fleet import facts as facts_of_fleet

@@ -6,7 +6,7 @@ Source: argoproj/argo-rollouts v1.8 pkg/apis/rollouts/v1alpha1/types.go, utils/d
 from collections.abc import Iterator
 
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.contract import Kind, Restart, Rollout, System
 from kthena_components.systems.kubernetes.facts import facts_of_copies

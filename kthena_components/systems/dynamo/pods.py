@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand, gpu_demand
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.objects.reduction import kept_pods, only
+from kthena_components.core.objects.retained_fields import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
@@ -17,7 +17,7 @@ from kthena_components.systems.contract import Body
 from kthena_components.systems.dynamo.facts import LISTED_LATER, facts
 from kthena_components.systems.dynamo.template import whole_template_of, written
 from kthena_components.systems.dynamo.view import COMPONENT, Graph, has_services
-from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
 _MAIN = "mainContainer"
 _VARIABLE = frozenset({"name", "valueFrom"})

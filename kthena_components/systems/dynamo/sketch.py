@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.dynamo.template import template_of, written

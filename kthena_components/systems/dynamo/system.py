@@ -3,13 +3,13 @@
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.dynamo.facts import facts
 from kthena_components.systems.dynamo.pods import demand, kept, pods
-from kthena_components.systems.dynamo.rules import (
+from kthena_components.systems.dynamo.rules.launch import dynamo_launch, dynamo_name_length
+from kthena_components.systems.dynamo.rules.shape import (
     dynamo_gpu_memory,
     dynamo_placement,
     dynamo_restart,
     dynamo_shape,
 )
-from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_name_length
 from kthena_components.systems.dynamo.sketch import sketch
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 

@@ -7,7 +7,7 @@ operator/internal/controller/podcliquescalinggroup/components/podclique.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kthena_components.core.facts.assembly import EngineTemplate, engines_of
+from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts

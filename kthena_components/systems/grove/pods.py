@@ -7,7 +7,7 @@ operator/internal/controller/podclique/components/pod/pod.go.
 from collections.abc import Iterator
 from functools import partial
 
-from kthena_components.core.facts.assembly import engines_of
+from kthena_components.core.facts.engine_grouping import engines_of
 from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import (
@@ -16,7 +16,7 @@ from kthena_components.core.objects.object import (
     pod_set,
     read_object,
 )
-from kthena_components.core.objects.reduction import kept_pods, kept_spec
+from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown

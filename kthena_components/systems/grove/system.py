@@ -3,15 +3,15 @@
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Body, Kind, Restart, System
 from kthena_components.systems.grove.facts import facts
+from kthena_components.systems.grove.pod_variables import tells
 from kthena_components.systems.grove.pods import kept_cliques, pods_of_cliques
-from kthena_components.systems.grove.rules import grove_counts, grove_pods, grove_startup
-from kthena_components.systems.grove.rules_groups import (
+from kthena_components.systems.grove.rules.pods import grove_counts, grove_pods, grove_startup
+from kthena_components.systems.grove.rules.scaling_groups import (
     grove_gang,
     grove_names,
     grove_scaling_groups,
 )
-from kthena_components.systems.grove.rules_sharing import grove_links, grove_sharing
-from kthena_components.systems.grove.tells import tells
+from kthena_components.systems.grove.rules.sharing import grove_links, grove_sharing
 from kthena_components.systems.grove.view import GROVE, SET, read_clique_set
 
 

@@ -1,6 +1,6 @@
 """The facts of a JobSet: an engine on one pod, or on the pods of several Jobs."""
 
-from kthena_components.core.facts.assembly import engines_among, templates_of
+from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.values.read import mapping, name_of, unknown_in

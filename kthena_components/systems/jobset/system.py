@@ -1,10 +1,10 @@
 """JobSet: several Jobs as one workload."""
 
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.jobset.facts import facts
+from kthena_components.systems.jobset.pod_variables import tells
 from kthena_components.systems.jobset.pods import pods
-from kthena_components.systems.jobset.tells import tells
 from kthena_components.systems.jobset.view import read_job_set
 
 SYSTEM = System(

@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.findings import Finding, SpecError
-from kthena_components.core.plan.described import (
+from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
     serving_and_role,

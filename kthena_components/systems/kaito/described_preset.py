@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.described import stated
+from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import Body

@@ -11,7 +11,7 @@ from kthena_components.core.findings import Finding, count_of, join_path, neares
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove
-from kthena_components.core.rules.engine_options import OPTIONS
+from kthena_components.core.rules.engine_option_known import OPTIONS
 from kthena_components.core.spec.model import EngineSpec, ParallelismSpec
 from kthena_components.core.spec.pods import ResourcesSpec
 from kthena_components.core.spec.words import EngineKind, Launcher

@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in

@@ -1,6 +1,6 @@
 """Knative Serving: a Service, and the Configuration that it creates."""
 
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, Restart, System
 from kthena_components.systems.knative.view import as_it_is, facts, pods
 

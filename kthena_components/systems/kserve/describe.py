@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
-from kthena_components.core.plan.described import split_name
+from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.kserve import describe_llm, describe_service

@@ -9,14 +9,14 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
-from kthena_components.core.plan.described import (
+from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
     serving_and_role,
     stated,
     without_env,
 )
-from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import lay_over
 from kthena_components.core.values.read import count, group_kind, mapping, name_of, sequence
 from kthena_components.systems.contract import Body

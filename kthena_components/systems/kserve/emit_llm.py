@@ -12,7 +12,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.plan.placed import prioritized
+from kthena_components.core.plan.pod_placement import prioritized
 from kthena_components.core.plan.production import RECOMMENDED
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates.overlay import Template

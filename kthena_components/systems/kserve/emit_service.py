@@ -12,8 +12,8 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.plan.placed import prioritized
-from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.plan.pod_placement import prioritized
+from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.options import options_of
 from kthena_components.systems.kserve.sizes import sizes_of

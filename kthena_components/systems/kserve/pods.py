@@ -12,7 +12,7 @@ from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand, gpu_demand
 from kthena_components.core.objects.object import Object, PodSet, pod_set
-from kthena_components.core.objects.reduction import kept_pods, only
+from kthena_components.core.objects.retained_fields import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence, unknown_in
@@ -31,7 +31,7 @@ from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
 from kthena_components.systems.kserve.view_llm import LlmService
-from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
 _PARTS = ("volumes", "imagePullSecrets", "nodeSelector", "affinity")
 _CONTAINERS = ("containers", "initContainers")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.plan.told import TOLD_BY_LWS
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.systems.contract import PRODUCTION, Kind, Made, Rollout, System
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
@@ -14,25 +14,25 @@ from kthena_components.systems.kserve.pods import (
     pods,
     pods_of_llm,
 )
-from kthena_components.systems.kserve.rules import kserve_multinode
-from kthena_components.systems.kserve.rules_effects import (
+from kthena_components.systems.kserve.rules.autoscaling import kserve_autoscaling
+from kthena_components.systems.kserve.rules.effects import (
     kserve_multinode_mode,
     kserve_one_gpu_type,
 )
-from kthena_components.systems.kserve.rules_llm import kserve_llm_parallelism
-from kthena_components.systems.kserve.rules_llm_parts import (
+from kthena_components.systems.kserve.rules.llm_parallelism import kserve_llm_parallelism
+from kthena_components.systems.kserve.rules.llm_parts import (
     kserve_llm_adapters,
     kserve_llm_devices,
     kserve_llm_parts,
 )
-from kthena_components.systems.kserve.rules_llm_scaling import kserve_llm_scaling
-from kthena_components.systems.kserve.rules_model import (
+from kthena_components.systems.kserve.rules.llm_scaling import kserve_llm_scaling
+from kthena_components.systems.kserve.rules.model_formats import (
     kserve_confidential,
     kserve_runtime_formats,
 )
-from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
-from kthena_components.systems.kserve.rules_scaling import kserve_autoscaling
-from kthena_components.systems.kserve.rules_service import (
+from kthena_components.systems.kserve.rules.multinode import kserve_multinode
+from kthena_components.systems.kserve.rules.node_arithmetic import kserve_node_arithmetic
+from kthena_components.systems.kserve.rules.service import (
     kserve_canary,
     kserve_one_model,
     kserve_replicas,

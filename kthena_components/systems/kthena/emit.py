@@ -22,16 +22,12 @@ from kthena_components.core.plan.manifest import (
     Manifest,
 )
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.plan.placed import placed
+from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import Emitter
-from kthena_components.systems.kthena.changes_partition import (
-    PARTITION_RESTORES,
-    PARTITION_SCALING,
-)
 from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
@@ -39,6 +35,10 @@ from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
 from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
+from kthena_components.systems.kthena.rules.partition_scaling import (
+    PARTITION_RESTORES,
+    PARTITION_SCALING,
+)
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER

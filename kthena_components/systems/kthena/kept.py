@@ -9,7 +9,7 @@ from typing import Any
 from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.objects.object import PodSet
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import is_map, mapping, sequence
 
 _LISTENS = "(listens)"

@@ -9,7 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.plan.lws_names import unset_lws_names
+from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import KthenaVersion, RolloutType

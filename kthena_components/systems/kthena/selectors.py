@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.objects.cluster_objects import Stack
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.view_router import MODEL_SERVER

@@ -3,33 +3,36 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.plan.told import TOLD_BY_KTHENA
+from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
-from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
-from kthena_components.systems.kthena.changes_partition import kthena_partition_scaling
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.kept import kept_serving
 from kthena_components.systems.kthena.pods import pods
-from kthena_components.systems.kthena.rules import RULES
-from kthena_components.systems.kthena.rules_autoscaling import BINDING_RULES, POLICY_RULES
-from kthena_components.systems.kthena.rules_booster import BOOSTER_RULES
-from kthena_components.systems.kthena.rules_router import (
-    ROUTE_RULES,
-    SERVER_RULES,
-    kthena_model_name_fixed,
-)
-from kthena_components.systems.kthena.sketch_booster import sketch
-from kthena_components.systems.kthena.stack_references import (
+from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
+from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
+from kthena_components.systems.kthena.rules.model_serving import RULES
+from kthena_components.systems.kthena.rules.partition_scaling import kthena_partition_scaling
+from kthena_components.systems.kthena.rules.references import (
     autoscaling_target_exists,
     model_route_has_servers,
     model_server_selects_pods,
 )
-from kthena_components.systems.kthena.stack_selectors import (
+from kthena_components.systems.kthena.rules.router import (
+    ROUTE_RULES,
+    SERVER_RULES,
+    kthena_model_name_fixed,
+)
+from kthena_components.systems.kthena.rules.selectors import (
     selected_pods_answer,
     selector_of_serving,
 )
+from kthena_components.systems.kthena.rules.updates import (
+    gang_topology_only_change,
+    kthena_gang_fixed,
+)
+from kthena_components.systems.kthena.sketch_booster import sketch
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, read_booster

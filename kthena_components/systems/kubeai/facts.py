@@ -9,7 +9,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.single import MOUNTED, SHARED_MEMORY, read_single
+from kthena_components.core.facts.single_container import MOUNTED, SHARED_MEMORY, read_single
 from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.values.read import name_of, pairs, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved

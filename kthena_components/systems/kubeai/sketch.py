@@ -3,8 +3,8 @@
 Source: substratusai/kubeai v0.21 internal/modelcontroller/engine_vllm.go, model_source.go.
 """
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.read import name_of, pairs, sequence
 from kthena_components.systems.kubeai.view import Model
 

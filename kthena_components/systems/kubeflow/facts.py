@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kthena_components.core.facts.assembly import engines_among, templates_of
+from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, pods_of_template

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.systems.kubeflow.view import SPECS, MpiJob
 
 

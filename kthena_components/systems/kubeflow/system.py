@@ -1,6 +1,6 @@
 """Kubeflow: MPIJob, of the training operator (v1) and of the MPI operator (v2beta1)."""
 
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.kubeflow.facts import facts
 from kthena_components.systems.kubeflow.pods import pods, sketch

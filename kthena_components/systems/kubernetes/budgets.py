@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.rules.rollout import scale_budget
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 

@@ -7,8 +7,8 @@ One object has one pod template. The number of pods in an engine is read from va
 from dataclasses import replace
 
 from kthena_components.core import naming
-from kthena_components.core.facts.ordinals import with_siblings
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
+from kthena_components.core.facts.statefulset_ordinals import with_siblings
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     admitted_together,

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
-from kthena_components.core.objects.reduction import kept_pods, kept_spec, only
+from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
 from kthena_components.core.values.read import count, mapping
 from kthena_components.systems.contract import PRODUCTION, Body, Kind, Restart, Rollout, System
 from kthena_components.systems.kubernetes.facts import (
@@ -14,6 +14,7 @@ from kthena_components.systems.kubernetes.facts import (
     facts_of_pod,
     facts_of_template,
 )
+from kthena_components.systems.kubernetes.pod_variables import tells_of_job, tells_of_set
 from kthena_components.systems.kubernetes.pods import (
     pods_of_copies,
     pods_of_cron_job,
@@ -22,15 +23,14 @@ from kthena_components.systems.kubernetes.pods import (
     pods_of_pod,
 )
 from kthena_components.systems.kubernetes.resources import SECRETS
-from kthena_components.systems.kubernetes.stack_objects import (
+from kthena_components.systems.kubernetes.rules.object_references import (
     headless_service,
     object_twice,
     service_selects_pods,
 )
-from kthena_components.systems.kubernetes.stack_secrets import secret_key_exists
-from kthena_components.systems.kubernetes.stack_services import service_named_vllm
-from kthena_components.systems.kubernetes.stack_volumes import rwx_for_shared_model
-from kthena_components.systems.kubernetes.tells import tells_of_job, tells_of_set
+from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
+from kthena_components.systems.kubernetes.rules.secret_key_exists import secret_key_exists
+from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")

@@ -8,7 +8,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.single import MOUNTED, SHARED_MEMORY, read_single
+from kthena_components.core.facts.single_container import MOUNTED, SHARED_MEMORY, read_single
 from kthena_components.core.values.read import count_or_unknown, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.llmaz.view import LlmazService, Playground, in_service

@@ -6,8 +6,8 @@ Source: InftyAI/llmaz v0.1.4 api/inference/v1alpha1, pkg/controller_helper/model
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.read import count_or_unknown, name_of
 from kthena_components.systems.llmaz.view import LlmazService, Playground, in_service
 from kthena_components.systems.lws.pods import pods_of_groups

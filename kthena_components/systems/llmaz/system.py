@@ -1,7 +1,7 @@
 """llmaz: Service and Playground."""
 
-from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.plan.told import TOLD_BY_LWS
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.llmaz.facts import facts, facts_of_playground
 from kthena_components.systems.llmaz.sketch import pods, sketch, sketch_of_playground

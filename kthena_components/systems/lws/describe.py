@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.plan.described import (
+from kthena_components.core.plan.read_back import (
     SERVE,
     described_template,
     filled_map,
@@ -17,7 +17,7 @@ from kthena_components.core.plan.described import (
     stated,
     without_env,
 )
-from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.values.read import count, group_kind, mapping, sequence
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.lws.view import (

@@ -17,10 +17,10 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.plan.placed import placed
+from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled, with_env
-from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping

@@ -1,13 +1,13 @@
 """Rollouts of LeaderWorkerSets and DisaggregatedSets: what a surge needs.
 
-rules_rollout.py checks what the webhook requires of the numbers.
+rules/rollout.py checks what the webhook requires of the numbers.
 """
 
 from collections.abc import Iterator
 
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Rollout
-from kthena_components.systems.lws.rules_rollout import is_refused
+from kthena_components.systems.lws.rules.rollout import is_refused
 from kthena_components.systems.lws.view import ROLLING, Sets
 
 

@@ -3,14 +3,14 @@
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind
-from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.plan.told import TOLD_BY_LWS
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.systems.contract import Kind, Restart, System
-from kthena_components.systems.lws.changes import lws_lower_then_raise, lws_subgroups_fixed
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.pods import pods_of_groups
 from kthena_components.systems.lws.rollouts import rollouts
-from kthena_components.systems.lws.rules import lws_gang_startup, lws_shape
+from kthena_components.systems.lws.rules.shape import lws_gang_startup, lws_shape
+from kthena_components.systems.lws.rules.updates import lws_lower_then_raise, lws_subgroups_fixed
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,

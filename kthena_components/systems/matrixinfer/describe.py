@@ -6,7 +6,7 @@ Source of the defaults: volcano-sh/kthena 98380a67 and e4fb6663, pkg/apis/worklo
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.plan.described import filled_map, stated
+from kthena_components.core.plan.read_back import filled_map, stated
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.kthena.describe import (

@@ -10,7 +10,7 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, remove
-from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.systems.kthena.limits import annotated, refuse_lws_names, refuse_roles
 

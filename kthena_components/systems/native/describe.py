@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.plan.described import (
+from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
     stated,

@@ -11,10 +11,10 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.lws_names import with_lws_names
+from kthena_components.core.plan.lws_variables import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.plan.placed import placed_plan
+from kthena_components.core.plan.pod_placement import placed_plan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.words import RolloutType

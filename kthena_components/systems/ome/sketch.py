@@ -6,8 +6,8 @@ Source: sgl-project/ome v0.1.5 pkg/apis/ome/v1beta1/inference_service.go.
 from collections.abc import Iterator
 from typing import Any
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.systems.ome.view import RUNNER, Component, Components, Node, nodes_of
 

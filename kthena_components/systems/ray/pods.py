@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import PodSet, copies_in, pod_set
-from kthena_components.core.objects.sketch import Sketch
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import Unknown

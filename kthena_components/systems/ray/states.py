@@ -7,7 +7,7 @@ and controllers/ray/utils/constant.go.
 from collections.abc import Mapping
 from typing import Any
 
-from kthena_components.core.plan.described import stated
+from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.ray.view import RayView
 

@@ -1,29 +1,33 @@
 """KubeRay: RayCluster, RayService and RayJob."""
 
-from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.ray.facts import facts
 from kthena_components.systems.ray.pods import pods_of_cluster, sketch
-from kthena_components.systems.ray.rules import (
-    ray_cluster_gpus,
-    ray_start_params,
-    ray_worker_groups,
+from kthena_components.systems.ray.rules.auth_tls_network import (
+    ray_auth,
+    ray_network_policy,
+    ray_tls,
 )
-from kthena_components.systems.ray.rules_access import ray_auth, ray_network_policy, ray_tls
-from kthena_components.systems.ray.rules_autoscaler import ray_autoscaler
-from kthena_components.systems.ray.rules_cluster import (
+from kthena_components.systems.ray.rules.autoscaler import ray_autoscaler
+from kthena_components.systems.ray.rules.cluster import (
     ray_cluster_upgrade,
     ray_name,
     ray_replicas,
     ray_stated_once,
 )
-from kthena_components.systems.ray.rules_deletion import ray_deletion
-from kthena_components.systems.ray.rules_devices import gpu_requests_of_groups
-from kthena_components.systems.ray.rules_history import ray_history_server
-from kthena_components.systems.ray.rules_job import ray_job, ray_runtime_env
-from kthena_components.systems.ray.rules_recovery import ray_fault_tolerance
-from kthena_components.systems.ray.rules_serve import ray_serve_gpus
-from kthena_components.systems.ray.rules_service import ray_service, ray_service_upgrade
+from kthena_components.systems.ray.rules.deletion import ray_deletion
+from kthena_components.systems.ray.rules.devices import gpu_requests_of_groups
+from kthena_components.systems.ray.rules.fault_tolerance import ray_fault_tolerance
+from kthena_components.systems.ray.rules.history_server import ray_history_server
+from kthena_components.systems.ray.rules.job import ray_job, ray_runtime_env
+from kthena_components.systems.ray.rules.serve_gpus import ray_serve_gpus
+from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
+from kthena_components.systems.ray.rules.worker_groups import (
+    ray_cluster_gpus,
+    ray_start_params,
+    ray_worker_groups,
+)
 from kthena_components.systems.ray.states import states
 from kthena_components.systems.ray.view import CLUSTERS, read_ray
 

@@ -6,7 +6,7 @@ Source: sgl-project/rbg api/workloads/v1alpha2, v1alpha1, and pkg/discovery/env_
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kthena_components.core.facts.assembly import EngineTemplate, engines_of
+from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kthena_components.core.facts.assembly import engines_of
+from kthena_components.core.facts.engine_grouping import engines_of
 from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.objects.object import PodSet, copies_in, pod_set, read_object
-from kthena_components.core.objects.reduction import kept_pods, kept_spec
+from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown

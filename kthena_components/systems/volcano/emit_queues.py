@@ -6,14 +6,14 @@ from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, SpecError, join_path, judge_by, tidy
+from kthena_components.core.objects.cluster_objects import Stack
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.objects.stack import Stack
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.systems.volcano.emit import SCHEDULING
-from kthena_components.systems.volcano.rules_queue import QUEUE_RULES
-from kthena_components.systems.volcano.stack_queues import queue_cycle, queue_within_parent
+from kthena_components.systems.volcano.rules.cluster_queues import queue_cycle, queue_within_parent
+from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 
 _OPEN = "jsonpath={.status.state}=Open"
 _PLACES = {"spec.guarantee.resource": "guarantee", "spec.": "", "metadata.": ""}

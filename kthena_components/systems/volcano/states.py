@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.objects.object import Object
-from kthena_components.core.plan.described import stated
+from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.volcano.emit import described_topology
 

@@ -4,17 +4,20 @@ from typing import Any
 
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.objects.reduction import kept_pods, kept_spec, only
+from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
 from kthena_components.systems.contract import Body, Kind, System
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES
 from kthena_components.systems.volcano.facts import facts
+from kthena_components.systems.volcano.pod_variables import tells
 from kthena_components.systems.volcano.pods import pods
-from kthena_components.systems.volcano.rules_gang import POD_GROUP_RULES
-from kthena_components.systems.volcano.rules_hypernode import HYPER_NODE_RULES
-from kthena_components.systems.volcano.rules_job import JOB_RULES
-from kthena_components.systems.volcano.rules_queue import QUEUE_RULES
-from kthena_components.systems.volcano.stack_capacity import gang_fits_hypernode
-from kthena_components.systems.volcano.stack_gangs import (
+from kthena_components.systems.volcano.rules.cluster_queues import (
+    queue_cycle,
+    queue_exists,
+    queue_within_parent,
+)
+from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
+from kthena_components.systems.volcano.rules.gang_pods import (
     foreign_group_name,
     gang_has_pods,
     gang_requests,
@@ -22,15 +25,15 @@ from kthena_components.systems.volcano.stack_gangs import (
     gang_task_exists,
     pod_group_exists,
 )
-from kthena_components.systems.volcano.stack_queues import (
-    queue_cycle,
-    queue_exists,
-    queue_within_parent,
+from kthena_components.systems.volcano.rules.hypernode import HYPER_NODE_RULES
+from kthena_components.systems.volcano.rules.job import JOB_RULES
+from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
+from kthena_components.systems.volcano.rules.subgroup_has_pods import subgroup_has_pods
+from kthena_components.systems.volcano.rules.topology_tier_exists import (
+    hypernode_tree,
+    topology_tier_exists,
 )
-from kthena_components.systems.volcano.stack_subgroups import subgroup_has_pods
-from kthena_components.systems.volcano.stack_topology import hypernode_tree, topology_tier_exists
 from kthena_components.systems.volcano.states import states
-from kthena_components.systems.volcano.tells import tells
 
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Object]:

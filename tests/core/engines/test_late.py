@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.engines.late import LATE_VARIABLES, numbers_pods
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.told import Told
+from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
 from tests.support.for_each import for_each

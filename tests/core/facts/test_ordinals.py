@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.ordinals import _over_ray, _pod, with_siblings
+from kthena_components.core.facts.statefulset_ordinals import _over_ray, _pod, with_siblings
 from kthena_components.core.facts.workload import read_template
 from kthena_components.core.values.unknown import Unknown
 

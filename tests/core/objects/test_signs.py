@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.objects.signs import may_hold_signs, signs_in
+from kthena_components.core.objects.engine_detection import may_hold_signs, signs_in
 from kthena_components.core.values.quantity import ACCELERATOR
 from tests.support.peers import LATE
 from tests.support.strategies import json_trees

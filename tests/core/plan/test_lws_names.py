@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.core.plan.lws_names import unset_lws_names, with_lws_names
+from kthena_components.core.plan.lws_variables import unset_lws_names, with_lws_names
 from tests.support.for_each import for_each
 from tests.support.specs import template
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.plan.told import Rewritten, Told, rewrite
+from kthena_components.core.plan.controller_variables import Rewritten, Told, rewrite
 from tests.support.for_each import for_each
 from tests.support.specs import template
 

@@ -12,7 +12,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.rules.serving import CHECKS
+from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import ENGINE_RAY, changed, gpu_template
 from tests.support.strategies import LATE, law

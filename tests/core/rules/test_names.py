@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
-from kthena_components.core.rules.names import name_fits
+from kthena_components.core.rules.name_fits import name_fits
 
 
 def said(*names: NameFacts) -> list[str]:

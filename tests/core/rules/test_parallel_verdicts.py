@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from kthena_components.core.findings import Finding, Level, rule_name
-from kthena_components.core.rules.serving import CHECKS
+from kthena_components.core.rules.registry import CHECKS
 from tests.support.for_each import for_each
 from tests.support.startup import judged
 

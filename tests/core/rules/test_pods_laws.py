@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.core.facts.container import SHM_PATH, TOKEN_VARIABLES
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import Args, changed, gpu_template
 from tests.support.strategies import LATE, law

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.around import Around
+from kthena_components.core.facts.pod_policies import Around
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import rule_name
-from kthena_components.core.rules.serving import CHECKS, Check, run_checks
+from kthena_components.core.rules.registry import CHECKS, Check, run_checks
 from tests.support.for_each import for_each
 
 each_check = for_each("check", CHECKS, ids=rule_name)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kthena_components.compiler.changes import Changes
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.compiler.convert import convert
+from kthena_components.convert.changes import Changes
+from kthena_components.convert.convert import convert
 from tests.support.specs import Args, changed, example_for
 
 ONE, RAY = example_for("booster", "native-8b"), example_for("booster", "engine-ray")

@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from tests.support.peers import Manifest
 from tests.systems.kaito.test_config_map import LLAMA, ROLES, SET, said, vllm
 

@@ -10,7 +10,7 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context, gather
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_and_count, judge_manifest
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from kthena_components.systems.kaito.estimator import stated_tokens
 from kthena_components.systems.kaito.view import inference_config
 from tests.support.peers import GONE, LATE, Manifest, changed

@@ -7,8 +7,8 @@ import pytest
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest, read_demand, reduce_object
-from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import find_kind
 from tests.support.for_each import for_each
 from tests.support.peers import GONE, GPU, LATE, Manifest, changed, gpus

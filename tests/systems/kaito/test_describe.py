@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.conversion import Conversion, Kept
-from kthena_components.compiler.convert import convert
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion, Kept
+from kthena_components.convert.convert import convert
 from kthena_components.core.values.read import name_of
 from kthena_components.systems.kaito.describe import merged
 

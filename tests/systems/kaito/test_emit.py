@@ -9,7 +9,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from kthena_components.systems import find_emitter
 from tests.support.draw_kaito import SPLITS, Split, preset_role
 from tests.support.for_each import for_each

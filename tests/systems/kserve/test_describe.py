@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kthena_components.compiler.changes import SAME, Changes
-from kthena_components.compiler.conversion import Conversion
-from kthena_components.compiler.convert import convert
+from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import Conversion
+from kthena_components.convert.convert import convert
 from kthena_components.core.values.read import group_kind
 
 GROUP = "serving.kserve.io"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.beside import Beside
 from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.referenced_objects import Beside
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from kthena_components.systems import COMPLETING
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.view import read_service

@@ -9,7 +9,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from tests.support.crds import schema_errors
 from tests.support.recorder import record
 

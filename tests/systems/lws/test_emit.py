@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.together import judge_stack
 from tests.support.specs import Args, changed, example_for
 
 UPDATE = "rollout_strategy.rolling_update_configuration"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.cluster_rules import compare_objects
 from tests.support.peers import LWS_VLLM, changed
 
 ROLLING = "spec/rolloutStrategy/rollingUpdateConfiguration"

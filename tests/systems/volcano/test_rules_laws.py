@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import INDEX
 from kthena_components.systems.volcano.system import SYSTEM
 from tests.judge.stack_samples import STACK

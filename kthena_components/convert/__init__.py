@@ -1,0 +1,1 @@
+"""Describes existing objects as servings, and writes them for another backend."""

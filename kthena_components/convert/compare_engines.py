@@ -1,0 +1,71 @@
+"""Compares the engines of a result with those of the object that it was described by. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from kthena_components.convert.describe_engines import ByEngines
+from kthena_components.convert.engine_roles import EngineRole
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.words import words_for
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.values.arithmetic import product
+from kthena_components.core.values.unknown import Unknown
+
+_OF_THE_LAUNCH = frozenset(
+    {
+        *("options", "where", "problems", "missing_files", "hidden", "release", "expert"),
+        *("data_local", "data_start_rank", "data_rank", "data_mode", "data_backend"),
+        *("nnodes", "node_rank", "executor", "headless", "devices", "gpus_per_node"),
+        *("mpi_ranks", "mpi_session", "mpi_per_host", "mpi_slots"),
+        *("ray_role", "ray_cluster_size", "ray_gpus", "ray_script"),
+    }
+)
+"""Facts about how the pods are joined: the launcher's, which is another one. And those that quote
+the command line."""
+_VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _OF_THE_LAUNCH)
+_BY_VARIABLES = frozenset({"long_context_allowed", "stages_draft"})
+"""Facts that an unknown variable may set: a Secret that the object mounts by its controller."""
+Pair = tuple[str, object, object]
+
+
+def find_differences(described: ByEngines, plan: ServingPlan) -> Iterator[Finding]:
+    """Report engines that the checks read differently. What the object does not say may differ."""
+    made, open_ones = facts_from_plan(plan).engines, {gap.argument for gap in described.gaps}
+    for role, engine, planned in zip(described.roles, made, plan.roles, strict=True):
+        number = product(role.engine.replicas, described.facts.copies)
+        for what, before, after in (
+            ("the number of engines", number, plan.groups * planned.replicas),
+            *_sizes(role, engine),
+            *_commands(role.command, engine.entry.command or CommandFacts()),
+        ):
+            said = f"{planned.path}.engine.{what}" not in open_ones
+            unread = isinstance(after, Unknown) and what in _BY_VARIABLES
+            if said and not unread and not isinstance(before, Unknown) and before != after:
+                yield Finding(
+                    path=planned.path,
+                    seen=f"differs from its object: {what} would be {after}, and is {before}",
+                    remedy="write this role of a ModelServing by hand",
+                    rule="convertible",
+                )
+
+
+def _sizes(role: EngineRole, made: EngineFacts) -> Iterator[Pair]:
+    source = role.engine
+    pods = source.pods - 1 if role.folded and isinstance(source.pods, int) else source.pods
+    yield "the pods of an engine", pods, made.pods
+    first = source.worker if role.folded and source.worker else source.entry
+    yield "the GPUs of a pod", first.gpus, made.entry.gpus
+    if made.worker is not None and source.worker is not None:
+        yield "the GPUs of a worker", source.worker.gpus, made.worker.gpus
+
+
+def _commands(before: CommandFacts, after: CommandFacts) -> Iterator[Pair]:
+    for name in _VALUES:
+        yield name, getattr(before, name), getattr(after, name)
+    yield "expert_size", before.expert_size, after.expert_size
+    kind = str(before.engine)
+    for option in words_for(kind, before.options).options:
+        yield option, before.options[option], after.options.get(option)

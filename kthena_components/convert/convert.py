@@ -1,0 +1,240 @@
+"""Converts the servings among some objects for another backend. Pure.
+
+An object is described by the arguments of a ModelServing. What they do not say is found by writing
+the object again for its own backend, and by comparing the two.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kthena_components import systems
+from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.convert.argument_objects import read_beside
+from kthena_components.convert.changes import SAME, Changes, with_changes
+from kthena_components.convert.compare_gangs import (
+    gained_gang,
+    lost_gang,
+    lost_pods,
+    placed_by_plan,
+)
+from kthena_components.convert.conversion import (
+    Conversion,
+    Converted,
+    Kept,
+    check_version,
+    title_of,
+)
+from kthena_components.convert.describe_engines import is_sketched
+from kthena_components.convert.from_engines import convert_engines
+from kthena_components.convert.from_pods import convert_pods
+from kthena_components.convert.kept_objects import Moved, keep
+from kthena_components.convert.lost_fields import (
+    Loss,
+    changed_by_adoption,
+    find_additions,
+    find_losses,
+)
+from kthena_components.convert.sources import (
+    Backend,
+    Merged,
+    find_servings,
+    runs_engines,
+    written_as_one,
+)
+from kthena_components.core import naming
+from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.lws_variables import with_kthena_names
+from kthena_components.core.plan.read_back import split_name
+from kthena_components.core.plan.templates import mirror_requests
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.judge.waivers import annotated
+from kthena_components.systems.contract import Body, Describer
+
+TEMPLATES = ("entry_template", "worker_template")
+_NAMES = frozenset({"apiVersion", "kind"})
+
+
+def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
+    """Convert every serving among some objects, and keep the others."""
+    found = find_servings(objects)
+    firsts = Counter(_first_name(merged) for merged, _ in found.values())
+    shared = {place for merged, _ in found.values() for place in merged.others}
+    others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
+    context = Context(config_maps=gather(objects))
+    by_pods = {index: body for index, body in others.items() if _serves(body, context)}
+    errors: list[SpecError] = []
+    parts: dict[int, Converted | Kept] = {}
+    moved: list[Moved] = []
+    for index, (merged, backend) in found.items():
+        try:
+            for each in (merged.source, *merged.others.values()):
+                check_version(each)
+            several = firsts[_first_name(merged)] > 1
+            part, used = _convert(merged, backend, others, changes, shared=several)
+        except SpecError as error:
+            errors.append(error)
+            continue
+        parts[index] = part
+        moved.append(_moved(part, merged, changes.target))
+        for place in used:
+            del others[place]
+    for index, body in by_pods.items():
+        try:
+            check_version(body)
+            sketched = is_sketched(body)
+            part = (
+                convert_engines(body, changes, objects) if sketched else convert_pods(body, changes)
+            )
+            parts[index] = part
+        except SpecError as error:
+            errors.append(error)
+            continue
+        moved.append(_moved(part, Merged(source=body, whole=body, others={}), changes.target))
+    for index, body in others.items():
+        if index not in by_pods:
+            result, losses, notes = keep(body, moved)
+            parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
+    return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
+
+
+def _serves(body: Body, context: Context) -> bool:
+    """Return whether an object runs engines, or stands for some: kept, it would serve twice."""
+    kind = systems.find_kind(group_kind(body))
+    if kind is None or kind.facts is None:
+        return False
+    return systems.INDEX[group_kind(body)] in systems.EMITTERS or runs_engines(body, context)
+
+
+def _first_name(merged: Merged) -> tuple[str, str | None]:
+    """Return the namespace of an object, and its name up to the last dash."""
+    namespace = mapping(merged.whole.get("metadata")).get("namespace") or "default"
+    split = split_name(name_of(merged.whole))
+    return str(namespace), split and split[0]
+
+
+def _convert(
+    merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes, *, shared: bool
+) -> tuple[Converted, tuple[int, ...]]:
+    backend, _, describer = found
+    body, same = merged.source, changes.target in {SAME, backend}
+    bodies = [body, *merged.others.values()]
+    source = describer.filled(merged.whole)
+    args = {**describer.arguments(source), "backend": backend}
+    if same and describer.same_name is not None:
+        args = describer.same_name(source, args, shared)
+    waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
+    if same and any(map(_lacks_requests, sequence(args.get("roles")))):
+        args["fill_requests"] = False
+    labels = _own_labels(source)
+    args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
+    kept = same or bool(describer.only_here)
+    given = {k: v for k, v in args.items() if kept or k != "backend_options"}
+    beside = read_beside(args, given, others, title_of(body), changes)
+    own, args = beside.compiled, beside.args
+    written = written_as_one([manifest.body for manifest in own.manifests], describer)
+    result = describer.filled(written)
+    if not same:
+        source, result = _unnamed(source), _unnamed(result)
+    for_target, notes = _for_target(args, found, changes)
+    compiled = compile_serving(for_target, title_of(body), today=changes.today)
+    options = [] if same else _lost_options(args, describer, changes.target)
+    losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
+    losses += [] if same else lost_pods(compiled)
+    losses += changed_by_adoption(source, result) if changes.adopts and same else []
+    added = [f"adds {path}" for path in find_additions(source, result)]
+    converted = Converted(
+        source=body,
+        backend=backend,
+        args=for_target,
+        compiled=compiled,
+        losses=tuple(losses),
+        notes=(
+            *_included(list(merged.others.values()), compiled),
+            *added,
+            *notes,
+            *gained_gang(placed_by_plan(own), compiled),
+        ),
+    )
+    return converted, beside.used
+
+
+def _lacks_requests(role: object) -> bool:
+    """Return whether a role's pods have limits without requests, which the package would add."""
+    templates = (mapping(mapping(role).get(field)) for field in TEMPLATES)
+    return any(mirror_requests(dict(template))[1] for template in templates)
+
+
+def _own_labels(source: Body) -> dict[str, Any]:
+    """Return the labels of an object that are not those of the package."""
+    labels = mapping(mapping(source.get("metadata")).get("labels"))
+    return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
+
+
+def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
+    """Name the objects that are part of the result, except those that are written again."""
+    titles = {title_of(manifest.body) for manifest in compiled.manifests}
+    return [f"includes {title_of(body)}" for body in merged if title_of(body) not in titles]
+
+
+def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) -> list[Loss]:
+    """List options as losses where the comparison has to use them."""
+    return [
+        Loss(name=f"backend_options.{name}", seen=f"is not kept: {target} has no such option")
+        for name in mapping(args.get("backend_options"))
+        if name in describer.only_here
+    ]
+
+
+def _unnamed(body: Body) -> dict[str, Any]:
+    """Leave out what another kind of object states in another way."""
+    metadata = {k: v for k, v in mapping(body.get("metadata")).items() if k != "name"}
+    return {**{k: v for k, v in body.items() if k not in _NAMES}, "metadata": metadata}
+
+
+def _for_target(
+    args: dict[str, Any], found: Backend, changes: Changes
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments for the target, and notes about what was rewritten."""
+    backend, emitter, describer = found
+    if changes.target in {SAME, backend}:
+        return with_changes(args, changes.arguments), []
+    args = args if describer.elsewhere is None else describer.elsewhere(args)
+    target = systems.find_emitter(changes.target)
+    versions = () if target is None else target.kthena_versions
+    own = {} if args.get("kthena_version") in versions else {"kthena_version"}
+    result = {k: v for k, v in args.items() if k not in {"backend_options", *own}}
+    result["backend"] = changes.target
+    notes: list[str] = []
+    lacks = target is not None and naming.LWS_GROUP_SIZE not in target.sizes
+    if lacks and naming.LWS_GROUP_SIZE in emitter.sizes:
+        result["roles"] = [_with_kthena_names(*pair, notes) for pair in _roles(args)]
+    return with_changes(result, changes.arguments), notes
+
+
+def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(f"roles[{index}]", role) for index, role in enumerate(args["roles"])]
+
+
+def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    result = dict(role)
+    for field in TEMPLATES:
+        if field in role:
+            result[field], told = with_kthena_names(role[field])
+            notes += [
+                f"rewrites {name} to {naming.LWS_ENV[name]} in {path}.{field}.{place}"
+                for place, name in told
+            ]
+    return result
+
+
+def _moved(part: Converted, merged: Merged, target: str) -> Moved:
+    return Moved(
+        sources=(merged.source, *merged.others.values()),
+        was=name_of(merged.whole),
+        backend=part.backend,
+        target=part.backend if target == SAME else target,
+        name=part.compiled.plan.name,
+        bodies=tuple(manifest.body for manifest in part.compiled.manifests),
+    )

@@ -1,0 +1,200 @@
+"""Takes pods that a controller completes apart: what an engine's arguments say, and the rest.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.container import SHM_PATH
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.plan.read_back import stated
+from kthena_components.core.spec.launch import ENGINE_CONTAINER
+from kthena_components.core.templates.overlay import MERGE_KEYS
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import mapping, sequence
+
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
+"""Fields of a container that only pods which serve have."""
+_LAUNCH = ("command", "args", "image", "resources", "name")
+"""Fields of the engine's container that its arguments replace."""
+_AMOUNTS = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
+_CONTROLLED = ("schedulerName", "restartPolicy")
+"""Fields of a pod that a serving decides for all pods."""
+
+_KINDS = ("limits", "requests")
+_SAID = frozenset({"image", "amount", "memory"})
+
+Named = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePod:
+    """A pod of an engine."""
+
+    set: PodSet
+    container: Mapping[str, Any]
+    """The one of the engine, as written."""
+    index: int
+    """Its index in the template."""
+    is_whole: bool = True
+    """Whether the engine has all of the pod: a replica of Ray Serve may share one."""
+    said: Sequence[Mapping[str, Any]] = ()
+    """Variables that an argument states."""
+
+    @property
+    def amounts(self) -> dict[str, Any]:
+        """Return the arguments about what it requests, besides GPUs."""
+        if not self.is_whole:
+            return {}
+        limits, requests = self.resources("limits"), self.resources("requests")
+        found = {
+            field: str(limits[key])
+            for field, key in _AMOUNTS.items()
+            if key in limits and str(requests.get(key, limits[key])) == str(limits[key])
+        }
+        shm = self.memory
+        return stated(**found, shm=mapping(shm.get("emptyDir")).get("sizeLimit"))
+
+    @property
+    def command_paths(self) -> Iterator[str]:
+        """Yield the paths of the words that the container starts."""
+        for field in ("command", "args"):
+            for index, _ in enumerate(sequence(self.container.get(field))):
+                yield self.set.at(f"spec.containers[{self.index}].{field}[{index}]")
+
+    def rest(self, peers: "Sequence[EnginePod] | None" = None) -> dict[str, Any]:
+        """Return what an overlay would have to say: all that the arguments do not.
+
+        Args:
+            peers: The other pods of the engine, which an overlay changes, too: it must not have
+                probes, and no container that one of them lacks. None: there are none.
+        """
+        spec, memory = self.set.spec, self.memory.get("name")
+        left = {k: v for k, v in spec.items() if k not in _CONTROLLED}
+        own = self._own(serves_alone=peers is None)
+        others = [c for i, c in enumerate(sequence(spec.get("containers"))) if i != self.index]
+        common = _common("containers", others, peers or ())
+        left["containers"] = [*([own] if len(own) > 1 else []), *common]
+        inits = sequence(spec.get("initContainers"))
+        left["initContainers"] = _common("initContainers", inits, peers or ())
+        left["volumes"] = [
+            volume
+            for volume in sequence(spec.get("volumes"))
+            if mapping(volume).get("name") != memory or memory is None
+        ]
+        labels = {k: v for k, v in self.set.labels.items() if k not in naming.KTHENA_LABELS}
+        metadata = {"labels": labels, "annotations": dict(self.set.annotations)}
+        made = _parts({"metadata": _parts(metadata), "spec": _parts(left)})
+        return dict(_without_nulls(made))
+
+    def _own(self, *, serves_alone: bool) -> dict[str, Any]:
+        made = {k: v for k, v in self.container.items() if k not in _LAUNCH}
+        if not serves_alone:
+            made = {k: v for k, v in made.items() if k not in _PROBES}
+        made["volumeMounts"] = [
+            mount
+            for mount in sequence(made.get("volumeMounts"))
+            if mapping(mount).get("mountPath") != SHM_PATH or not self.memory
+        ]
+        made["env"] = [each for each in sequence(made.get("env")) if each not in self.said]
+        said = {_AMOUNTS[field] for field in self.amounts if field in _AMOUNTS}
+        left = {
+            kind: {
+                key: amount
+                for key, amount in self.resources(kind).items()
+                if self.is_whole and not is_accelerator(key) and key not in said
+            }
+            for kind in _KINDS
+        }
+        return {"name": ENGINE_CONTAINER, **_parts({**made, "resources": _parts(left)})}
+
+    def resources(self, kind: str) -> Mapping[str, Any]:
+        """Return the limits or the requests of the container."""
+        return mapping(mapping(self.container.get("resources")).get(kind))
+
+    @property
+    def memory(self) -> Mapping[str, Any]:
+        """Return the volume at /dev/shm, if it is memory that no other container mounts."""
+        mounts = map(mapping, sequence(self.container.get("volumeMounts")))
+        name = next((m.get("name") for m in mounts if m.get("mountPath") == SHM_PATH), None)
+        for volume in map(mapping, sequence(self.set.spec.get("volumes"))):
+            memory = mapping(volume.get("emptyDir")).get("medium") == "Memory"
+            if name is not None and volume.get("name") == name and memory:
+                return volume
+        return {}
+
+
+def engine_pod(pods: PodSet, name: str | None) -> EnginePod:
+    """Return a pod with its engine's container: of this name, or else the first one."""
+    listed = [mapping(item) for item in sequence(pods.spec.get("containers"))]
+    named = [index for index, item in enumerate(listed) if item.get("name") == name]
+    index = next(iter(named), 0)
+    return EnginePod(set=pods, container=listed[index] if index < len(listed) else {}, index=index)
+
+
+def named_leaves(value: Any, at: Named = (), field: str = "") -> Iterator[tuple[Named, str]]:
+    """Yield the values without parts of a template, members of lists by their names."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from named_leaves(item, (*at, str(key)), str(key))
+    elif isinstance(value, list | tuple):
+        merge = MERGE_KEYS.get(field)
+        for index, item in enumerate(value):
+            name = mapping(item).get(merge) if merge is not None else None
+            yield from named_leaves(item, (*at, f"[{index if name is None else name}]"))
+    elif value is not None and value != "":
+        yield at, str(value)
+
+
+Said = tuple[object, ...]
+"""What pods say in the place of a field, to find what others say, too."""
+
+
+def says(pod: EnginePod) -> Iterator[Said]:
+    """Yield what a pod says, wherever it stands."""
+    yield "image", str(pod.container.get("image"))
+    yield from (("amount", *pair) for pair in pod.amounts.items())
+    yield "memory", bool(pod.memory)
+    for kind in ("limits", "requests"):
+        for key, amount in pod.resources(kind).items():
+            if is_accelerator(key):
+                yield "GPUs", kind, key, str(amount)
+    yield from named_leaves(pod.rest())
+
+
+def shared(
+    pods: Sequence[EnginePod], leads: Sequence[EnginePod], overlays: Sequence[object]
+) -> frozenset[object]:
+    """Return what pods say that a description says: by the pods it is made of, and overlays."""
+    said = {each for lead in leads for each in says(lead) if each[0] in _SAID}
+    said |= {each for lead in leads for each in _gpus(lead)}
+    said |= {each for overlay in overlays for each in named_leaves(overlay)}
+    return frozenset((pod.set.path, each) for pod in pods for each in says(pod) if each in said)
+
+
+def _common(field: str, items: Sequence[Any], peers: Sequence[EnginePod]) -> list[Any]:
+    """Return the containers that all pods of an engine have, or all of them without others."""
+    return [one for one in items if all(one in sequence(p.set.spec.get(field)) for p in peers)]
+
+
+def _gpus(lead: EnginePod) -> Iterator[Said]:
+    """Yield what pods may say of the GPUs of a described one: requests equal to its limits."""
+    amounts = {**lead.resources("requests"), **lead.resources("limits")}
+    for key, amount in amounts.items():
+        if is_accelerator(key) and lead.is_whole:
+            yield from (("GPUs", kind, key, str(amount)) for kind in _KINDS)
+
+
+def _parts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the parts that have nothing."""
+    return {key: item for key, item in fields.items() if item not in ({}, [])}
+
+
+def _without_nulls(value: Any) -> Any:
+    """Leave out null, which an overlay reads as a removal."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value

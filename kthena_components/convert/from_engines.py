@@ -1,0 +1,205 @@
+"""Converts an object whose controller completes the pods of its engines. Pure.
+
+It is described by its engines, and the package's own launcher replaces what the controller adds. A
+field that the description does not depend on is a loss, as for objects that are described by their
+pods.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.convert.changes import SAME, Changes, with_changes
+from kthena_components.convert.compare_engines import find_differences
+from kthena_components.convert.compare_gangs import gained_gang, lost_gang, lost_pods, placed
+from kthena_components.convert.conversion import Converted, no_backend, title_of
+from kthena_components.convert.describe_engines import ByEngines, describe_engines
+from kthena_components.convert.engine_roles import Gap
+from kthena_components.convert.engine_scripts import (
+    find_lost_commands,
+    joins_pods,
+    mounted_scripts,
+    scripts_of,
+)
+from kthena_components.convert.lost_fields import Loss, find_losses
+from kthena_components.convert.unread_fields import find_unread, leaves, together
+from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.serving import GangFacts
+from kthena_components.core.findings import Finding, SpecError, path_of
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.visible import shell_word
+from kthena_components.judge.waivers import annotated
+from kthena_components.systems.contract import Body
+
+_ENGINES = re.compile(
+    r"(replicas|roles|roles\[\d+\](\.(replicas|worker_replicas|engine|resources)\b.*)?)"
+)
+"""Arguments that say which engines there are."""
+_HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
+
+
+def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) -> Converted:
+    """Convert an object by its engines.
+
+    Args:
+        body: The object.
+        changes: What is asked for.
+        objects: Those beside it, whose ConfigMaps may have the scripts of its engines.
+
+    Raises:
+        SpecError: It cannot be described, or the target cannot express it.
+    """
+    described = describe_engines(body, Context(config_maps=gather(objects)))
+    compiled, args = _compiled(body, described, changes)
+    before = placed(described.facts, max(role.pods for role in described.roles))
+    return Converted(
+        source=body,
+        backend="",
+        args=args,
+        compiled=compiled,
+        losses=(
+            *_lost(body, described, compiled),
+            *_unread(body, described, objects, compiled),
+            *lost_gang(before, compiled),
+            *lost_pods(compiled),
+        ),
+        notes=(*_notes(described), *gained_gang(before, compiled)),
+    )
+
+
+def _compiled(
+    body: Body, described: ByEngines, changes: Changes
+) -> tuple[Compiled, dict[str, Any]]:
+    """Compile the engines as they are, and with the changes that are asked for.
+
+    Raises:
+        SpecError: Something is not said, or the engines would be others.
+    """
+    title, given = title_of(body), changes.arguments
+    if changes.target == SAME:
+        raise SpecError([no_backend(body)], title)
+    unsaid = [
+        gap for gap in described.gaps if not any(_covers(path, gap.argument) for path in given)
+    ]
+    if unsaid:
+        raise SpecError(list(map(_unsaid, unsaid)), title)
+    waivers = {entry.rule: entry.text for entry in annotated(body)}
+    about = {"waivers": waivers} if waivers else {}
+    args = {**described.args, **about, "backend": changes.target}
+    plain = {path: value for path, value in given.items() if _is_plain(path, described)}
+    own, changed = with_changes(args, plain), with_changes(args, given)
+    try:
+        compiled = compile_serving(own, title, today=changes.today)
+    except SpecError:
+        if changed == own:
+            raise
+        return compile_serving(changed, title, today=changes.today), changed
+    if found := list(find_differences(described, compiled.plan)):
+        raise SpecError(found, title)
+    if changed != own:
+        compiled = compile_serving(changed, title, today=changes.today)
+    return compiled, changed
+
+
+def _is_plain(path: str, described: ByEngines) -> bool:
+    """Return whether a change leaves the engines as they are, or says what the object does not."""
+    fills = any(_covers(path, gap.argument) for gap in described.gaps)
+    return fills or _ENGINES.fullmatch(path) is None
+
+
+def _covers(path: str, argument: str) -> bool:
+    return path == argument or argument.startswith((f"{path}.", f"{path}["))
+
+
+def _unsaid(gap: Gap) -> Finding:
+    word = gap.argument.rpartition(".")[2].upper()
+    change = shell_word(f"{gap.argument}={gap.value}") if gap.value else f"{gap.argument}={word}"
+    return Finding(
+        path=gap.argument,
+        seen=f"is not in the object: {gap.because}",
+        remedy=f"state it: --set {change}",
+        rule="convertible",
+    )
+
+
+def _notes(described: ByEngines) -> Iterator[str]:
+    for index, role in enumerate(described.roles):
+        engine = described.args["roles"][index]["engine"]
+        joined = (
+            f", its {role.pods} pods joined by launcher {launcher}"
+            if (launcher := engine.get("launcher"))
+            else ""
+        )
+        yield (
+            f"describes roles[{index}] by its engine, {engine['kind']}{joined}; the package writes "
+            "its command and probes"
+        )
+
+
+def _lost(body: Body, described: ByEngines, compiled: Compiled) -> Iterator[Loss]:
+    """Yield losses that are not about one field."""
+    for role in described.roles:
+        if role.folded:
+            seen = "becomes no pod: it has no GPUs, and the first pod of the engine does its work"
+            yield Loss(name=role.folded, seen=seen)
+    for path in described.without_engine:
+        yield Loss(name=path, seen="is not kept: its pods run no engine")
+    made = {manifest.body["kind"] for manifest in compiled.manifests} - {"Service"}
+    made |= {"Service"} if compiled.plan.expose is not None else set[str]()
+    same = body["kind"] in made  # whose controller makes the same beside it
+    for title, why in () if same else described.sketch.beside.items():
+        if title.partition("/")[0] not in made:
+            yield Loss(name=title, seen=f"is not there any more: {why}")
+
+
+def _unread(
+    body: Body, described: ByEngines, objects: Sequence[Body], compiled: Compiled
+) -> Iterator[Loss]:
+    """Yield the fields, and the commands of scripts, that the description does not depend on."""
+    gang = facts_from_plan(compiled.plan).gang
+
+    def meaning(other: Body, beside: Sequence[Body] = objects) -> object:
+        return _meaning(other, beside, gang)
+
+    known = [*_HEAD, *described.known, *(entry.path for entry in annotated(body))]
+    known += [path_of(("metadata", "labels", key)) for key in described.args.get("labels", {})]
+    known += [path_of(steps) for steps, value in leaves(body) if joins_pods(steps, value)]
+    known += _kept(body, compiled)
+    unread = find_unread(body, meaning, known)
+    whole = [role.folded for role in described.roles if role.folded]
+    whole += described.without_engine
+    apart = [path for path in unread if not any(_covers(at, path) for at in whole)]
+    yield from (Loss(name=path, seen="is not kept") for path in together(body, apart))
+    usual = meaning(body)
+    files = list(mounted_scripts(described.pods, objects, lambda other: meaning(body, other)))
+    engines = [file for file in files if file.meaning("") != usual]
+    own = [file.name.rpartition(".data.")[2] for file in engines]
+    yield from find_lost_commands([*scripts_of(body, meaning), *engines], usual, own)
+
+
+def _kept(body: Body, compiled: Compiled) -> list[str]:
+    """Return the paths of the fields that an object of the same kind has in the result, too."""
+    made = (m.body for m in compiled.manifests if group_kind(m.body) == group_kind(body))
+    result = next(made, None)
+    if result is None:
+        return []
+    lost = [loss.name for loss in find_losses(body, result)]
+    paths = (path_of(steps) for steps, _ in leaves(body))
+    return [path for path in paths if not any(_covers(at, path) for at in lost)]
+
+
+def _meaning(body: Body, objects: Sequence[Body], gang: GangFacts | None) -> object:
+    """Return what the result has of an object; None if it cannot be described.
+
+    The size of its gang is in the result if that has the same one.
+    """
+    try:
+        described = describe_engines(body, Context(config_maps=gather(objects)))
+    except SpecError:
+        return None
+    own = described.facts.gang
+    kept = own is not None and gang is not None and own.min_member == gang.min_member
+    gaps = tuple(gap.argument for gap in described.gaps)
+    return described.args, described.said, gaps, kept

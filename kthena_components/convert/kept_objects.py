@@ -1,0 +1,213 @@
+"""The objects beside a converted serving: Services that select its pods, and references to it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components import systems
+from kthena_components.convert.lost_fields import Loss
+from kthena_components.core import naming
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.read_back import filled_map
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.systems.contract import Body, Describer, Pair
+
+_SERVICE = ("", "Service")
+_SELECTORS = (_SERVICE, ("policy", "PodDisruptionBudget"))
+"""Objects that select pods by labels with one value each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A serving whose object is replaced by those of another backend."""
+
+    sources: tuple[Body, ...]
+    was: str
+    """Name that its pods had as a label."""
+    backend: str
+    target: str
+    name: str
+    """Name of the serving, which its pods have as a label."""
+    bodies: tuple[Body, ...]
+    """The objects that replace it."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the object stays what it is."""
+        titles = {_title(body) for body in self.bodies}
+        return self.backend == self.target and _title(self.sources[0]) in titles
+
+
+def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the `expose` that would write a Service, None for another object.
+
+    The caller compares the Service that it gives with this one.
+    """
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    same = metadata.get("name") == args.get("name") and _namespace(body) == args.get("namespace")
+    if group_kind(body) != _SERVICE or not same or len(sequence(spec.get("ports"))) != 1:
+        return None
+    port = mapping(spec["ports"][0])
+    role = mapping(spec.get("selector")).get(naming.ROLE)
+    return {
+        "port": port.get("port"),
+        "target_port": port.get("targetPort"),
+        **({"role": role} if role is not None else {}),
+    }
+
+
+def short_title(body: Body) -> str:
+    """Return the name of a loss that is about a whole object: `Service/chat`."""
+    return f"{group_kind(body)[1]}/{name_of(body)}"
+
+
+def filled_service(body: Body) -> dict[str, Any]:
+    """Fill in the defaults of a Service."""
+    spec = filled_map(body.get("spec"), {"type": "ClusterIP"})
+    ports = [filled_map(port, {"protocol": "TCP"}) for port in sequence(spec.get("ports"))]
+    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    return {**body, "metadata": metadata, "spec": {**spec, "ports": ports}}
+
+
+def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tuple[str, ...]]:
+    """Keep an object, with a selector that finds the pods of the servings as they are now."""
+    losses, notes = list[Loss](), list[str]()
+    name = short_title(body)
+    for each in moved:
+        if each.is_same or _namespace(body) != _namespace(each.sources[0]):
+            continue
+        if not each.backend:
+            lost = list(_lost_selection(body, each))
+        elif group_kind(body) in _SELECTORS:
+            body, lost, told = _reselect(body, each)
+            notes += told
+        else:
+            lost = [
+                f"names the label {label}, which no pod has with {each.target}"
+                for label in _lost_labels(body, each)
+            ]
+        losses += [Loss(name=name, seen=seen) for seen in lost]
+        for kind, named in map(_title, each.sources):
+            if _mentions(body, kind, named):
+                seen = f"refers to {kind} {named}, which is converted"
+                losses.append(Loss(name=name, seen=seen))
+    return body, tuple(losses), tuple(notes)
+
+
+def _title(body: Body) -> tuple[str, str]:
+    return group_kind(body)[1], name_of(body)
+
+
+def _namespace(body: Body) -> object:
+    return mapping(body.get("metadata")).get("namespace") or "default"
+
+
+def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
+    """Rewrite the labels of the source's controller in a selector of its pods."""
+    describer = _describer(moved.backend)
+    spec = mapping(body.get("spec"))
+    stated = mapping(spec.get("selector"))
+    selector = {str(k): str(v) for k, v in mapping(stated.get("matchLabels", stated)).items()}
+    own = [pair for pair in selector.items() if pair[0].startswith(describer.labels)]
+    mapped = {pair: describer.label(pair) for pair in own}
+    named = [pair for pair, same in mapped.items() if same and same[0] == naming.NAME]
+    if not any(value == moved.was for _, value in named):
+        return body, [], []
+    found, lost, told = dict[str, str](), list[str](), list[str]()
+    for pair in selector.items():
+        same = mapped.get(pair, pair)
+        if same is not None and same[0] == naming.NAME:
+            same = (naming.NAME, moved.name)
+        if same is None or (pair in mapped and not _is_given(same, moved)):
+            lost.append(f"selects by {pair[0]}: {pair[1]}, which no pod has with {moved.target}")
+            same = pair
+        elif same != pair:
+            told.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
+        found[same[0]] = same[1]
+    whole = {**stated, "matchLabels": found} if "matchLabels" in stated else found
+    return {**body, "spec": {**spec, "selector": whole}}, lost, told
+
+
+def _lost_selection(body: Body, moved: Moved) -> Iterator[str]:
+    """Yield what an object selects by that pods had and the new ones do not have."""
+    before, after = (list(_pod_labels(bodies)) for bodies in (moved.sources, moved.bodies))
+    for selector in _selectors(body):
+        if any(selector.items() <= labels.items() for labels in after):
+            continue
+        shared = any(labels.get(k) == v for labels in before for k, v in selector.items())
+        for key, value in selector.items():
+            named = "/" in key and str(value).startswith(moved.was)
+            if (shared or named) and not any(labels.get(key) == value for labels in after):
+                yield f"selects by {key}: {value}, which no pod has with {moved.target}"
+
+
+def _selectors(body: Body) -> Iterator[Mapping[str, Any]]:
+    """Yield the maps of labels by which an object selects others."""
+    if group_kind(body) == _SERVICE:
+        yield mapping(mapping(body.get("spec")).get("selector"))
+    yield from (mapping(value) for key, value in _pairs(body) if key == "matchLabels")
+
+
+def _lost_labels(body: Body, moved: Moved) -> list[str]:
+    """List the labels of the source's pods that an object names and the new pods do not have."""
+    describer = _describer(moved.backend)
+    if not any(same and same[0] == naming.NAME for same in _labels(describer, body, moved)):
+        return []
+    named = sorted({text for text in _texts(body) if text.startswith(describer.labels)})
+    kept = {label for labels in _pod_labels(moved.bodies) for label in labels}
+    return [label for label in named if label not in kept]
+
+
+def _labels(describer: Describer, body: Body, moved: Moved) -> Iterator[Pair | None]:
+    """Yield the labels in an object that have the name of the source as their value."""
+    for key, value in _pairs(body):
+        if value == moved.was and key.startswith(describer.labels):
+            yield describer.label((key, str(value)))
+
+
+def _pairs(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key), item
+            yield from _pairs(item)
+    for item in value if isinstance(value, list) else ():
+        yield from _pairs(item)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield each key of an object, and each text below one."""
+    for key, item in _pairs(value):
+        yield key
+        if isinstance(item, str):
+            yield item
+
+
+def _describer(backend: str) -> Describer:
+    emitter = systems.find_emitter(backend)
+    assert emitter is not None and emitter.describer is not None  # noqa: S101, PT018
+    return emitter.describer
+
+
+def _is_given(pair: Pair, moved: Moved) -> bool:
+    """Return whether a template or the target's controller gives a label to pods."""
+    emitter = systems.find_emitter(moved.target)
+    describer = emitter.describer if emitter is not None else None
+    if describer is not None and pair[0].startswith(describer.labels):
+        return True
+    return any(labels.get(pair[0]) == pair[1] for labels in _pod_labels(moved.bodies))
+
+
+def _pod_labels(bodies: Sequence[Body]) -> Iterator[Mapping[str, Any]]:
+    for body in bodies:
+        kind = systems.find_kind(group_kind(body))
+        if kind is not None and kind.pods is not None:
+            for pods in kind.pods(kind.view(read_object(body))):
+                yield pods.labels
+
+
+def _mentions(value: object, kind: str, name: str) -> bool:
+    """Return whether a part of an object refers to another one by its kind and name."""
+    if isinstance(value, Mapping):
+        refers = value.get("kind") == kind and value.get("name") == name
+        return refers or any(_mentions(item, kind, name) for item in value.values())
+    return isinstance(value, list) and any(_mentions(item, kind, name) for item in value)

@@ -1,0 +1,269 @@
+"""What a controller tells the pods of an engine, rewritten to what Kthena's variables say.
+
+Commands get Kthena's variables. Values of env get LeaderWorkerSet's: Kubernetes resolves a variable
+there only after its definition, and only these are put first (core/plan/lws_variables.py).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kthena_components.core import naming
+from kthena_components.core.templates.overlay import Template
+from kthena_components.core.values.read import mapping, sequence
+
+_KINDS = ("initContainers", "containers")
+_COMMANDS = ("command", "args")
+_FIRST = {same: name for name, same in naming.LWS_ENV.items()}
+"""LeaderWorkerSet's variable by Kthena's."""
+_ARITHMETIC = re.compile(r"\$\(\((.*?)\)\)")
+_SHIFTED = f"{naming.WORKER_INDEX} - 1"
+_HOST = r"\bHOSTNAME\b|\$\(hostname\b|`hostname\b|\bgethostname\b"
+_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the pods of an engine learn from a controller, by variables and by names."""
+
+    size: tuple[str, ...] = ()
+    """Variables with the number of its pods."""
+    leader: tuple[str, ...] = ()
+    """Variables with the address of its first pod."""
+    rank: tuple[str, ...] = ()
+    """Variables with the number of a pod in it, from 0."""
+    rank_fields: tuple[str, ...] = ()
+    """Paths of fields of a pod with that number, for `fieldRef`."""
+    ordinal: tuple[str, ...] = ()
+    """Variables with the number of a pod among those of its template, from 0."""
+    fields: tuple[str, ...] = ()
+    """Paths of fields of a pod with that number, for `fieldRef`."""
+    numbered_names: bool = False
+    """Whether the names of pods end with that number."""
+    addresses: tuple[str, ...] = ()
+    """Patterns of texts that are the address of its first pod."""
+    others: tuple[str, ...] = ()
+    """Prefixes of other variables that the controller sets."""
+
+
+NOTHING = Told()
+TOLD_BY_KTHENA = Told(
+    size=(naming.GROUP_SIZE,), leader=(naming.ENTRY_ADDRESS,), rank=(naming.WORKER_INDEX,)
+)
+TOLD_BY_LWS = Told(
+    size=(naming.LWS_GROUP_SIZE,),
+    leader=(_FIRST[naming.ENTRY_ADDRESS],),
+    rank=(_FIRST[naming.WORKER_INDEX],),
+    rank_fields=(f"metadata.labels['{naming.LWS_WORKER_INDEX_LABEL}']",),
+    others=("LWS_",),
+)
+
+
+class _Change(NamedTuple):
+    """A name or a pattern, and what is written for it."""
+
+    pattern: str
+    ours: str
+    """The variable that replaces it."""
+    in_command: Callable[[str], str]
+    in_env: str = ""
+    """What replaces it in values of env; empty for nothing."""
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """A template with Kthena's variables."""
+
+    template: Template
+    notes: list[str] = field(default_factory=list)
+    """What was rewritten, as `JOB_INDEX to WORKER_INDEX in spec.containers[0]`."""
+    unset: list[tuple[str, str]] = field(default_factory=list)
+    """Paths of containers, and what each uses that only the controller gives to its pods."""
+
+
+def reference(name: str) -> str:
+    """Return the pattern of a reference to a variable, by Kubernetes or in a script."""
+    name = re.escape(name)
+    return rf"\$(?:\({name}\)|\{{{name}\}}|{name}\b)"
+
+
+def rewrite(template: Template, told: Told, *, after: int, pods: int) -> Rewritten:
+    """Rewrite what a controller tells the pods of a template.
+
+    Args:
+        template: The pod template.
+        told: What the controller tells them.
+        after: Pods of the engine before those of this template: 1 for separate workers.
+        pods: Pods of the engine. With 1, a number among the copies of an engine has no counterpart.
+    """
+    spec, result = dict(mapping(template.get("spec"))), Rewritten({})
+    own = mapping(template.get("metadata"))
+    for kind in _KINDS:
+        if isinstance(spec.get(kind), list):
+            spec[kind] = [
+                _Container(f"spec.{kind}[{index}]", mapping(item), told, result, own).made(
+                    after=after, pods=pods
+                )
+                if isinstance(item, Mapping)
+                else item
+                for index, item in enumerate(spec[kind])
+            ]
+    result.template = {**template, "spec": spec}
+    return result
+
+
+@dataclass(slots=True)
+class _Container:
+    """A container of a template, while it is rewritten."""
+
+    at: str
+    stated: Mapping[str, Any]
+    told: Told
+    result: Rewritten
+    metadata: Mapping[str, Any]
+
+    @property
+    def env(self) -> list[Mapping[str, Any]]:
+        return [mapping(entry) for entry in sequence(self.stated.get("env"))]
+
+    def reading(self, *paths: str) -> list[str]:
+        """Return the variables that are set from some fields of the pod."""
+        names = [e.get("name") for e in self.env if _field_of(e) in paths]
+        return [name for name in names if isinstance(name, str) and name]
+
+    def made(self, *, after: int, pods: int) -> dict[str, Any]:
+        numbers = self.reading(*self.told.fields)
+        names = ["HOSTNAME", *self.reading("metadata.name")]
+        own = {str(e.get("name")) for e in self.env} - {*numbers, *names}
+        changes = list(self.changes(own, numbers if pods > 1 else [], names, after, pods))
+        made = {k: self.changed(v, changes, k in _COMMANDS) for k, v in self.stated.items()}
+        env = [self.changed_entry(entry, changes) for entry in self.env]
+        texts = _texts({**made, "env": env})
+        used = {n for n in numbers if any(re.search(_word(n), text) for text in texts)}
+        gone = [name for name in numbers if pods > 1 and name not in used]
+        kept = [entry for entry in env if entry.get("name") not in gone]
+        told = {note.partition(" ")[0] for note in self.result.notes}
+        self.tell(f"{n} to {naming.WORKER_INDEX} in {self.at}.env" for n in gone if n not in told)
+        unset = [*self.unset(texts, own), *self.hidden_fields(kept)]
+        if pods > 1 and "HOSTNAME" not in own:
+            mentioned = "|".join([_HOST, *map(_word, names)])
+            unset += [m[0] for text in texts for m in re.finditer(mentioned, text)]
+        self.result.unset += [(self.at, name) for name in dict.fromkeys(unset)]
+        made.pop("env", None)
+        return {**made, "env": kept} if kept else made
+
+    def changes(
+        self, own: set[str], numbers: list[str], names: list[str], after: int, pods: int
+    ) -> Iterator[_Change]:
+        """Yield what is rewritten; names that the container sets itself are left as they are."""
+        told, index = self.told, naming.WORKER_INDEX
+        same = {naming.GROUP_SIZE: told.size, naming.ENTRY_ADDRESS: told.leader, index: told.rank}
+        for ours, variables in same.items():
+            for name in (v for v in variables if v not in own):
+                yield _Change(_word(name), ours, _renaming(name, ours), f"$({_FIRST[ours]})")
+        ours = naming.ENTRY_ADDRESS
+        for pattern in told.addresses:
+            yield _Change(pattern, ours, _writing(pattern, f"$({ours})"), f"$({_FIRST[ours]})")
+        for name in (v for v in (*told.ordinal, *numbers) if v not in own and pods > 1):
+            how = _shifting(name) if after else _renaming(name, index)
+            yield _Change(_word(name), index, how, "" if after else f"$({_FIRST[index]})")
+        for name in names if told.numbered_names and pods > 1 else ():
+            pattern = rf"\$\{{{re.escape(name)}##\*-\}}"
+            yield _Change(pattern, index, _writing(pattern, _number(after)))
+
+    def changed(self, value: Any, changes: list[_Change], is_command: bool) -> Any:
+        """Rewrite the commands of a container, those of its probes and hooks included."""
+        if isinstance(value, Mapping):
+            return {k: self.changed(v, changes, k in _COMMANDS) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.changed(item, changes, is_command) for item in value]
+        if not isinstance(value, str) or not is_command:
+            return value
+        for change in changes:
+            before, value = value, change.in_command(value)
+            self.note(change, before, value, self.at)
+        return value
+
+    def changed_entry(self, entry: Mapping[str, Any], changes: list[_Change]) -> dict[str, Any]:
+        value = entry.get("value")
+        for change in (c for c in changes if c.in_env and isinstance(value, str)):
+            is_name = change.pattern.startswith(r"\b")
+            pattern = rf"\$\({change.pattern}\)" if is_name else change.pattern
+            before, value = value, _writing(pattern, change.in_env)(str(value))
+            self.note(change, str(before), value, f"{self.at}.env")
+        return {**entry, "value": value} if "value" in entry else dict(entry)
+
+    def note(self, change: _Change, before: str, after: str, at: str) -> None:
+        match = re.search(change.pattern, before)
+        if before != after and match is not None:
+            self.tell([f"{match[0]} to {change.ours} in {at}"])
+
+    def tell(self, notes: Any) -> None:
+        self.result.notes += [note for note in notes if note not in self.result.notes]
+
+    def unset(self, texts: list[str], own: set[str]) -> Iterator[str]:
+        """Yield the variables that are still used and that only the controller sets."""
+        told = self.told
+        names = (*told.size, *told.leader, *told.rank, *told.ordinal)
+        patterns = [*map(_word, names)] + [rf"\b{p}\w*" for p in told.others]
+        for text in texts:
+            for pattern in patterns:
+                yield from (m[0] for m in re.finditer(pattern, text) if m[0] not in own)
+
+    def hidden_fields(self, env: list[dict[str, Any]]) -> Iterator[str]:
+        """Yield labels and annotations that only a controller gives to the pods."""
+        for path in map(_field_of, env):
+            match = _FIELD.fullmatch(path) if isinstance(path, str) else None
+            if match is not None and match[2] not in mapping(self.metadata.get(match[1])):
+                yield str(path)
+
+
+def _field_of(entry: Mapping[str, Any]) -> object:
+    return mapping(mapping(entry.get("valueFrom")).get("fieldRef")).get("fieldPath")
+
+
+def _word(name: str) -> str:
+    """Return the pattern of a name, which an object may choose, as a word."""
+    return rf"\b{re.escape(name)}\b"
+
+
+def _renaming(name: str, ours: str) -> Callable[[str], str]:
+    return lambda text: re.sub(_word(name), ours, text)
+
+
+def _writing(pattern: str, ours: str) -> Callable[[str], str]:
+    return lambda text: re.sub(pattern, lambda _: ours, text)
+
+
+def _number(after: int) -> str:
+    return f"$(({_SHIFTED}))" if after else f"${{{naming.WORKER_INDEX}}}"
+
+
+def _shifting(name: str) -> Callable[[str], str]:
+    """Write the number among the workers as the number in the engine less 1, in a script."""
+    name = re.escape(name)
+    bare = re.compile(rf"(?<![$\w{{]){name}\b")
+    reference = re.compile(rf"\$\{{{name}\}}|\${name}\b")
+
+    def inside(match: re.Match[str]) -> str:
+        return f"$(({bare.sub(f'({_SHIFTED})', match[1])}))"
+
+    return lambda text: reference.sub(_number(1), _ARITHMETIC.sub(inside, text))
+
+
+def _texts(container: Mapping[str, Any]) -> list[str]:
+    """List the texts of a container that may mention a variable."""
+    values = [str(mapping(e).get("value") or "") for e in sequence(container.get("env"))]
+    return [*values, *_commands(container, is_command=False)]
+
+
+def _commands(value: Any, *, is_command: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _commands(item, is_command=key in _COMMANDS)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _commands(item, is_command=is_command)
+    elif isinstance(value, str) and is_command:
+        yield value

@@ -1,0 +1,110 @@
+"""Checks that each rank has whole blocks of FP8 weights, as the engine's release requires."""
+
+import math
+from collections.abc import Iterator
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.memory.sharding import (
+    VLLM,
+    Part,
+    Sharding,
+    cut_blocks,
+    fits,
+    shardings,
+    unknown_part,
+)
+from kthena_components.core.remedies import either
+from kthena_components.core.rules.engine_start import sglang_for_amd
+from kthena_components.core.rules.support.engine_startup import Start
+
+BLOCKS = "fp8-block-multiple"
+_VLLM_SINCE = (0, 6, 6)
+_REFINED_SINCE = (0, 29)
+"""The first vLLM that refines the scales of experts if blocks are split."""
+_FINEST = 32
+"""The smallest block that it refines them to."""
+_SGLANG_SINCE = (0, 4, 6)
+_SGLANG_PADS = (0, 5, 11)
+"""The first SGLang that pads experts to whole blocks on AMD (get_moe_padding_size)."""
+
+
+def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
+    """Each rank has whole blocks of a checkpoint with FP8 scales per block of weights.
+
+    The rule checks the inner widths of the dense layers and of the experts; expert parallelism
+    keeps experts whole. Since 0.29 vLLM refines the scales of experts: their parts must be
+    multiples of 32. TPUs have a plugin of their own. SGLang's own images for AMD pad experts since
+    0.5.11.
+
+    Pass: experts of 1536 over tensor 4, 384 for each, in blocks of 128; over tensor 8 since vLLM
+    0.29.
+    Fail: experts of 1536 over tensor 8, 192 for each, in vLLM up to 0.28; a dense layer of 25600
+    over tensor 16.
+    Level: mandatory if the release rejects it; advisory if the image states none.
+    Source: vllm/model_executor/layers/quantization/utils/fp8_utils.py validate_fp8_block_shape;
+        fused_moe/oracle/fp8.py refine_fp8_moe_block_shape; sglang/srt/layers/quantization/fp8.py
+        validate_block_quant_shapes and create_fp8_moe_weight_.
+    """
+    for sharding in shardings(facts):
+        if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
+            continue
+        unknown = unknown_part(sharding)
+        if unknown is not None:
+            yield from sharding.unjudged(BLOCKS, unknown.because)
+        levels = {part: _level(sharding, part) for part in cut_blocks(sharding)}
+        cut = [part for part, level in levels.items() if level is not None]
+        if cut:
+            hard = Level.MANDATORY in levels.values()
+            level = Level.MANDATORY if hard else Level.ADVISORY
+            start = Start(sharding.engine, sharding.command, BLOCKS)
+            yield from start.refused(_seen(sharding, cut), _whole_blocks(sharding), level)
+
+
+def breaks_blocks(sharding: Sharding) -> bool:
+    """Return whether the rule reports a sharding."""
+    if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
+        return False
+    return any(_level(sharding, part) is not None for part in cut_blocks(sharding))
+
+
+def _level(sharding: Sharding, part: Part) -> Level | None:
+    command, release = sharding.command, sharding.command.release
+    start = Start(sharding.engine, command, BLOCKS)
+    if release is None:
+        return Level.ADVISORY
+    if command.engine == "sglang":
+        padded = sglang_for_amd(sharding.engine.entry) and start.since(_SGLANG_PADS) is not None
+        return None if part.expert and padded else start.since(_SGLANG_SINCE)
+    if not part.expert or command.engine not in VLLM:
+        return start.since(_VLLM_SINCE)
+    strict = start.since(_VLLM_SINCE, _REFINED_SINCE)
+    if strict is not None or start.option("--moe-backend") is not None:
+        return strict
+    return start.since(_REFINED_SINCE) if _finest(sharding, part) < _FINEST else _older(start)
+
+
+def _older(start: Start) -> Level | None:
+    """Return advisory if a release older than the newest may run and rejects it."""
+    release = start.command.release
+    return None if release is None or release.sure else Level.ADVISORY
+
+
+def _finest(sharding: Sharding, part: Part) -> int:
+    """Return the smallest block to which vLLM can refine a part's scales."""
+    shape = sharding.shape
+    return math.gcd(shape.fp8_block or 0, part.piece, shape.hidden or 0)
+
+
+def _seen(sharding: Sharding, cut: list[Part]) -> str:
+    pieces = ", ".join(f"{p.what} {p.size} ÷ {p.ranks} = {p.piece}" for p in cut)
+    return (
+        "gives its ranks parts of FP8 blocks, but each rank needs a multiple of "
+        f"{sharding.shape.fp8_block}: {pieces}"
+    )
+
+
+def _whole_blocks(sharding: Sharding) -> str:
+    remedy = sharding.near(lambda other: fits(other, blocks=True))
+    dense = [part for part in cut_blocks(sharding) if not part.expert]
+    return remedy if dense else either(remedy, "enable expert parallelism")

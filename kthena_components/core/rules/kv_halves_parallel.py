@@ -1,0 +1,168 @@
+"""Checks that the parallel sizes of prefill and decode let the KV cache pass between them."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines.sizes import one_of_sizes, set_size
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.memory.sharding import model_shape
+from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import together
+from kthena_components.core.rules.fixes import give_gpus
+from kthena_components.core.rules.support.kv_halves import (
+    MOONCAKE,
+    NIXL,
+    P2P,
+    Half,
+    Pair,
+    halves_of,
+    pairs_of,
+)
+
+RULE = "kv-halves-parallel"
+_NIXL_DECODE_WIDER = (0, 9, 1), (0, 14, 0)
+"""The first vLLM whose NIXL requires that decode TP is a multiple of prefill TP, and the first that
+also connects a wider prefill engine."""
+_NIXL_ONE_HEAD = (0, 20, 0)
+"""The first vLLM whose NIXL connects a wider prefill engine with one KV head per rank."""
+_MOONCAKE_UNEQUAL = (0, 20, 0)
+"""The first vLLM whose Mooncake connects engines of different tensor parallelism."""
+_SGLANG_STAGES = (0, 5, 6, 1)
+"""The first SGLang that compares the pipeline stages of both sides."""
+
+
+def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
+    """The tensor and pipeline sizes of prefill and decode let each rank find its part of the cache.
+
+    vLLM with NIXL: decode TP is a multiple of prefill TP; since 0.14.0 one of them is a multiple of
+    the other, and prefill is wider only if its ranks do not share KV heads. MooncakeConnector:
+    equal TP, and since 0.20.0 a multiple. P2pNcclConnector: equal TP. SGLang: one attention TP is a
+    multiple of the other, and decode has one pipeline stage or as many as prefill.
+
+    Pass: prefill TP 4, decode TP 8; since 0.14.0 also prefill TP 8, decode TP 4.
+    Fail: NixlConnector in v0.13.0 with prefill TP 8 and decode TP 4; prefill TP 4 and decode TP 6;
+    SGLang: prefill PP 2 and decode PP 4.
+    Level: mandatory, because the handshake or the transfer fails; advisory if an image states no
+    release.
+    Source: vllm/distributed/kv_transfer/kv_connector/utils.py tp_ratio, v1/nixl
+    _validate_remote_agent_handshake, v1/mooncake _get_tp_ratio, v1/p2p/p2p_nccl_connector.py;
+    sglang/srt/disaggregation/common/conn.py _resolve_rank_mapping.
+    """
+    for pair in pairs_of(halves_of(facts, RULE)):
+        if pair.decode.command.engine == "sglang":
+            yield from _sglang_tensor(pair)
+            yield from _sglang_stages(pair)
+        elif pair.decode.family == NIXL:
+            yield from _nixl(pair)
+        elif pair.decode.family in {MOONCAKE, P2P}:
+            yield from _vllm_others(pair)
+
+
+def _nixl(pair: Pair) -> Iterator[Finding]:
+    sizes = _tensors(pair)
+    if sizes is None:
+        return
+    prefill, decode = sizes
+    first, both_ways = _NIXL_DECODE_WIDER
+    narrow = pair.since(first, both_ways)
+    level = pair.since(both_ways)
+    if narrow is not None and decode % prefill:
+        yield from _tensor(pair, sizes, "NIXL requires a multiple of prefill", narrow)
+    elif level is not None and max(sizes) % min(sizes):
+        yield from _tensor(pair, sizes, "NIXL requires that one divides the other", level)
+    elif level is not None and prefill > decode:
+        yield from _shared_heads(pair, sizes)
+
+
+def _shared_heads(pair: Pair, sizes: tuple[int, int]) -> Iterator[Finding]:
+    """Report a wider prefill engine whose ranks share KV heads, except with latent attention."""
+    prefill = pair.prefill
+    shape = model_shape(prefill.command, prefill.start.engine.entry.shape)
+    if not isinstance(shape, ModelShape) or shape.kv_heads is None or not shape.full_cache:
+        return
+    strict = pair.since((0, 14, 0), _NIXL_ONE_HEAD) if sizes[0] == shape.kv_heads else None
+    level = pair.since((0, 14, 0)) if sizes[0] > shape.kv_heads else strict
+    if level is not None and shape.latent is None:
+        most = f"{shape.kv_heads - 1 if strict else shape.kv_heads}"
+        because = f"{shape.kv_heads} KV heads allow prefill to be wider up to tensor {most}"
+        yield from _tensor(pair, sizes, because, level)
+
+
+def _vllm_others(pair: Pair) -> Iterator[Finding]:
+    sizes = _tensors(pair)
+    if sizes is None or sizes[0] == sizes[1]:
+        return
+    if pair.decode.family == P2P:
+        yield from _tensor(pair, sizes, "P2pNcclConnector requires equal sizes", Level.MANDATORY)
+        return
+    equal, divided = pair.since((0, 13, 0), _MOONCAKE_UNEQUAL), pair.since(_MOONCAKE_UNEQUAL)
+    if equal is not None:
+        yield from _tensor(pair, sizes, "MooncakeConnector requires equal sizes", equal)
+    elif divided is not None and max(sizes) % min(sizes):
+        because = "MooncakeConnector requires that one divides the other"
+        yield from _tensor(pair, sizes, because, divided)
+
+
+def _tensors(pair: Pair) -> tuple[int, int] | None:
+    """Return the tensor sizes of both; None if unknown, or if context parallelism shares them."""
+    commands = pair.prefill.command, pair.decode.command
+    if any(one.prefill_context != 1 or one.decode_context != 1 for one in commands):
+        return None
+    prefill, decode = (one.tensor for one in commands)
+    if not isinstance(prefill, int) or not isinstance(decode, int) or min(prefill, decode) < 1:
+        return None
+    return prefill, decode
+
+
+def _tensor(pair: Pair, sizes: tuple[int, int], because: str, level: Level) -> Iterator[Finding]:
+    prefill, decode = sizes
+    seen = f"has tensor {decode}, but {pair.prefill.name} has tensor {prefill}, and {because}"
+    remedy = _widened(pair.decode, prefill, decode)
+    yield from pair.decode.start.refused(seen, remedy, level)
+
+
+def _widened(half: Half, tensor: int, was: int) -> str:
+    """Write the tensor size of prefill in decode, and as many GPUs as that needs."""
+    engine, said = half.start.engine, f"write tensor {tensor} in both halves"
+    gpus = engine.entry.gpus
+    size = set_size(half.command, "tensor", tensor, said)
+    if not isinstance(gpus, int) or gpus * tensor % was:
+        return said
+    return together(size, give_gpus(engine, gpus * tensor // was, ""), text=said)
+
+
+def _sglang_tensor(pair: Pair) -> Iterator[Finding]:
+    prefill, decode = _attention(pair.prefill), _attention(pair.decode)
+    if prefill is None or decode is None or not max(prefill, decode) % min(prefill, decode):
+        return
+    seen = (
+        f"has attention tensor {decode}, but {pair.prefill.name} has {prefill}, and SGLang "
+        "requires that one divides the other"
+    )
+    yield from pair.decode.start.refused(seen, f"write attention tensor {prefill} in both halves")
+
+
+def _attention(half: Half) -> int | None:
+    """Return the ranks that share the attention of one copy; None if they are not known."""
+    command = half.command
+    sizes = command.tensor, command.attention_data, command.attention_context
+    tensor, data, context = (size if isinstance(size, int) else 0 for size in sizes)
+    if command.decode_context != 1 or tensor < 1 or data < 1 or context < 1:
+        return None
+    return tensor // (data * context) or None
+
+
+def _sglang_stages(pair: Pair) -> Iterator[Finding]:
+    prefill, decode = pair.prefill.command.pipeline, pair.decode.command.pipeline
+    level = pair.since(_SGLANG_STAGES)
+    if level is None or not isinstance(prefill, int) or not isinstance(decode, int):
+        return
+    if decode not in {1, prefill}:
+        seen = (
+            f"has pipeline {decode}, but {pair.prefill.name} has {prefill}, and SGLang requires "
+            "as many stages in decode, or one"
+        )
+        remedy = one_of_sizes(
+            pair.decode.command, "pipeline", sorted({1, prefill}), "write pipeline"
+        )
+        yield from pair.decode.start.refused(seen, remedy, level)

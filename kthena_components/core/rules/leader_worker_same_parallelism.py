@@ -1,0 +1,156 @@
+"""Checks that the entry and the workers of one engine have the same sizes."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.sizes import set_size
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import either, set_option, together
+from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown, all_known
+
+_RULE = "leader-worker-same-parallelism"
+_START = "--data-parallel-start-rank"
+_TWO = 2
+_ALIKE = {
+    "tensor": "tensor",
+    "pipeline": "pipeline",
+    "data": "data",
+    "prefill_context": "context",
+    "nnodes": "--nnodes",
+}
+"""The fields that must be equal, with their names in messages."""
+
+
+def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
+    """Workers that also start the engine state the entry's sizes, and another rank.
+
+    This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
+    state nothing. Each pod needs its own rank: the entry has 0, and one literal number for several
+    workers is wrong. A rank from the pod's index is correct. The same applies to copies of vLLM:
+    all pods together start --data-parallel-size of them (--data-parallel-size-local in each), and
+    those of the workers (--headless) begin behind the entry's, at --data-parallel-start-rank.
+
+    Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
+    Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker; two
+    pods with --data-parallel-size 16 --data-parallel-size-local 4; no --data-parallel-start-rank.
+    Level: mandatory, because the ranks wait for each other forever.
+    Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
+    wait_for_engine_startup; sglang/srt/server_args.py.
+    """
+    for engine in facts.engines:
+        entry, worker = engine.entry.command, engine.worker
+        if worker is None or engine.pods == 1 or worker.command is None or entry is None:
+            continue
+        if entry.engine is not None and worker.command.engine is not None:
+            yield from _unlike(engine, entry, worker.command, worker.command_path)
+            yield from _rank(engine, worker, worker.command)
+            yield from _copies(engine, entry, worker.command, worker.command_path)
+
+
+def _unlike(
+    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+) -> Iterator[Finding]:
+    if entry.engine != worker.engine:
+        yield Finding(
+            path=path,
+            seen=f"{title(engine)} starts {entry.engine} in its entry and {worker.engine} in its "
+            "workers",
+            remedy=f"start {entry.engine} in both",
+            rule=_RULE,
+        )
+        return
+    pairs = [(word, *_sizes(entry, worker, name)) for name, word in _ALIKE.items()]
+    unlike = [(w, a, b) for w, a, b in pairs if first_unknown(a, b) is None and a != b]
+    if unlike:
+        entries = ", ".join(f"{word} {mine}" for word, mine, _ in unlike)
+        fields = {word: field for field, word in _ALIKE.items()}
+        stated = {fields[word]: int(str(mine)) for word, mine, _ in unlike}
+        workers = ", ".join(f"{word} {theirs}" for word, _, theirs in unlike)
+        yield Finding(
+            path=path,
+            seen=f"{title(engine)} states {entries} in its entry and {workers} in its workers, and "
+            "all pods of an engine must state the same",
+            remedy=together(
+                *(set_size(worker, field, mine) for field, mine in stated.items()),
+                text=f"write {entries} in both",
+            ),
+            rule=_RULE,
+        )
+    unknown = first_unknown(*(size for _, mine, theirs in pairs for size in (mine, theirs)))
+    if unknown is not None and not unlike:
+        yield from unjudged(engine, unknown, _RULE, path)
+
+
+def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:
+    mine, theirs = getattr(entry, name), getattr(worker, name)
+    return (1 if mine is None else mine), (1 if theirs is None else theirs)
+
+
+def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+    nodes, rank = command.nnodes, command.node_rank
+    if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
+        return
+    workers = engine.pods - 1 if isinstance(engine.pods, int) else 1
+    if not rank:
+        stated = "no --node-rank, which means 0" if rank is None else "--node-rank 0"
+        seen = f"gives its workers {stated}, which is the entry's rank"
+    elif rank >= nodes:
+        seen = f"gives its workers --node-rank {rank}, and with --nnodes {nodes} the last is "
+        seen += str(nodes - 1)
+    elif workers > 1:
+        seen = f"gives each of its {workers} workers --node-rank {rank}"
+    else:
+        return
+    yield Finding(
+        path=worker.command_path,
+        seen=f"{title(engine)} {seen}",
+        remedy="write --node-rank $(WORKER_INDEX), or the index that your controller gives the pod",
+        rule=_RULE,
+    )
+
+
+def _copies(
+    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+) -> Iterator[Finding]:
+    """Check how many copies the pods start, and with which ranks."""
+    data, first, local, pods = entry.data, entry.data_local, worker.data_local, engine.pods
+    if not (_counts_copies(entry) and _counts_copies(worker) and worker.headless is True):
+        return
+    sizes = all_known(data, worker.data, first or 0, local or 0, pods)
+    if isinstance(sizes, Unknown) or None in {first, local} or data != worker.data:
+        return
+    data, _, first, local, pods = sizes
+    started, start = first + (pods - 1) * local, worker.data_start_rank or 0
+    if started != data:
+        each = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
+        seen = f"starts {first} copies in its entry and {local} in {each}, {started} in all, but "
+        seen += f"has --data-parallel-size {data}"
+        both = (engine.entry.command_path, path)
+        remedy: str = either(
+            together(
+                *(set_option("--data-parallel-size", started, at=at) for at in both),
+                text=f"write --data-parallel-size {started}",
+            ),
+            "another --data-parallel-size-local",
+        )
+    elif isinstance(start, int) and (start != first or pods > _TWO):
+        whose = "its worker" if pods == _TWO else f"each of its {pods - 1} workers"
+        missing = "no --data-parallel-start-rank, which means 0"
+        stated = missing if worker.data_start_rank is None else f"{_START} {start}"
+        seen = f"gives {whose} {stated}, but the copies of the first worker begin at {first}"
+        remedy = f"write {_START} {first} in the first worker, and {local} more "
+        remedy += "in each other one"
+    else:
+        return
+    yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=_RULE)
+
+
+def _counts_copies(command: CommandFacts) -> bool:
+    """Return whether vLLM's copies find each other by the ranks that the pods state."""
+    alone = command.nnodes in {None, 1} and command.hidden is None
+    by_rank = command.data_mode == "internal" and command.data_backend in {None, "mp"}
+    return command.engine == "vllm" and alone and by_rank and command.data != 1

@@ -1,0 +1,129 @@
+"""The list of rules over facts: CHECKS. A check is a pure function over facts.
+
+Its docstring is its documentation, its name is its rule's name.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, judged_by
+from kthena_components.core.rules.config_map_key_exists import config_map_key_exists
+from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
+from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
+from kthena_components.core.rules.devices import gpu_requests_equal_limits, leader_worker_same_gpus
+from kthena_components.core.rules.engine_inputs import (
+    context_within_model,
+    engine_config_file,
+    model_stated,
+)
+from kthena_components.core.rules.engine_option_known import engine_option_known
+from kthena_components.core.rules.engine_sizes import memory_fraction_range, scheduler_sizes
+from kthena_components.core.rules.engine_start import engine_image, executor_stated
+from kthena_components.core.rules.expert_balance import expert_balance
+from kthena_components.core.rules.fixes import placed
+from kthena_components.core.rules.fp8_block_multiple import fp8_block_multiple
+from kthena_components.core.rules.gpus import nodes_whole, world_size_equals_gpus
+from kthena_components.core.rules.group import (
+    gang_covers_engine,
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
+from kthena_components.core.rules.headless_workers import headless_workers
+from kthena_components.core.rules.init_container_ends import init_container_ends
+from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
+from kthena_components.core.rules.kv_pairs import (
+    kv_connector_known,
+    kv_halves_alike,
+    kv_halves_complete,
+)
+from kthena_components.core.rules.leader_worker_same_parallelism import (
+    leader_worker_same_parallelism,
+)
+from kthena_components.core.rules.master_address import master_address
+from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.rules.models import (
+    ffn_divisible,
+    moe_expert_shape,
+    pp_within_layers,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
+from kthena_components.core.rules.moe_ranks import moe_ranks
+from kthena_components.core.rules.mpi_ranks import mpi_ranks
+from kthena_components.core.rules.name_fits import name_fits
+from kthena_components.core.rules.options_agree import options_agree
+from kthena_components.core.rules.pod_ranks import pod_ranks
+from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.rules.probe_port import probe_port
+from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
+from kthena_components.core.rules.ray_start import (
+    pp_with_ray,
+    ray_in_image,
+    ray_over_pods,
+    ray_script_in_image,
+)
+from kthena_components.core.rules.sglang_layout import sglang_layout
+from kthena_components.core.rules.visible_gpus import visible_gpus
+from kthena_components.core.rules.whole_gpus import whole_gpus
+
+Check = Callable[[ServingFacts], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    world_size_equals_gpus,
+    engine_option_known,
+    model_stated,
+    engine_config_file,
+    nodes_whole,
+    mpi_ranks,
+    moe_ranks,
+    visible_gpus,
+    whole_gpus,
+    init_container_ends,
+    leader_worker_same_gpus,
+    gpu_requests_equal_limits,
+    ray_cluster_size_equals_group,
+    ray_num_gpus,
+    nnodes_equals_group,
+    pod_ranks,
+    master_address,
+    headless_workers,
+    probe_port,
+    gang_covers_engine,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+    pp_within_layers,
+    moe_expert_shape,
+    ffn_divisible,
+    fp8_block_multiple,
+    memory_weights_fit,
+    memory_one_sequence,
+    engine_image,
+    executor_stated,
+    ray_in_image,
+    ray_script_in_image,
+    ray_over_pods,
+    pp_with_ray,
+    data_parallel_layout,
+    sglang_layout,
+    context_parallel_layout,
+    expert_balance,
+    options_agree,
+    kv_connector_known,
+    kv_halves_complete,
+    kv_halves_alike,
+    kv_halves_parallel,
+    context_within_model,
+    scheduler_sizes,
+    memory_fraction_range,
+    leader_worker_same_parallelism,
+    shm_present,
+    hf_token_from_secret,
+    image_pinned,
+    name_fits,
+    config_map_key_exists,
+)
+
+
+def run_checks(facts: ServingFacts) -> list[Finding]:
+    """Check the facts by every rule."""
+    return [placed(finding) for finding in judged_by(CHECKS, facts)]

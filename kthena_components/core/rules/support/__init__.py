@@ -1,0 +1,1 @@
+"""Helpers that several rules share. No rule is here."""

@@ -1,0 +1,103 @@
+"""Shared helpers for rules about what an engine rejects at startup, by its release."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.values.images import Version
+from kthena_components.core.values.unknown import Unknown
+
+_TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+ALWAYS = Level.MANDATORY
+"""The level if every release with the options rejects it."""
+
+
+def since(command: CommandFacts, first: Version, before: Version | None = None) -> Level | None:
+    """Return the level of what some releases reject, None if the command's release does not.
+
+    Args:
+        command: The command line, with the release by which it is read.
+        first: The first release that rejects it.
+        before: The first release that no longer does. None: the newest one does.
+    """
+    release = command.release
+    if release is None or release.version < first:
+        return None
+    if before is not None and release.version >= before:
+        return None
+    return Level.MANDATORY if release.sure else Level.ADVISORY
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One engine and its command line, while a rule checks it."""
+
+    engine: EngineFacts
+    command: CommandFacts
+    rule: str
+
+    @property
+    def product(self) -> str:
+        """The engine and its release, for messages: vLLM 0.26.0."""
+        if self.command.release is not None:
+            return self.command.release.title
+        return _TITLES.get(self.command.engine or "", "the engine")
+
+    def since(self, first: Version, before: Version | None = None) -> Level | None:
+        """Return the level of what some releases reject."""
+        return since(self.command, first, before)
+
+    def option(self, *names: str) -> Any:
+        """Return the value of an option, by any of its spellings.
+
+        None: not stated. Unknown: stated and not readable, or stated where it cannot be read.
+        """
+        stated = self.command.options
+        return next((stated[name] for name in names if name in stated), self.command.hidden)
+
+    def states(self, field: str) -> bool:
+        """Return whether the command line is known to state a field of CommandFacts."""
+        return field in self.command.where
+
+    def is_on(self, *names: str) -> bool | Unknown:
+        """Return whether a switch is on; without the flag it is off."""
+        value = self.option(*names)
+        return value if isinstance(value, Unknown) else value is True
+
+    def number(self, *names: str) -> int | None:
+        """Return an option's number; None if it is not stated or unknown."""
+        value = self.option(*names)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether options may be set where they are not read: in a config file or a variable."""
+        return self.command.hidden is not None
+
+    def refused(self, seen: str, remedy: str, level: Level = ALWAYS) -> Iterator[Finding]:
+        """Report what the engine rejects; if advisory, with the release that does."""
+        release = self.command.release
+        note = release.note if release is not None and level is Level.ADVISORY else ""
+        yield Finding(
+            path=self.engine.entry.command_path,
+            seen=f"{title(self.engine)} {seen}{note}",
+            remedy=remedy,
+            rule=self.rule,
+            level=level,
+        )
+
+    def unjudged(self, unknown: Unknown) -> Iterator[Finding]:
+        """Explain why the engine was not checked."""
+        yield from unjudged(self.engine, unknown, self.rule)
+
+
+def starts(facts: ServingFacts, rule: str, *engines: str) -> Iterator[Start]:
+    """Return the engines of some kinds that a command line starts."""
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is not None and command.engine in engines:
+            yield Start(engine, command, rule)

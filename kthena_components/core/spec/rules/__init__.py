@@ -1,0 +1,1 @@
+"""Rules between the fields of a spec, independent of the backend."""

@@ -1,0 +1,59 @@
+"""Reads the objects of one cluster once, for the rules that compare them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.object import Object, read_object
+from kthena_components.core.values.read import group_kind
+from kthena_components.systems import find_kind
+from kthena_components.systems.contract import Kind
+
+
+def read_objects(
+    manifests: Sequence[object],
+    paths: Sequence[str],
+    demands: Mapping[int, GpuDemand] | None = None,
+    *,
+    complete: bool = True,
+    sources: Sequence[str] = (),
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> Stack:
+    """Read the objects of one cluster, in one pass.
+
+    Args:
+        manifests: The objects. Values that are not maps are skipped.
+        paths: Their paths; none if left out.
+        demands: Accelerators of objects without pod templates, by index.
+        complete: Whether the cluster has no other objects.
+        sources: The file that each was read from; one file if left out.
+        versions: The releases that the cluster runs, by system; the newest if left out.
+    """
+    stack = Stack(complete=complete, sources=sources)
+    context = Context(versions=versions) if versions else NO_CONTEXT
+    for index, manifest in enumerate(manifests):
+        if not isinstance(manifest, Mapping):
+            continue
+        kind = find_kind(group_kind(manifest))
+        found = read_object(
+            manifest,
+            paths[index] if index < len(paths) else "",
+            context,
+            index=index,
+            cluster_wide=kind is not None and kind.cluster_wide,
+        )
+        view = kind.view(found) if kind is not None else None
+        pods = kind.pods(view) if kind is not None and kind.pods is not None else None
+        stack.add(found, view, pods=pods, demand=(demands or {}).get(index))
+    return stack
+
+
+def known(stack: Stack) -> Iterator[tuple[Object, Kind[Any], Any]]:
+    """Return each object of a known kind, with its view."""
+    for found in stack.objects:
+        kind = find_kind(found.group_kind)
+        if kind is not None:
+            yield found, kind, stack.views[found.index]

@@ -1,0 +1,215 @@
+"""Checks NVIDIA Dynamo's graphs and components.
+
+Mandatory rules cover what the API server or the operator's webhook rejects. launch.py checks
+how the operator starts an engine on several pods.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.rules.support.admission import (
+    at_least,
+    joined,
+    one_of,
+    refuse,
+    subdomain,
+    unique,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    sequence,
+    text,
+    unknown_in,
+    whole,
+)
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.dynamo.template import template_of
+from kthena_components.systems.dynamo.view import ENABLE_GROVE, EXECUTOR, Component, Graph
+
+_SHAPE, _PLACEMENT, _RESTART = "dynamo-shape", "dynamo-placement", "dynamo-restart"
+_MEMORY = "dynamo-gpu-memory"
+_MOST = 25
+_WORKERS = ("worker", "prefill", "decode")
+_ANNOTATIONS = {
+    "nvidia.com/grove-update-strategy": ("RollingRecreate", "OnDelete"),
+    "nvidia.com/dynamo-kube-discovery-mode": ("pod", "container"),
+}
+
+
+def dynamo_shape(graph: Graph) -> Iterator[Finding]:
+    """A graph has 1 to 25 components with unique names, and valid counts and values.
+
+    multinode.nodeCount is 2 or more; replicas are 0 or more. An endpoint picker (epp) has 1 pod,
+    and a graph has at most one. Annotations have values that the operator supports.
+
+    Pass: 3 components, one with nodeCount 2; the annotation for vLLM's executor with mp.
+    Fail: nodeCount 1; 2 components named decode; the annotation for vLLM's executor with mpi.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
+    shared.go; deploy/operator/api/v1beta1.
+    """
+    yield from subdomain("metadata.name", graph.name, _SHAPE)
+    if gap := unknown_in(graph.listed):
+        yield not_checked(graph.at, gap, _SHAPE)
+    elif graph.spec and not 1 <= len(graph.components) <= _MOST:
+        seen = f"has {len(graph.components)} components, but must have 1 to {_MOST}"
+        yield from refuse(graph.at, seen, "add a component, or split the graph", _SHAPE)
+    named = [(f"{item.path}.name", item.name) for item in graph.components if not item.alpha]
+    yield from unique(named, _SHAPE, "components")
+    for item in graph.components:
+        fields, multinode = item.fields, item.fields.get("multinode")
+        yield from at_least(f"{item.path}.replicas", fields.get("replicas"), 0, _SHAPE)
+        if gap := unknown_in(multinode):
+            yield not_checked(f"{item.path}.multinode", gap, _SHAPE)
+        nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
+        if not isinstance(nodes, Unknown):
+            yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is the default")
+        yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
+    yield from _executor("metadata.annotations", graph.annotations)
+    for key, allowed in _ANNOTATIONS.items():
+        value = graph.annotations.get(key)
+        yield from one_of(f"metadata.annotations.{key}", value, allowed, _SHAPE)
+    yield from _pickers(graph)
+
+
+def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:
+    value = annotations.get(EXECUTOR)
+    lower = value.lower() if isinstance(value, str) and not unknown_in(value) else value
+    yield from one_of(f"{at}.{EXECUTOR}", lower, ("mp", "ray"), _SHAPE)
+
+
+def _pickers(graph: Graph) -> Iterator[Finding]:
+    pickers = [item for item in graph.components if item.kind == "epp"]
+    for item in pickers:
+        replicas = whole(item.fields.get("replicas"))
+        if item.fields.get("multinode") is not None and isinstance(item.nodes, int):
+            seen = f"is {item.nodes} nodes, but an endpoint picker runs on 1"
+            yield from refuse(f"{item.path}.multinode", seen, remove(), _SHAPE)
+        if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
+            seen = f"is {display(replicas)}, but there is 1 endpoint picker"
+            yield from refuse(f"{item.path}.replicas", seen, write(1), _SHAPE)
+    if len(pickers) > 1:
+        seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has at most one"
+        yield from refuse(pickers[1].path, seen, "remove all but one", _SHAPE)
+
+
+def dynamo_placement(graph: Graph) -> Iterator[Finding]:
+    """Fields that need Grove are only set with Grove, and topology domains are complete.
+
+    priorityClassName and minAvailable need Grove, which an annotation disables and a
+    DynamoComponentDeployment never uses. minAvailable is at most replicas. A component's
+    topologyConstraint needs one in the graph, and at least one packDomain is set.
+
+    Pass: minAvailable 1 of 2 replicas, and no annotation enable-grove.
+    Fail: minAvailable 1 with enable-grove "false"; a component's packDomain rack and none in spec.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
+    shared_v1beta1.go.
+    """
+    single = graph.is_single
+    if gap := unknown_in(graph.annotations.get(ENABLE_GROVE)):
+        yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
+    outside = single or graph.without_grove
+    why = "a DynamoComponentDeployment never uses" if single else f'{ENABLE_GROVE} "false" disables'
+    remedy = remove() if single else either(remove(), f"the annotation {ENABLE_GROVE}")
+    asked = [] if single else [("spec.priorityClassName", graph.spec.get("priorityClassName"))]
+    asked += [(f"{c.path}.minAvailable", c.fields.get("minAvailable")) for c in graph.components]
+    for at, value in asked:
+        if outside and value not in (None, "") and unknown_in(value) is None:
+            seen = f"is {display(value)}, which needs Grove, and {why}"
+            yield from refuse(at, seen, remedy, _PLACEMENT)
+    for item in graph.components:
+        yield from _minimum(item)
+    if not single:
+        yield from _domains(graph)
+
+
+def _minimum(item: Component) -> Iterator[Finding]:
+    given, at = item.fields.get("minAvailable"), f"{item.path}.minAvailable"
+    yield from at_least(at, given, 1, _PLACEMENT)
+    minimum, replicas = whole(given), whole(item.fields.get("replicas", 1))
+    if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas > 0:
+        seen = f"is {display(minimum)}, but replicas is {display(replicas)}"
+        yield from refuse(at, seen, f"write {display(replicas)} or less", _PLACEMENT)
+
+
+def _domains(graph: Graph) -> Iterator[Finding]:
+    own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
+    parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
+    if gap := first_unknown(graph.listed, own, *(part for _, part in parts)):
+        yield not_checked(at, gap, _PLACEMENT)
+        return
+    stated = [(path, mapping(part)) for path, part in parts if part is not None]
+    if stated and own is None:
+        seen = f"is not given, but {count_of(len(stated), 'component')} with one"
+        yield from refuse(at, seen, "write one with the widest domain", _PLACEMENT)
+    elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
+        seen = f"states no packDomain, and neither do the {len(parts)} components"
+        yield from refuse(at, seen, "write packDomain, for example rack", _PLACEMENT)
+    for path, part in stated:
+        if part.get("packDomain") in (None, ""):
+            seen = "states 0 domains, but a component's constraint needs one"
+            where = f"{path}.topologyConstraint.packDomain"
+            yield from refuse(where, seen, "write for example rack", _PLACEMENT)
+
+
+def dynamo_restart(graph: Graph) -> Iterator[Finding]:
+    """The order of a restart lists every component once, and is not given for a parallel restart.
+
+    Pass: order [prefill, decode] in a graph of these 2 components.
+    Fail: order [decode] in a graph of 2 components; an order with type Parallel.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
+    validateRestartStrategy.
+    """
+    strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
+    given, at = strategy.get("order"), "spec.restart.strategy.order"
+    names = [item.name for item in graph.components]
+    if given is None:
+        return
+    if gap := first_unknown(graph.listed, given, strategy.get("type"), *sequence(given), *names):
+        yield not_checked(at, gap, _RESTART)
+        return
+    if str(text(strategy.get("type"), "")).lower() == "parallel" and sequence(given):
+        seen = f"has {len(sequence(given))} entries, but the restart is parallel"
+        yield from refuse(at, seen, either(remove(), "write type: Sequential"), _RESTART)
+        return
+    known = sorted(name for name in names if isinstance(name, str))
+    order = [name if isinstance(name, str) else display(name) for name in sequence(given)]
+    if order and (len(order) != len(set(order)) or set(order) != set(known)):
+        seen = f"is {joined(order)}, and the graph has {len(known)}: {joined(known)}"
+        yield from refuse(at, seen, "name each of them once", _RESTART)
+
+
+def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
+    """The GPU memory service requires a worker whose main container has a GPU.
+
+    Pass: gpuMemoryService in a worker with 1 GPU.
+    Fail: gpuMemoryService in a worker with 0 GPUs; gpuMemoryService in a frontend.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/shared.go,
+    validateGPUMemoryService.
+    """
+    for item in graph.components:
+        holder, at = item.fields, f"{item.path}.gpuMemoryService"
+        if not item.alpha:
+            holder = mapping(item.fields.get("experimental"))
+            at = f"{item.path}.experimental.gpuMemoryService"
+        given = holder.get("gpuMemoryService")
+        off = item.alpha and mapping(given).get("enabled") in (None, False)
+        if given is None or (off and unknown_in(given) is None):
+            continue
+        gpus = read_pod(template_of(item), item.path, context=graph.object.context).gpus
+        if gap := first_unknown(given, mapping(given).get("enabled"), item.kind, gpus):
+            yield not_checked(at, gap, _MEMORY)
+        elif item.kind not in _WORKERS:
+            seen = f"is given, but the component is {display(item.kind)} and not one of "
+            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", remove(), _MEMORY)
+        elif gpus == 0:
+            seen = "is given, but the main container has a limit of 0 GPUs"
+            yield from refuse(at, seen, "write a limit of 1 GPU or more", _MEMORY)

@@ -1,0 +1,142 @@
+"""Rules of KServe's webhook about the scaling of an InferenceService."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.core.findings import Finding, not_checked, refuse, suggest
+from kthena_components.core.remedies import or_more, remove, write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import mapping, sequence, unknown_inside, whole
+from kthena_components.systems.kserve.rules.service import components
+from kthena_components.systems.kserve.view import Service
+
+_RULE = "kserve-autoscaling"
+_CLASS = "serving.kserve.io/autoscalerClass"
+_KNATIVE_CLASS = "autoscaling.knative.dev/class"
+_CLASSES = ("external", "hpa", "keda", "none")
+_MODE = "serving.kserve.io/deploymentMode"
+_BY_RESOURCES, _BY_REQUESTS = ("cpu", "memory"), ("concurrency", "rps")
+_MEBIBYTE, _PERCENT = Decimal(2**20), 100
+_SOURCES = {"Resource": "resource", "External": "external", "PodMetric": "podmetric"}
+_STATED = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
+Fields = Mapping[str, Any]
+
+
+def kserve_autoscaling(view: Service) -> Iterator[Finding]:
+    """The autoscaler class of an InferenceService exists, and supports the metrics.
+
+    hpa and Knative's hpa scale by cpu and memory, keda by the metrics in autoScaling, and Knative's
+    own autoscaler by concurrency and rps. Without deploymentMode, the cluster decides which one is
+    used, and metrics are not checked.
+
+    Pass: class keda, metric memory with averageValue 2Gi.
+    Fail: class test; class hpa with an External metric; class keda with scaleMetric.
+    Level: mandatory. KServe's webhook rejects it.
+    Source: kserve v0.20.0 pkg/apis/serving/v1beta1/inference_service_validation.go
+    validateInferenceServiceAutoscaler, validateAutoScalingCompExtension.
+    """
+    if not view.is_service:
+        return
+    given, mode = view.annotations.get(_CLASS), view.annotations.get(_MODE)
+    knative = view.annotations.get(_KNATIVE_CLASS)
+    if gap := unknown_inside(given, mode, knative):
+        yield not_checked(f"metadata.annotations.{_CLASS}", gap, _RULE)
+        return
+    if given is not None and given not in _CLASSES:
+        seen = f"is {display(given)}, which is no class of autoscaler"
+        remedy = suggest(str(given), _CLASSES)
+        yield refuse(f"metadata.annotations.{_CLASS}", seen, remedy, _RULE)
+    judge = None
+    if mode in ("Standard", "RawDeployment"):
+        judge = {"hpa": _by_resources, "keda": _by_keda}.get(str(given))
+    elif mode is not None:
+        judge = _by_resources if knative == "hpa.autoscaling.knative.dev" else _by_knative
+    for path, fields in components(view) if judge else ():
+        if gap := unknown_inside(*(fields.get(key) for key in ("scaleMetric", "autoScaling"))):
+            yield not_checked(path, gap, _RULE)
+        elif judge is not None:
+            found = judge(fields)
+            yield from (refuse(f"{path}.{at}", seen, fix, _RULE) for at, seen, fix in found)
+
+
+def _metrics(fields: Fields) -> Iterator[tuple[str, Fields]]:
+    for index, metric in enumerate(sequence(mapping(fields.get("autoScaling")).get("metrics"))):
+        yield f"autoScaling.metrics[{index}]", mapping(metric)
+
+
+def _by_resources(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    metric, target = fields.get("scaleMetric", "cpu"), whole(fields.get("scaleTarget"))
+    if metric not in _BY_RESOURCES:
+        seen = f"is {display(metric)}, but hpa knows cpu and memory"
+        yield "scaleMetric", seen, "write cpu or memory"
+    elif isinstance(target, int) and (target > _PERCENT or target < 1):
+        yield "scaleTarget", f"is {target}, but must be from 1 to 100", "write for example 80"
+    for path, one in _metrics(fields):
+        if one.get("type") != "Resource":
+            seen = f"is {display(one.get('type'))}, but hpa knows Resource alone"
+            yield f"{path}.type", seen, "write Resource, or use the class keda"
+        elif one.get("resource") is None:
+            yield f"{path}.resource", "is missing", "add it"
+
+
+def _by_knative(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    metric, target = fields.get("scaleMetric", "concurrency"), whole(fields.get("scaleTarget"))
+    if fields.get("deploymentStrategy") is not None:
+        yield "deploymentStrategy", "is given, but Knative has no such thing", remove()
+    if metric not in _BY_REQUESTS:
+        seen = f"is {display(metric)}, but Knative scales by concurrency and rps"
+        yield "scaleMetric", seen, "write concurrency or rps"
+    elif metric == "rps" and isinstance(target, int) and target < 1:
+        yield "scaleTarget", f"is {target}", or_more(1)
+
+
+def _by_keda(fields: Fields) -> Iterator[tuple[str, str, str]]:
+    if fields.get("scaleMetric") is not None:
+        yield "scaleMetric", "is given, but keda reads autoScaling alone", "write autoScaling"
+    for path, one in _metrics(fields):
+        kind = str(one.get("type"))
+        source = _SOURCES.get(kind)
+        if source is None:
+            yield f"{path}.type", f"is {display(one.get('type'))}", suggest(kind, _SOURCES)
+        elif one.get(source) is None:
+            yield f"{path}.{source}", "is missing", "add it"
+        else:
+            found = _one_metric(kind, mapping(one.get(source)))
+            yield from ((f"{path}.{source}.{at}", seen, fix) for at, seen, fix in found)
+
+
+def _one_metric(kind: str, fields: Fields) -> Iterator[tuple[str, str, str]]:
+    target = mapping(fields.get("target"))
+    wanted = target.get("type")
+    if kind == "Resource":
+        yield from _resource(fields.get("name"), target)
+    else:
+        if not mapping(fields.get("metric")).get("query"):
+            yield "metric.query", "is missing", "add the query that keda asks"
+        if target.get("value") is None:
+            yield "target.value", "is missing", "add the threshold"
+    stated = _STATED.get(str(wanted))
+    if stated is not None and stated != "value" and target.get(stated) is None:
+        yield f"target.{stated}", f"is missing, but the type is {wanted}", "add it"
+    share = whole(target.get("averageUtilization"))
+    if wanted == "Utilization" and isinstance(share, int) and not 1 <= share <= _PERCENT:
+        yield "target.averageUtilization", f"is {share}, but must be from 1 to 100", write(80)
+
+
+def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
+    wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
+    if name == "cpu" and wanted != "Utilization":
+        remedy = "write Utilization, with averageUtilization"
+        if target.get("averageUtilization") is not None:
+            remedy = write("Utilization", "write Utilization")
+        yield "target.type", f"is {display(wanted)}", remedy
+    elif name == "memory" and wanted not in ("AverageValue", "Utilization"):
+        yield "target.type", f"is {display(wanted)}", "write AverageValue or Utilization"
+    elif name == "memory" and wanted == "AverageValue" and amount is not None:
+        if amount < _MEBIBYTE:
+            seen = f"is {display(target.get('averageValue'))}, but must be at least 1Mi"
+            yield "target.averageValue", seen, "write for example 2Gi"
+    elif name not in _BY_RESOURCES:
+        yield "name", f"is {display(name)}, but keda scales by cpu and memory", "write memory"

@@ -1,0 +1,233 @@
+"""Checks multi-node InferenceServices and their runtimes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, advise, not_checked
+from kthena_components.core.remedies import or_more, remove
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
+from kthena_components.systems.kserve.rules.service import FRAMEWORKS, components
+from kthena_components.systems.kserve.view import (
+    GPU_ANNOTATION,
+    PLAIN,
+    Container,
+    MultiNode,
+    Service,
+    known_gpus,
+    named_gpus,
+    resource_keys,
+)
+
+_RULE = "kserve-multinode"
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SIZES = {
+    "PIPELINE_PARALLEL_SIZE": "pipelineParallelSize",
+    "TENSOR_PARALLEL_SIZE": "tensorParallelSize",
+}
+_AUTOSCALER = "serving.kserve.io/autoscalerClass"
+_SCHEMES = ("pvc", "oci")
+
+
+def kserve_multinode(view: Service) -> Iterator[Finding]:
+    """KServe's webhooks accept it: one worker container, sizes in workerSpec, known GPUs, a volume.
+
+    The model comes from pvc:// or oci://, nothing scales, and the sizes are 1 or more. Sizes and
+    GPUs of containers in place of a model are not checked. The name is checked in every
+    InferenceService, and PYTHONPATH, which KServe forbids, in every container of one and of a
+    runtime.
+
+    Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
+    Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
+    Level: mandatory; advisory for minReplicas above 1, whose heads find no workers, and for a share
+    of the traffic, which is ignored.
+    Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go
+    validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go.
+    """
+    yield from _general(view)
+    if view.many is not None:
+        yield from _several(view, view.many)
+
+
+def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
+    """Check the rules for multi-node services."""
+    if gap := unknown_in(view.holder.get("workerSpec")):
+        yield not_checked(many.path, gap, _RULE)
+    else:
+        yield from _one_worker(view, many)
+        yield from _sizes(many)
+    has_model = not view.is_service or view.holder.get("model") is not None
+    if has_model:
+        yield from _sizes_in_env(many)
+    if has_model or sequence(many.fields.get("containers")):
+        yield from _gpu_types(view, (many.head, many.worker) if has_model else (many.worker,))
+    if not view.is_service:
+        return
+    if has_model:
+        yield from _storage(view, many)
+        yield from _autoscaler(view)
+    yield from _traffic(view)
+    yield from _heads(view)
+
+
+def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
+    containers, at = many.fields.get("containers"), f"{many.path}.containers"
+    count = len(containers) if isinstance(containers, list | tuple) else 0
+    if gap := unknown_in(containers):
+        yield not_checked(at, gap, _RULE)
+    elif count > 1:
+        seen = f"has {count} containers, but KServe accepts one worker container"
+        yield _refused(at, seen, "keep worker-container only")
+    elif count == 0 and not view.is_service and many.fields:
+        yield _refused(at, "is empty, but a runtime has one worker container", "add it")
+
+
+def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
+    yield from _unknown_env(many.head)
+    for name, at in _env(many.head):
+        if name in _SIZES:
+            field = f"{many.path}.{_SIZES[name]}"
+            seen = f"sets {name}, but KServe reads that size from workerSpec only"
+            yield _refused(at, seen, f"remove it, and write {field}")
+
+
+def _env(container: Container) -> Iterator[tuple[str, str]]:
+    items = container.fields.get("env")
+    for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
+        name = mapping(item).get("name")
+        if isinstance(name, str):
+            yield name, f"{container.path}.env[{index}]"
+
+
+def _unknown_env(container: Container) -> Iterator[Finding]:
+    env = container.fields.get("env")
+    names = [mapping(item).get("name") for item in env] if isinstance(env, list | tuple) else []
+    if gap := first_unknown(env, *names):
+        yield not_checked(f"{container.path}.env", gap, _RULE)
+
+
+def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Finding]:
+    named = view.annotations.get(GPU_ANNOTATION)
+    at = f"metadata.annotations.{GPU_ANNOTATION}"
+    if gap := unknown_in(named):
+        yield not_checked(at, gap, _RULE)
+        return
+    if named != "" and named_gpus(named) is None:
+        seen = f"is {display(named)}, which is not a JSON list of resource names"
+        yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
+    allowed = PLAIN.union(known_gpus(view.annotations))
+    for container in containers:
+        for key, where in resource_keys(container):
+            if key not in allowed:
+                seen = f"names {key}, which is neither cpu, memory nor storage, nor a GPU type "
+                remedy = f"add it to the annotation {GPU_ANNOTATION}, or remove it"
+                yield _refused(where, f"{seen}that KServe knows", remedy)
+
+
+def _sizes(many: MultiNode) -> Iterator[Finding]:
+    for field in _SIZES.values():
+        given, at = many.fields.get(field), f"{many.path}.{field}"
+        number = whole(given)
+        if gap := unknown_in(given):
+            yield not_checked(at, gap, _RULE)
+        elif given is not None and (not isinstance(number, int) or number < 1):
+            yield _refused(at, f"is {display(given)}, but must be at least 1", or_more(1))
+
+
+def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
+    model = mapping(view.holder.get("model"))
+    given, at = model.get("storageUri"), f"{many.head.path}.storageUri"
+    remedy = "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image"
+    if given is None:
+        seen = "is missing, but the pods of an engine load the model from one volume or image"
+        yield _refused(at, seen, remedy)
+    elif isinstance(given, str) and given.startswith(tuple(f"{one}://" for one in _SCHEMES)):
+        return
+    elif gap := unknown_in(given):
+        yield not_checked(at, gap, _RULE)
+    else:
+        seen = (
+            f"is {display(given)}, but with several nodes the model must come from pvc:// or oci://"
+        )
+        yield _refused(at, seen, remedy)
+
+
+def _autoscaler(view: Service) -> Iterator[Finding]:
+    given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
+    if gap := unknown_in(given):
+        yield not_checked(at, gap, _RULE)
+    elif given != "none":
+        is_what = "is missing" if given is None else f"is {display(given)}"
+        yield _refused(
+            at, f"{is_what}, but nothing may scale an engine on several nodes", "write none"
+        )
+
+
+def _traffic(view: Service) -> Iterator[Finding]:
+    given, at = view.holder.get("canaryTrafficPercent"), "spec.predictor.canaryTrafficPercent"
+    if given is not None:
+        seen = f"is {display(given)}, but only Knative splits traffic, which runs no workerSpec"
+        gap = unknown_in(given)
+        yield not_checked(at, gap, _RULE) if gap else advise(at, seen, remove(), _RULE)
+
+
+def _heads(view: Service) -> Iterator[Finding]:
+    given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
+    number = whole(given)
+    if gap := unknown_in(given):
+        yield not_checked(at, gap, _RULE)
+    elif isinstance(number, int) and number > 1:
+        yield Finding(
+            path=at,
+            seen=f"is {display(number)}, but only one head has the workers; the others serve "
+            "nothing",
+            remedy="write 1, and one InferenceService for each engine",
+            rule=_RULE,
+            level=Level.ADVISORY,
+        )
+
+
+def _general(view: Service) -> Iterator[Finding]:
+    """Check the rules for every InferenceService and runtime, with one node or many."""
+    yield from _environment(view)
+    name = view.object.name
+    if not view.is_service:
+        return
+    if gap := unknown_in(name):
+        yield not_checked("metadata.name", gap, _RULE)
+    elif isinstance(name, str) and not _NAME.fullmatch(name):
+        seen = (
+            f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
+        )
+        yield _refused("metadata.name", seen, "rename it")
+
+
+def _environment(view: Service) -> Iterator[Finding]:
+    """Find PYTHONPATH in any container: KServe's webhooks look at each, and at those of init."""
+    for at, fields in _containers(view):
+        container = Container(path=at, fields=fields, request=None, limit=None)
+        yield from _unknown_env(container)
+        for key, where in _env(container):
+            if key == "PYTHONPATH":
+                seen = "sets PYTHONPATH, which KServe forbids"
+                yield _refused(where, seen, "remove it, and put the modules into the image")
+
+
+def _containers(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give every container that may run code of KServe's."""
+    for path, fields in components(view) if view.is_service else [("spec", view.holder)]:
+        for name in ("model", *FRAMEWORKS, "art"):
+            if view.is_service and fields.get(name) is not None:
+                yield f"{path}.{name}", mapping(fields.get(name))
+        for at, holder in (
+            (path, fields),
+            (f"{path}.workerSpec", mapping(fields.get("workerSpec"))),
+        ):
+            for key in ("containers", "initContainers") if view.is_service else ("containers",):
+                for index, item in enumerate(sequence(holder.get(key))):
+                    yield f"{at}.{key}[{index}]", mapping(item)
+
+
+def _refused(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)

@@ -1,0 +1,200 @@
+"""Rules of KServe's webhook about every InferenceService: models, replicas and canaries.
+
+How it scales is in autoscaling.py. A rule's docstring documents it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.remedies import at_most, or_more, remove, write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    sequence,
+    text,
+    unknown_in,
+    whole,
+)
+from kthena_components.systems.kserve.view import Service
+
+COMPONENTS = ("predictor", "transformer", "explainer")
+FRAMEWORKS = (
+    "huggingface",
+    "lightgbm",
+    "onnx",
+    "paddle",
+    "pmml",
+    "pytorch",
+    "sklearn",
+    "tensorflow",
+    "triton",
+    "xgboost",
+)
+"""Fields of a predictor that KServe turns into `model`."""
+_OWN = "kserve-container"
+_MODE = "serving.kserve.io/deploymentMode"
+_STANDARD = ("Standard", "RawDeployment")
+_ALL = 100
+_MODEL, _REPLICAS, _CANARY = "kserve-one-model", "kserve-replicas", "kserve-canary"
+
+
+def components(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give the predictor, transformer and explainer that an InferenceService has, with paths."""
+    for name in COMPONENTS if view.is_service else ():
+        stated = view.object.spec.get(name)
+        if stated is not None and not unknown_in(stated):
+            yield f"spec.{name}", mapping(stated)
+
+
+def kserve_one_model(view: Service) -> Iterator[Finding]:
+    """A predictor, a transformer and an explainer each have exactly one implementation.
+
+    For a predictor, this is a model, a framework or a container kserve-container. A model or a
+    framework must not have a name.
+
+    Pass: model with a runtime; containers, one of them kserve-container.
+    Fail: model beside a container kserve-container; a transformer without containers.
+    Level: mandatory. KServe's webhook rejects it.
+    Source: kserve v0.20.0 pkg/apis/serving/v1beta1 predictor.go, transformer.go and explainer.go
+    GetImplementations; inference_service_validation.go validatePredictor.
+    """
+    for path, fields in components(view):
+        listed = fields.get("containers")
+        names = [text(mapping(item).get("name")) for item in sequence(listed)]
+        served = [name for name in ("model", *FRAMEWORKS, "art") if fields.get(name) is not None]
+        if gap := first_unknown(listed, *names, *(fields.get(name) for name in served)):
+            yield not_checked(path, gap, _MODEL)
+            continue
+        number = _answering(path, served, names)
+        if number != 1:
+            what = "no implementation" if number == 0 else f"{number} implementations"
+            stated = ", ".join([*served, *(["containers"] if names else [])])
+            seen = f"has {what}{f' ({stated})' if number else ''}, but KServe accepts exactly one"
+            yield refuse(path, seen, "keep a model, or containers of your own", _MODEL)
+        for name in served:
+            own = mapping(fields.get(name)).get("name")
+            if path == "spec.predictor" and own not in (None, "") and not unknown_in(own):
+                seen = f"is {display(own)}, but KServe names the container of a model itself"
+                yield refuse(f"{path}.{name}.name", seen, remove(), _MODEL)
+
+
+def _answering(path: str, served: list[str], names: list[Any]) -> int:
+    if path != "spec.predictor":
+        return len([name for name in served if name == "art"]) + bool(names)
+    packed = [name for name in served if name in FRAMEWORKS]
+    number = len(packed) or len([name for name in served if name == "model"])
+    return number + names.count(_OWN) or int(bool(names))
+
+
+def kserve_replicas(view: Service) -> Iterator[Finding]:
+    """minReplicas, maxReplicas and containerConcurrency are at least 0, and in order.
+
+    minReplicas is at most maxReplicas. maxReplicas 0 is no limit.
+
+    Pass: minReplicas 1, maxReplicas 4; minReplicas 2, maxReplicas 0.
+    Fail: minReplicas 4, maxReplicas 2; minReplicas -1.
+    Level: mandatory. KServe's webhook rejects it.
+    Source: kserve v0.20.0 pkg/apis/serving/v1beta1/component.go validateReplicas,
+    validateContainerConcurrency.
+    """
+    places = list(components(view))
+    for index, canary in enumerate(sequence(view.object.spec.get("canary"))):
+        places.append(
+            (f"spec.canary[{index}].predictor", mapping(mapping(canary).get("predictor")))
+        )
+    for path, fields in places if view.is_service else ():
+        for name in ("minReplicas", "maxReplicas", "containerConcurrency"):
+            number = whole(fields.get(name))
+            if gap := unknown_in(number):
+                yield not_checked(f"{path}.{name}", gap, _REPLICAS)
+            elif isinstance(number, int) and number < 0:
+                yield refuse(f"{path}.{name}", f"is {number}", or_more(0), _REPLICAS)
+        least, most = count(fields.get("minReplicas"), 1), count(fields.get("maxReplicas"), 0)
+        if isinstance(least, int) and isinstance(most, int) and least > most > 0:
+            seen = f"is {least}, but maxReplicas is {most}"
+            remedy = f"write at most {most}, or raise maxReplicas"
+            yield refuse(f"{path}.minReplicas", seen, remedy, _REPLICAS)
+
+
+def kserve_canary(view: Service) -> Iterator[Finding]:
+    """A canary has its own name, a share of the traffic, and a fixed number of single pods.
+
+    It needs deploymentMode Standard and a predictor with a model. It has no workerSpec, no
+    maxReplicas and no autoscaler, and at most as many replicas as the predictor. All canaries
+    together get at most 100% of the traffic.
+
+    Pass: predictor.name v2, trafficPercent 10.
+    Fail: a canary with workerSpec; minReplicas 5 beside a predictor with minReplicas 4.
+    Level: mandatory. KServe's webhook rejects it. Advisory without deploymentMode, for which the
+    cluster has a default.
+    Source: kserve v0.20.0 pkg/apis/serving/v1beta1/inference_service_validation.go
+    validateCanarySpecs.
+    """
+    listed = view.object.spec.get("canary")
+    if not view.is_service or listed in (None, []):
+        return
+    mode, total = view.annotations.get(_MODE), 0
+    if gap := first_unknown(listed, mode):
+        yield not_checked("spec.canary", gap, _CANARY)
+        return
+    if mode is None:
+        seen = "is missing, so canaries work only if the cluster's default is Standard"
+        yield advise(
+            f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"), _CANARY
+        )
+    elif mode not in _STANDARD:
+        seen = f"is {display(mode)}, but canaries need Standard"
+        yield refuse(
+            f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"), _CANARY
+        )
+    if not _loads_model(view.holder):
+        seen = "has no model, but a canary runs beside one"
+        yield refuse("spec.predictor", seen, "add a model with its storageUri", _CANARY)
+    names = {text(view.holder.get("name")): "the predictor"}
+    for index, canary in enumerate(map(mapping, sequence(listed))):
+        path, share = f"spec.canary[{index}]", whole(canary.get("trafficPercent"))
+        total += share if isinstance(share, int) else 0
+        if isinstance(share, int) and not 0 <= share <= _ALL:
+            seen = f"is {share}, but must be from 0 to {_ALL}"
+            yield refuse(f"{path}.trafficPercent", seen, "write for example 10", _CANARY)
+        predictor = mapping(canary.get("predictor"))
+        yield from _one_canary(view, predictor, f"{path}.predictor", names)
+    if total > _ALL:
+        yield refuse("spec.canary", f"get {total}% together", "lower them to 100%", _CANARY)
+
+
+def _loads_model(predictor: Mapping[str, Any]) -> bool:
+    """Return whether a predictor has a model, or says where it is."""
+    stated = [mapping(predictor.get(name)).get("storageUri") for name in FRAMEWORKS]
+    env = [
+        mapping(item).get("name")
+        for container in sequence(predictor.get("containers"))
+        for item in sequence(mapping(container).get("env"))
+    ]
+    known = "STORAGE_URI" in env or any(uri is not None for uri in stated)
+    return known or predictor.get("model") is not None or bool(first_unknown(*env, *stated))
+
+
+def _one_canary(
+    view: Service, predictor: Mapping[str, Any], path: str, names: dict[Any, str]
+) -> Iterator[Finding]:
+    name = text(predictor.get("name"), "")
+    if gap := unknown_in(name):
+        yield not_checked(f"{path}.name", gap, _CANARY)
+    elif name == "":
+        yield refuse(f"{path}.name", "is missing", "add a name, such as v2", _CANARY)
+    elif name in names:
+        seen = f"is {display(name)}, as that of {names[name]}"
+        yield refuse(f"{path}.name", seen, "rename it", _CANARY)
+    names.setdefault(name, path)
+    for field in ("workerSpec", "maxReplicas", "scaleTarget", "scaleMetric", "autoScaling"):
+        if predictor.get(field) not in (None, 0):
+            why = "runs in single pods" if field == "workerSpec" else "has a fixed number of pods"
+            yield refuse(f"{path}.{field}", f"is given, but a canary {why}", remove(), _CANARY)
+    own, stable = count(predictor.get("minReplicas")), count(view.holder.get("minReplicas"), 1)
+    if isinstance(own, int) and isinstance(stable, int) and own > stable:
+        seen = f"is {own}, but the predictor has {stable}"
+        yield refuse(f"{path}.minReplicas", seen, at_most(stable), _CANARY)

@@ -1,0 +1,138 @@
+"""Checks AutoscalingPolicies and AutoscalingPolicyBindings.
+
+Each function of POLICY_RULES is one rule.
+Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go; for bindings
+v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.remedies import at_most, write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.go_duration import read_duration
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    pairs,
+    text,
+    unknown_in,
+)
+from kthena_components.systems.contract import Rule
+from kthena_components.systems.kthena.rules.autoscaling_metrics import (
+    kthena_autoscaling_metrics,
+    kthena_autoscaling_ratio,
+)
+from kthena_components.systems.kthena.view_autoscaling import BINDING, ROLES, Policy, Scaled
+
+_TARGET, _BEHAVIOR = "kthena-autoscaling-target", "kthena-autoscaling-behavior"
+_MOST_ROLES, _LONGEST = 2, 1800
+"""Maximum roles of a policy, and seconds of a period."""
+
+
+def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
+    """An AutoscalingPolicy has exactly one target, a ModelServing that it names.
+
+    It scales one ModelServing, several, or one or two roles of one. minReplicas of a role is at
+    most maxReplicas. Before 1.0, an AutoscalingPolicyBinding names the target.
+
+    Pass: homogeneousTarget with targetRef.name llama, minReplicas 1, maxReplicas 4.
+    Fail: no target; two; targetRef.kind Deployment; a role with minReplicas 4 and maxReplicas 2.
+    Level: mandatory; advisory for minReplicas of a whole ModelServing, which no one checks.
+    Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go
+    validateTarget, validateDisaggregatedTarget.
+    """
+    if not view.has_targets:
+        return
+    if gap := unknown_in(view.object.body.get("spec")) or unknown_in(view.spec.get("")):
+        yield not_checked("spec", gap, _TARGET)
+        return
+    if len(view.targets) != 1:
+        binding = view.object.group_kind == BINDING
+        known = "homogeneousTarget or heterogeneousTarget"
+        known = known if binding else f"homogeneousTarget, heterogeneousTarget or {ROLES}"
+        has = f"has {' and '.join(view.targets)}" if view.targets else "has no target"
+        yield refuse("spec", f"{has}, but must have exactly one", f"write {known}", _TARGET)
+    roles = mapping(view.spec.get(ROLES)).get("roles")
+    if ROLES in view.targets and roles is not None and not unknown_in(roles):
+        number = len(mapping(roles))
+        if not 1 <= number <= _MOST_ROLES:
+            seen = f"has {number} roles, but a policy scales 1 or 2"
+            yield refuse(f"spec.{ROLES}.roles", seen, "write a policy for each pair", _TARGET)
+    told = set[str]()
+    for unit in view.units:
+        if unit.ref_path not in told:
+            yield from _ref(unit)
+        told.add(unit.ref_path)
+        if unit.role == "" and f"spec.{ROLES}." in unit.path:
+            yield refuse(unit.path, "has no name", "write the name of a role", _TARGET)
+        yield from _bounds(unit)
+
+
+def _ref(unit: Scaled) -> Iterator[Finding]:
+    kind, name, path = unit.ref.get("kind"), text(unit.ref.get("name"), ""), unit.ref_path
+    if gap := first_unknown(kind, name):
+        yield not_checked(path, gap, _TARGET)
+        return
+    if isinstance(kind, str) and kind not in ("", MODEL_SERVING[1]):
+        seen = f"is {display(kind)}, but Kthena only scales ModelServings"
+        yield refuse(f"{path}.kind", seen, write("ModelServing", "write ModelServing"), _TARGET)
+    if name == "":
+        yield refuse(f"{path}.name", "is missing", "write the name of a ModelServing", _TARGET)
+
+
+def _bounds(unit: Scaled) -> Iterator[Finding]:
+    least, most = (count(unit.fields.get(key)) for key in ("minReplicas", "maxReplicas"))
+    path = f"{unit.path}.minReplicas"
+    if gap := first_unknown(least, most):
+        yield not_checked(path, gap, _TARGET)
+    elif isinstance(least, int) and isinstance(most, int) and least > most:
+        seen = f"is {least}, more than maxReplicas, {most}"
+        give = refuse if f"spec.{ROLES}." in path else advise
+        yield give(path, seen, at_most(most), _TARGET)
+
+
+def kthena_autoscaling_behavior(view: Policy) -> Iterator[Finding]:
+    """The periods and windows of an AutoscalingPolicy are durations of 0 to 30 minutes.
+
+    Pass: period 15s; stabilizationWindow 5m; 1m30s.
+    Fail: period 31m; -1s; 15, without a unit.
+    Level: mandatory.
+    Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go
+    validateScaleDownBehavior, validateStablePolicy, validatePanicPolicy.
+    """
+    behavior = mapping(view.spec.get("behavior"))
+    up = mapping(behavior.get("scaleUp"))
+    stable = ("period", "stabilizationWindow")
+    for path, fields, keys in (
+        ("scaleDown", behavior.get("scaleDown"), stable),
+        ("scaleUp.stablePolicy", up.get("stablePolicy"), stable),
+        ("scaleUp.panicPolicy", up.get("panicPolicy"), ("period", "panicModeHold")),
+    ):
+        for key, stated in pairs(fields):
+            if key in keys:
+                yield from _duration(f"spec.behavior.{path}.{key}", stated)
+
+
+def _duration(path: str, stated: object) -> Iterator[Finding]:
+    if gap := unknown_in(stated):
+        yield not_checked(path, gap, _BEHAVIOR)
+    elif isinstance(stated, str):
+        seconds = read_duration(stated)
+        if seconds is None:
+            seen = f"is {display(stated)}, which is no duration"
+            yield refuse(path, seen, "write for example 15s or 1m30s", _BEHAVIOR)
+        elif not 0 <= seconds <= _LONGEST:
+            seen = f"is {display(stated)}, but must be from 0 to 30 minutes"
+            yield refuse(path, seen, write("30m", "write at most 30m"), _BEHAVIOR)
+
+
+POLICY_RULES: tuple[Rule[Policy], ...] = (
+    kthena_autoscaling_target,
+    kthena_autoscaling_metrics,
+    kthena_autoscaling_ratio,
+    kthena_autoscaling_behavior,
+)
+BINDING_RULES: tuple[Rule[Policy], ...] = (kthena_autoscaling_target,)

@@ -1,0 +1,159 @@
+"""Checks the workers of a ModelBooster, from which Kthena creates a ModelServing.
+
+Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alpha1.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import mapping, unknown_in, whole
+from kthena_components.systems.contract import Rule
+from kthena_components.systems.kthena.rules.roles import judge_image
+from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
+
+_WORKERS, _CONFIG = "booster-workers", "booster-config"
+_PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
+_SHORTEST = 10**6
+"""From this number on Go writes a float with an exponent."""
+
+
+def booster_workers(view: Booster) -> Iterator[Finding]:
+    """A ModelBooster has the workers of its type, each with 1 or more pods.
+
+    A vLLM backend has exactly one worker, of type server; a vLLMDisaggregated one has prefill and
+    decode, each with one pod: more pods are ignored there. Kthena 1.0 creates a role with -1
+    workers if pods is left out.
+
+    Pass: type vLLM with 1 worker server of 2 pods; vLLMDisaggregated with prefill and decode.
+    Fail: type vLLM with 2 workers; type SGLang; pods 2 of a prefill worker (advisory).
+    Level: mandatory; advisory for pods.
+    Source: volcano-sh/kthena pkg/model-booster-controller/webhook/model_validator.go
+    validateBackendWorkerTypes, convert/model_serving.go; model_booster_types.go ModelBackendType.
+    """
+    for backend in view.backends:
+        at, kind = f"{backend.path}.type", backend.kind
+        if gap := unknown_in(kind):
+            yield not_checked(at, gap, _WORKERS)
+        elif kind not in (_PLAIN, _SPLIT):
+            seen = f"is {display(kind)}, and Kthena only supports {_PLAIN} and {_SPLIT}"
+            yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
+        else:
+            yield from _types(backend)
+            for worker in backend.workers:
+                yield from _pods(worker, split=kind == _SPLIT)
+
+
+def _types(backend: Backend) -> Iterator[Finding]:
+    at = f"{backend.path}.workers"
+    if gap := unknown_in(backend.fields.get("workers")):
+        yield not_checked(at, gap, _WORKERS)
+        return
+    # The API server drops a null, and writes the default.
+    stated = [(worker.path, worker.fields.get("type")) for worker in backend.workers]
+    types = [(path, "server" if kind is None else kind) for path, kind in stated]
+    gaps = [(path, gap) for path, kind in types if (gap := unknown_in(kind))]
+    for path, gap in gaps:
+        yield not_checked(f"{path}.type", gap, _WORKERS)
+    if backend.kind == _PLAIN and len(types) != 1:
+        seen = f"has {len(types)} workers, and a backend of type {_PLAIN} has exactly 1"
+        yield _refused(at, seen, "write one worker, and its pods and replicas")
+    wanted = ("server",) if backend.kind == _PLAIN else ("prefill", "decode")
+    for path, kind in types:
+        if not unknown_in(kind) and kind not in wanted:
+            seen = f"is {display(kind)}, but workers of a {backend.kind} are {' and '.join(wanted)}"
+            yield _refused(f"{path}.type", seen, f"write {' or '.join(wanted)}")
+    if backend.kind == _SPLIT and not types:
+        seen = f"has no workers, and {_SPLIT} needs prefill and decode"
+        yield _refused(at, seen, "add a worker of each of these types")
+        return
+    for missing in wanted if backend.kind == _SPLIT and not gaps else ():
+        if missing not in [kind for _, kind in types]:
+            seen = f"has no worker of type {missing}, and {_SPLIT} needs prefill and decode"
+            yield _refused(at, seen, f"add a worker of type {missing}")
+
+
+def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
+    at, given = f"{worker.path}.pods", worker.fields.get("pods")
+    pods = whole(given)
+    if gap := unknown_in(given):
+        yield not_checked(at, gap, _WORKERS)
+    elif split and isinstance(pods, int) and pods > 1:
+        seen = f"is {display(pods)}, but Kthena creates 1 pod for each worker of a {_SPLIT}"
+        yield _refused(at, f"{seen}, and ignores it", write(1), Level.ADVISORY)
+    elif not split and (given is None or pods == 0):
+        seen = f"is {display(given)}, and Kthena 1.0 creates pods - 1 = -1 workers for it"
+        yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
+
+
+def booster_config(view: Booster) -> Iterator[Finding]:
+    """A worker's config becomes a valid command line of vLLM.
+
+    Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
+    which vLLM does not read as an integer. The value of a switch is an empty text: true or false
+    would become a word after the flag, with another meaning.
+
+    Pass: max-model-len "1048576"; trust-remote-code "".
+    Fail: max-model-len 1048576, written as 1.048576e+06; trust-remote-code true (advisory).
+    Level: mandatory for numbers; advisory for switches.
+    Source: volcano-sh/kthena pkg/model-booster-controller/utils/template.go
+    ConvertVLLMArgsFromJson; Go's fmt, verb %v.
+    """
+    for worker in (worker for backend in view.backends for worker in backend.workers):
+        at, config = f"{worker.path}.config", worker.fields.get("config")
+        if gap := unknown_in(config):
+            yield not_checked(at, gap, _CONFIG)
+            continue
+        for key, value in mapping(config).items():
+            yield from _setting(f"{at}.{key_text(key)}", value)
+
+
+def _setting(path: str, value: object) -> Iterator[Finding]:
+    number = whole(value)
+    if gap := unknown_in(value):
+        yield not_checked(path, gap, _CONFIG)
+    elif isinstance(value, bool):
+        word = str(value).lower()
+        yield Finding(
+            path=path,
+            seen=f"is {word}, so the command line has the word {word} after the flag, and vLLM's "
+            "switches take no value",
+            remedy='write ""'
+            if value
+            else either(remove(), "write its no- form with an empty text"),
+            rule=_CONFIG,
+            level=Level.ADVISORY,
+        )
+    elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
+        shown = display(number)
+        seen = (
+            f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as an "
+            "integer"
+        )
+        yield Finding(
+            path=path,
+            seen=seen,
+            remedy=write(str(shown), f'write "{shown}", with quotes'),
+            rule=_CONFIG,
+        )
+
+
+def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_WORKERS, level=level)
+
+
+def booster_image(view: Booster) -> Iterator[Finding]:
+    """A worker's image is not blank and contains no space.
+
+    Pass: vllm/vllm-openai:v0.33.0; no image.
+    Fail: a space before the tag, or after it.
+    Level: mandatory. Kthena's webhook rejects it.
+    Source: Kthena v1.0.0 pkg/model-booster-controller/webhook/model_validator.go
+    validateWorkerImages, validateImageField.
+    """
+    for worker in (worker for backend in view.backends for worker in backend.workers):
+        yield from judge_image(f"{worker.path}.image", worker.fields.get("image"), "booster-image")
+
+
+BOOSTER_RULES: tuple[Rule[Booster], ...] = (booster_workers, booster_config, booster_image)

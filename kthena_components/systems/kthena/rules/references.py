@@ -1,0 +1,171 @@
+"""Checks what Kthena's autoscaler and router refer to: ModelServings, roles, pods, ModelServers."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
+from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.selection import names_serving, selects
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    pairs,
+    text,
+    unknown_in,
+    unknown_inside,
+)
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kthena.view import Serving
+from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
+from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE, MODEL_SERVER, Route, Server
+from kthena_components.systems.kubernetes.rules.object_references import may_make_pods
+
+_TARGET, _PODS, _SERVERS = (
+    "autoscaling-target-exists",
+    "model-server-selects-pods",
+    "model-route-has-servers",
+)
+_MOST_COMPARED = 1_000_000
+"""Maximum number of comparisons of pods with ModelServers."""
+_MANY = Unknown("there are too many pods and ModelServers to compare them all")
+
+
+def autoscaling_target_exists(stack: Stack) -> Iterator[Finding]:
+    """The ModelServing of an AutoscalingPolicy is in the stack, and has the roles that it scales.
+
+    So is the policy of an AutoscalingPolicyBinding.
+
+    Pass: targetRef.name llama and a ModelServing llama; role prefill, which it has.
+    Fail: targetRef.name lama; role prefil.
+    Level: mandatory for a role; advisory for an object, which is reported only if these are all
+    objects of the cluster.
+    Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/controller/autoscale_controller.go
+    getTargetReplicas, getCurrentRoleReplicas; v0.4.0 autoscaling_binding_validator.go.
+    """
+    for found in (*stack.of(POLICY), *stack.of(BINDING)):
+        view = stack.views[found.index]
+        if isinstance(view, Policy):
+            for unit in view.units:
+                yield from _target(stack, found, unit)
+            if found.group_kind == BINDING:
+                name = text(mapping(found.spec.get("policyRef")).get("name"), "")
+                missing = _missing(stack, POLICY, name, found.namespace)
+                yield from _told(found, "spec.policyRef.name", missing, POLICY[1], _TARGET)
+
+
+def _target(stack: Stack, found: Object, unit: Scaled) -> Iterator[Finding]:
+    name = text(unit.ref.get("name"), "")
+    namespace = text(unit.ref.get("namespace"), "") or found.namespace
+    missing = _missing(stack, MODEL_SERVING, name, namespace)
+    yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1], _TARGET)
+    serving = stack.named(MODEL_SERVING).get((str(namespace), str(name)))
+    view = None if serving is None else stack.views[serving.index]
+    if not isinstance(view, Serving) or unit.role in ("", None):
+        return
+    known = [role.name for role in view.roles]
+    if gap := first_unknown(unit.role, *known, view.template.get("roles")):
+        yield not_checked(found.at(unit.path), gap, _TARGET)
+    elif unit.role not in known:
+        seen = f"is about role {display(unit.role)}, which the ModelServing {display(name)} has not"
+        remedy = suggest_name(str(unit.role), map(str, known))
+        yield refuse(found.at(unit.path), seen, remedy, _TARGET)
+
+
+def _missing(
+    stack: Stack, kind: tuple[str, str], name: object, namespace: object
+) -> str | Unknown | None:
+    """Return the name of an object that is not in the stack; None if it is, or may be elsewhere."""
+    if not stack.complete or name in ("", None) or namespace is None or stack.of(MODEL_BOOSTER):
+        return None
+    if (str(namespace), str(name)) in stack.named(kind):
+        return None
+    return first_unknown(name, namespace) or stack.name_unknown(kind) or str(name)
+
+
+def _told(
+    found: Object, path: str, missing: str | Unknown | None, kind: str, rule: str
+) -> Iterator[Finding]:
+    at = found.at(path)
+    if isinstance(missing, Unknown):
+        yield not_checked(at, missing, rule)
+    elif missing is not None:
+        seen = f"is {display(missing)}, but this stack has no {kind} of that name in its namespace"
+        yield advise(at, seen, f"write the name of a {kind}, or add it", rule)
+
+
+def model_server_selects_pods(stack: Stack) -> Iterator[Finding]:
+    """The labels of a ModelServer match pods of the stack, for prefill and for decode, too.
+
+    Nothing is reported if an object of an unknown kind may create pods.
+
+    Pass: modelserving.volcano.sh/name llama, and a ModelServing llama.
+    Fail: modelserving.volcano.sh/name lama; modelserving.volcano.sh/role prefil as a prefill label.
+    Level: advisory. It applies only if these are all objects of the cluster.
+    Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/controller/modelserver_controller.go;
+    pkg/model-serving-controller/utils/utils.go, the labels of pods.
+    """
+    if not stack.complete or stack.demands or any(may_make_pods(o, stack) for o in stack.objects):
+        return
+    by_namespace: dict[object, list[PodSet]] = {}
+    for pods in stack.pods:
+        by_namespace.setdefault(pods.owner.namespace, []).append(pods)
+    left, hidden = _MOST_COMPARED, stack.hidden_pods
+    for found in stack.of(MODEL_SERVER):
+        view = stack.views[found.index]
+        for path, wanted in _selectors(view) if isinstance(view, Server) else ():
+            if names_serving(stack, found, wanted):
+                continue  # selector-of-serving checks it
+            candidates = by_namespace.get(found.namespace, [])
+            left -= len(candidates)
+            gap = unknown_in(found.namespace) or unknown_in(wanted) or unknown_inside(wanted)
+            gap = gap or (_MANY if left < 0 else None)
+            labels = {str(key): value for key, value in pairs(wanted)}
+            selected = gap or (_selected(labels, candidates) if labels else True) or hidden or False
+            if isinstance(selected, Unknown):
+                yield not_checked(found.at(path), selected, _PODS)
+            elif not selected:
+                shown = ", ".join(f"{key}={display(labels[key])}" for key in list(labels)[:5])
+                seen = f"selects {shown}, which no pod of this stack in its namespace has"
+                yield advise(found.at(path), seen, "write the labels of the pods", _PODS)
+
+
+def _selectors(view: Server) -> Iterator[tuple[str, object]]:
+    """List the labels that pods need: those of all pods, and with those of each side of a pair."""
+    path = "spec.workloadSelector"
+    yield f"{path}.matchLabels", view.labels
+    for side in ("prefillLabels", "decodeLabels"):
+        stated = mapping(view.pair).get(side)
+        if mapping(stated):
+            yield f"{path}.pdGroup.{side}", {**mapping(view.labels), **mapping(stated)}
+
+
+def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unknown:
+    gap: Unknown | None = None
+    for pods in candidates:
+        found = selects(wanted, pods)
+        if found is True:
+            return True
+        gap = gap or unknown_in(found)
+    return gap or False
+
+
+def model_route_has_servers(stack: Stack) -> Iterator[Finding]:
+    """Each ModelServer that a ModelRoute names is in the stack.
+
+    Pass: modelServerName llama, and a ModelServer llama in the same namespace.
+    Fail: modelServerName lama.
+    Level: advisory. It applies only if these are all objects of the cluster.
+    Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/datastore/store.go MatchModelServer.
+    """
+    for found in stack.of(MODEL_ROUTE):
+        view = stack.views[found.index]
+        for rule in view.rules if isinstance(view, Route) else ():
+            for index, target in enumerate(rule.targets):
+                name = text(target.get("modelServerName"), "")
+                path = f"{rule.path}.targetModels[{index}].modelServerName"
+                missing = _missing(stack, MODEL_SERVER, name, found.namespace)
+                yield from _told(found, path, missing, MODEL_SERVER[1], _SERVERS)

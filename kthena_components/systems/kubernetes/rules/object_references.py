@@ -1,0 +1,222 @@
+"""Checks references between the objects of a stack: names, queues and Services."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from kthena_components.core.findings import Finding, Level, advise, not_checked
+from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.object import EACH_POD, Object, PodSet
+from kthena_components.core.objects.selection import names_serving, selects
+from kthena_components.core.values.display import display
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    pairs,
+    sequence,
+    text,
+    unknown_in,
+    unknown_inside,
+)
+from kthena_components.core.values.unknown import Unknown
+
+_ALWAYS = frozenset({"default", "root"})
+"""Queues that Volcano's scheduler creates itself."""
+_SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
+_MOST_COMPARED = 1_000_000
+"""Maximum number of comparisons of pods with Service selectors in one namespace."""
+
+
+def object_twice(stack: Stack) -> Iterator[Finding]:
+    """No two objects of a stack have the same API group, kind, namespace and name.
+
+    Pass: a StatefulSet and a Service that are both named chat.
+    Fail: two Services named chat in one namespace: the second overwrites the first.
+    Level: mandatory.
+    Source: Kubernetes documentation, Object Names and IDs.
+    """
+    first: dict[tuple[str, str, str, str], Object] = {}
+    for entry in stack.objects:
+        name, namespace = entry.name, entry.namespace
+        if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
+            continue
+        if not isinstance(entry.version, str) or first_unknown(entry.version, entry.kind):
+            continue
+        other = first.setdefault((*entry.group_kind, namespace, name), entry)
+        if other is not entry:
+            where = f" in namespace {display(namespace)}" if namespace else ""
+            before = other.path or f"object {other.index + 1}"
+            yield Finding(
+                path=entry.at("metadata.name"),
+                seen=f"is {display(name)}, which is also the {entry.kind}{where} of "
+                f"{before}, and the "
+                "second would overwrite the first",
+                remedy="rename or remove one of the two",
+                rule="object-twice",
+            )
+
+
+def headless_service(stack: Stack) -> Iterator[Finding]:
+    """The Service that an engine's StatefulSet names is in the stack, and is headless.
+
+    It gives each pod a DNS name, which the pods of an engine use to connect. CoreDNS also answers
+    for the pods of a Service with a cluster IP, other DNS servers need not. Checked are pods with
+    accelerators or an engine's own image.
+
+    Pass: serviceName chat and a Service chat with clusterIP None; a database.
+    Fail: serviceName chat and no Service chat, or one with a cluster IP.
+    Level: advisory. A missing one is reported only if these are all objects of the cluster. A
+    cluster IP is advice in every environment.
+    Source: Kubernetes documentation, StatefulSet Basics and Headless Services; Kubernetes DNS-Based
+    Service Discovery 1.1.0, 2.4; coredns plugin/kubernetes findServices.
+    """
+    services, gap = stack.named(_SERVICE), stack.name_unknown(_SERVICE)
+    owners = {id(pods.owner) for pods in stack.pods if _has_engine(pods)}
+    for entry in stack.of(_STATEFUL_SET):
+        if id(entry) not in owners:
+            continue
+        name, namespace = text(entry.spec.get("serviceName")), entry.namespace
+        path, rule = entry.at("spec.serviceName"), "headless-service"
+        if name in {None, ""} or namespace is None:
+            continue
+        service = services.get((str(namespace), str(name)))
+        address = service.spec.get("clusterIP") if service else None
+        if late := first_unknown(name, namespace, address) or (gap if service is None else None):
+            yield not_checked(path, late, rule)
+        elif service is None and not stack.complete:
+            continue  # it may be in the cluster
+        elif service is None:
+            seen = f"is {display(name)}, but this stack has no Service of that name in namespace "
+            seen += f"{display(namespace)}, and only that gives the pods their names in DNS"
+            yield advise(path, seen, "add the headless Service", rule)
+        elif address is None or address == "":
+            seen = f"is {display(name)}, a Service with a cluster IP, with which not every DNS "
+            found = advise(
+                path, f"{seen}server names the pods", "write clusterIP: None there", rule
+            )
+            yield replace(found, most=Level.ADVISORY)
+
+
+def _has_engine(pods: PodSet) -> bool:
+    """Return whether pods ask for accelerators, or have an engine's own image."""
+    for container in map(mapping, sequence(pods.spec.get("containers"))):
+        image, resources = container.get("image"), mapping(container.get("resources"))
+        asked = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
+        if any(is_accelerator(str(name)) for name in asked):
+            return True
+        if isinstance(image, str) and read_image(image).engine is not None:
+            return True
+    return False
+
+
+def service_selects_pods(stack: Stack) -> Iterator[Finding]:
+    """The selector of a Service matches pods of the stack.
+
+    Labels that a controller adds to its pods count as matching. Nothing is reported if an object of
+    an unknown kind may create pods.
+
+    Pass: selector app chat, and a Deployment whose pods have the label app chat.
+    Fail: selector app chat, and only pods with the label app llama.
+    Level: advisory. It applies only if these are all objects of the cluster.
+    Source: Kubernetes documentation, Service, Services without selectors.
+    """
+    if (
+        not stack.complete
+        or stack.demands
+        or any(may_make_pods(entry, stack) for entry in stack.objects)
+    ):
+        return
+    carried: dict[object, _Carried] = {}
+    for pods in stack.pods:
+        carried.setdefault(pods.owner.namespace, _Carried()).add(pods)
+    matched: dict[object, bool | Unknown] = {}
+    hidden = stack.hidden_pods
+    for entry in stack.of(_SERVICE):
+        selector, path = entry.spec.get("selector"), entry.at("spec.selector")
+        rule = "service-selects-pods"
+        if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
+            yield not_checked(path, gap, rule)
+            continue
+        wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
+        if not wanted or entry.spec.get("type") == "ExternalName":
+            continue
+        if names_serving(stack, entry, wanted):
+            continue  # selector-of-serving checks it
+        key = (entry.namespace, *sorted(wanted.items()))
+        if key not in matched:
+            matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
+        found = matched[key] or hidden or False
+        if isinstance(found, Unknown):
+            yield not_checked(path, found, rule)
+        elif not found:
+            shown = ", ".join(
+                f"{name}={display(value)}" for name, value in list(wanted.items())[:5]
+            )
+            seen = (
+                f"is {shown}, but no pod of this stack in namespace {display(entry.namespace)} has "
+            )
+            yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
+
+
+def may_make_pods(entry: Object, stack: Stack) -> bool:
+    """Return whether an object belongs to an unknown system."""
+    own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
+    return not own and (entry.group, entry.kind) not in stack.templated
+
+
+@dataclass(slots=True)
+class _Carried:
+    """The labels of the pods of one namespace."""
+
+    known: list[PodSet] = field(default_factory=list)
+    hidden: list[PodSet] = field(default_factory=list)
+    """Pods with a label that is not known yet."""
+    left: int = field(default_factory=lambda: _MOST_COMPARED)
+    """Remaining number of comparisons with selectors."""
+    _holding: dict[tuple[object, object], list[PodSet]] = field(default_factory=dict)
+    _lacking: dict[str, list[PodSet]] = field(default_factory=dict)
+
+    def add(self, pods: PodSet) -> None:
+        """Add pods."""
+        # If all labels are unknown, each single one is.
+        if any(map(unknown_in, (pods.labels.get(""), *pods.labels.values()))):
+            self.hidden.append(pods)
+            return
+        self.known.append(pods)
+        for key, value in pairs(pods.labels):
+            if isinstance(key, str) and isinstance(value, str):
+                self._holding.setdefault((key, value), []).append(pods)
+
+    def matches(self, wanted: Mapping[str, str]) -> bool | Unknown:
+        """Return whether a selector matches any of the pods."""
+        gap: Unknown | None = None
+        for pods in chain(self._candidates(wanted), self.hidden):
+            self.left -= 1
+            if self.left < 0:
+                return Unknown("there are too many pods and Services to compare them all")
+            found = selects(wanted, pods)
+            if found is True:
+                return True
+            gap = gap or unknown_in(found)
+        return gap or False
+
+    def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
+        """Return the pods that may match: those with the rarest of the labels."""
+        own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
+        found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
+        rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
+        return chain(*rarest)
+
+    def _without(self, key: str) -> list[PodSet]:
+        """Return the pods to which a controller may add a label."""
+        if key not in self._lacking:
+            self.left -= len(self.known)
+            own = (pods for pods in self.known if pods.by_controller)
+            self._lacking[key] = [
+                pods
+                for pods in own
+                if pods.labels.get(key) is None and (pods.added is None or key in pods.added)
+            ]
+        return self._lacking[key]

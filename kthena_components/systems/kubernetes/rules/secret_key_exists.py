@@ -1,0 +1,173 @@
+"""Checks the keys that pods use in the Secrets of a stack. Values are never read."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from kthena_components.core.findings import Finding, advise, not_checked, suggest
+from kthena_components.core.objects.cluster_objects import Key, Stack
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
+from kthena_components.core.values.unknown import Unknown
+
+SECRET: GroupKind = ("", "Secret")
+_MANY = 20
+_LOGINS = {
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+    "kubernetes.io/dockercfg": ".dockercfg",
+}
+_RULE = "secret-key-exists"
+_OPAQUE = "Opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """One key that pods use in a Secret."""
+
+    path: str
+    name: object
+    key: object
+    optional: object
+    user: str
+    """What does not start without it, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Secret:
+    """The compared parts of a Secret, read once for all references to it."""
+
+    kind: object
+    keys: Mapping[str, None]
+    """In their order."""
+    gap: Unknown | None
+    """Why it may have other keys."""
+
+
+def secret_key_exists(stack: Stack) -> Iterator[Finding]:
+    """A Secret of the stack has every key that pods use.
+
+    The rule compares variables (secretKeyRef), the items of secret and projected volumes, envFrom
+    and imagePullSecrets. Secrets that are not in the stack are not checked, and values are never
+    shown.
+
+    Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
+    Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
+    Fail: a secret volume whose items name the key config, which its Secret does not have.
+    Level: mandatory, except for optional keys; advisory for a Secret without keys in envFrom, and
+    for one in imagePullSecrets without a registry login.
+    Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
+    makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets.
+    """
+    secrets = {key: _secret(entry) for key, entry in stack.named(SECRET).items()}
+    for pods in stack.pods if secrets else ():
+        for reference in (*_variables(pods), *_files(pods)):
+            yield from _judge_key(pods, reference, secrets)
+        yield from _whole_secrets(pods, secrets)
+        yield from _logins(pods, secrets)
+
+
+def _containers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for field in ("containers", "initContainers"):
+        for i, container in enumerate(sequence(pods.spec.get(field))):
+            yield f"spec.{field}[{i}]", mapping(container)
+
+
+def _variables(pods: PodSet) -> Iterator[_Reference]:
+    for at, container in _containers(pods):
+        for k, item in enumerate(sequence(container.get("env"))):
+            taken = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
+            if isinstance(taken, Mapping):
+                path = f"{at}.env[{k}].valueFrom.secretKeyRef.key"
+                name, key, optional = map(taken.get, ("name", "key", "optional"))
+                yield _Reference(path, name, key, optional, "container")
+
+
+def _files(pods: PodSet) -> Iterator[_Reference]:
+    for i, item in enumerate(sequence(pods.spec.get("volumes"))):
+        volume, at = mapping(item), f"spec.volumes[{i}]"
+        own = mapping(volume.get("secret"))
+        yield from _items_of(own, own.get("secretName"), f"{at}.secret")
+        for k, source in enumerate(sequence(mapping(volume.get("projected")).get("sources"))):
+            part = mapping(mapping(source).get("secret"))
+            yield from _items_of(part, part.get("name"), f"{at}.projected.sources[{k}].secret")
+
+
+def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Reference]:
+    for k, item in enumerate(sequence(source.get("items"))):
+        key = mapping(item).get("key")
+        yield _Reference(f"{at}.items[{k}].key", name, key, source.get("optional"), "pod")
+
+
+def _judge_key(
+    pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
+) -> Iterator[Finding]:
+    at, name, key = pods.at(taken.path), taken.name, taken.key
+    if gap := first_unknown(name, key, pods.owner.namespace, taken.optional):
+        yield not_checked(at, gap, _RULE)
+        return
+    secret = _find(pods, name, secrets)
+    if secret is None or not isinstance(key, str) or taken.optional is True:
+        return
+    if key in secret.keys:
+        return
+    if secret.gap:
+        yield not_checked(at, secret.gap, _RULE)
+        return
+    near = [word for word in islice(secret.keys, _MANY) if not unknown_in(word)]
+    yield Finding(
+        path=at,
+        seen=f"is {display(key)}, but the Secret {display(name)} of this stack has no such "
+        "key, and the "
+        f"{taken.user} does not start without it",
+        remedy=suggest(key[:253], near),
+        rule=_RULE,
+    )
+
+
+def _find(pods: PodSet, name: object, secrets: Mapping[Key, _Secret]) -> _Secret | None:
+    known = isinstance(name, str) and isinstance(pods.owner.namespace, str)
+    return secrets.get((str(pods.owner.namespace), str(name))) if known else None
+
+
+def _secret(entry: Object) -> _Secret:
+    lists = [entry.body.get(field) for field in ("data", "stringData")]
+    words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
+    kind = entry.body.get("type", _OPAQUE)
+    return _Secret(kind=kind, keys=dict.fromkeys(words), gap=first_unknown(*lists))
+
+
+def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+    for at, container in _containers(pods):
+        for k, item in enumerate(sequence(container.get("envFrom"))):
+            taken = mapping(mapping(item).get("secretRef"))
+            path = pods.at(f"{at}.envFrom[{k}].secretRef.name")
+            secret = _find(pods, taken.get("name"), secrets)
+            if gap := first_unknown(taken.get("name"), secret and secret.gap):
+                yield not_checked(path, gap, _RULE)
+            elif secret is not None and not secret.keys:
+                seen = (
+                    f"is {display(taken.get('name'))}, a Secret of this stack without any key, so "
+                )
+                seen += "the container gets no variable from it"
+                yield advise(path, seen, "give the Secret its keys, or name another one", _RULE)
+
+
+def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+    for i, item in enumerate(sequence(pods.spec.get("imagePullSecrets"))):
+        name = mapping(item).get("name")
+        path = pods.at(f"spec.imagePullSecrets[{i}].name")
+        secret = _find(pods, name, secrets)
+        kind = _OPAQUE if secret is None else secret.kind
+        if gap := first_unknown(item, name, kind, secret and secret.gap):
+            yield not_checked(path, gap, _RULE)
+        elif secret is not None and _LOGINS.get(str(kind)) not in secret.keys:
+            login = _LOGINS.get(str(kind))
+            lacks = f"without the key {login}" if login else "which is not a login"
+            seen = (
+                f"is {display(name)}, a Secret of type {display(kind)} {lacks}, so images "
+                "are pulled "
+            )
+            remedy = "write type kubernetes.io/dockerconfigjson and the key .dockerconfigjson there"
+            yield advise(path, f"{seen}without it", remedy, _RULE)

@@ -1,0 +1,192 @@
+"""Checks LeaderWorkerSets and DisaggregatedSets.
+
+Mandatory rules cover what the API server or the webhook of LeaderWorkerSet rejects; advisory ones
+what they accept and then ignore. rollout.py checks updates, and disaggregated.py the
+roles of a DisaggregatedSet.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import at_most, either, write
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.lws.rules.disaggregated import judge_roles
+from kthena_components.systems.lws.rules.rollout import judge_rollout
+from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
+from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
+
+_STARTUP = "lws-gang-startup"
+_INT32 = 2**31 - 1
+_VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
+_SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_STEM = 58
+"""Characters of a generateName that the API server keeps in front of five of its own."""
+_TRIED = 1000
+"""Maximum number of subgroup sizes tried for a remedy."""
+
+
+def lws_shape(view: Sets) -> Iterator[Finding]:
+    """A LeaderWorkerSet, or each one that a DisaggregatedSet creates, has valid names and counts.
+
+    The name is a DNS-1035 label; size is 1 or more; replicas × size fit 32 bits; one of
+    maxUnavailable and maxSurge is above 0; a subgroup divides the group.
+
+    Pass: size 2, subGroupSize 1, maxUnavailable 1.
+    Fail: size 8, subGroupSize 3; maxUnavailable 0 and maxSurge 0.
+    Level: mandatory.
+    Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go generalValidate;
+    pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
+    """
+    yield from _name(view)
+    for group in view.groups:
+        yield from _counts(group)
+        yield from _templates(group)
+        yield from judge_rollout(group)
+        yield from _subgroups(group)
+    if view.disaggregated:
+        yield from judge_roles(view)
+
+
+def _name(view: Sets) -> Iterator[Finding]:
+    name = view.object.name
+    if gap := unknown_in(name):
+        yield not_checked("metadata.name", gap, SHAPE)
+    elif isinstance(name, str) and name and not _is_label(name):
+        seen = f"is {display(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
+        remedy = "write lower-case letters, digits and dashes, a letter first, no dash last"
+        yield refusal("metadata.name", seen, remedy)
+    yield from _stem(view)
+
+
+def _stem(view: Sets) -> Iterator[Finding]:
+    """Check the names that the API server generates."""
+    given = view.object.metadata
+    stem = "" if given.get("name") else given.get("generateName")
+    if not isinstance(stem, str) or not stem or unknown_in(stem):
+        return
+    if not naming.DNS_1035.fullmatch(f"{stem[:_STEM]}aaaaa"):
+        seen = f"is {display(stem)}, and names that begin with it are no DNS-1035 labels"
+        remedy = "write lower-case letters, digits and dashes, a letter first"
+        yield refusal("metadata.generateName", seen, remedy)
+
+
+def _is_label(name: str) -> bool:
+    return len(name) <= naming.DNS_LABEL and naming.DNS_1035.fullmatch(name) is not None
+
+
+def _counts(group: Group) -> Iterator[Finding]:
+    size_at = f"{group.path}.leaderWorkerTemplate.size"
+    yield from at_least(size_at, group.template.get("size"), 1, ": the leader counts")
+    yield from at_least(f"{group.path}.replicas", group.spec.get("replicas"), 0)
+    size, replicas = group.size, group.replicas
+    if isinstance(size, int) and isinstance(replicas, int) and size > 0 < replicas > _INT32 // size:
+        seen = (
+            f"creates {display(size)} × {display(replicas)} pods, but may create at most {_INT32}"
+        )
+        yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
+
+
+def _templates(group: Group) -> Iterator[Finding]:
+    """Check that templates have containers.
+
+    The CRD does not require a spec, but the webhook writes one whose containers are null, which the
+    CRD rejects.
+    """
+    for field in (LEADER, WORKER):
+        template = group.template.get(field)
+        if isinstance(template, Mapping) and template.get("spec") is None:
+            at = f"{group.path}.leaderWorkerTemplate.{field}.spec"
+            yield refusal(at, "is missing, so the pods have no containers", "add spec.containers")
+
+
+def _subgroups(group: Group) -> Iterator[Finding]:
+    policy = group.template.get("subGroupPolicy")
+    at = f"{group.path}.leaderWorkerTemplate.subGroupPolicy"
+    if gap := unknown_in(policy):
+        yield not_checked(at, gap, SHAPE)
+        return
+    if not isinstance(policy, Mapping):
+        if _SUBGROUP_TOPOLOGY in group.annotations:
+            where = f"{group.annotations_path}.{_SUBGROUP_TOPOLOGY}"
+            seen = "is given, but there are no subgroups"
+            yield refusal(where, seen, "add subGroupPolicy.subGroupSize, or remove it")
+        return
+    given, kind = policy.get("subGroupSize"), text(policy.get("subGroupPolicyType"))
+    if given is None:
+        seen = "is missing, and the webhook of LWS fails without it"
+        yield refusal(f"{at}.subGroupSize", seen, "write the number of pods of a subgroup")
+    yield from at_least(f"{at}.subGroupSize", given, 1)
+    number, size = whole(given), group.size
+    if isinstance(number, int) and number > 0 and (gap := first_unknown(size, kind)):
+        yield not_checked(f"{at}.subGroupSize", gap, SHAPE)
+    elif isinstance(number, int) and isinstance(size, int) and number > 0 and size > 0:
+        yield from _divides(f"{at}.subGroupSize", number, size, kind)
+
+
+def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]:
+    excluded = kind == "LeaderExcluded"
+    if number > size:
+        seen = f"is {display(number)}, but the group has {size} pods"
+        yield refusal(at, seen, at_most(size))
+    elif not _fits(number, size, excluded):
+        seen = f"is {number}, which divides neither {size} (size) nor {size - 1} (without leader)"
+        if excluded:
+            seen = f"is {number}, which does not divide {size - 1} (size {size} without leader)"
+        nearest = range(min(number, size - 1, _TRIED), 0, -1)
+        fits = next((n for n in nearest if _fits(n, size, excluded)), 1)
+        yield refusal(at, seen, f"write for example {fits}")
+
+
+def _fits(number: int, size: int, excluded: bool) -> bool:
+    return (size - 1) % number == 0 or (not excluded and size % number == 0)
+
+
+def lws_gang_startup(view: Sets) -> Iterator[Finding]:
+    """A gang starts whole groups, so workers must not wait for a ready leader.
+
+    With startupPolicy LeaderReady the PodGroup's minMember is 1: only the leader is placed, and
+    blocks its GPUs while its workers may find no room.
+
+    Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
+    Fail: startupPolicy LeaderReady with schedulerName volcano.
+    Level: advisory.
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling.
+    """
+    for group in view.groups:
+        at, policy = f"{group.path}.startupPolicy", group.spec.get("startupPolicy")
+        if group.size == 1 or (isinstance(policy, str) and policy == "LeaderCreated"):
+            continue
+        gang = _gang(group, view)
+        gap = first_unknown(policy, group.size, gang)
+        if gap is not None and gang != "" and (policy == "LeaderReady" or unknown_in(policy)):
+            yield not_checked(at, gap, _STARTUP)
+        elif policy == "LeaderReady" and gang and isinstance(group.size, int):
+            yield Finding(
+                path=at,
+                seen=f"is LeaderReady, but {gang} requests a gang: it would contain only the "
+                f"leader, and not the {group.size} pods of a group",
+                remedy=either(
+                    write("LeaderCreated", "write LeaderCreated"), "disable gang scheduling"
+                ),
+                rule=_STARTUP,
+                level=Level.ADVISORY,
+            )
+
+
+def _gang(group: Group, view: Sets) -> str | Unknown:
+    """Name what requests a gang; empty if nothing does."""
+    unknown: Unknown | None = None
+    for annotations in (group.annotations, mapping(view.object.metadata.get("annotations"))):
+        for key in annotations:
+            if key_text(key).startswith(_VOLCANO):
+                return f"the annotation {key_text(key)}"
+        # Every field of an unknown map is unknown.
+        unknown = unknown or unknown_in(annotations.get(_VOLCANO[0]))
+    for name in group.schedulers:
+        unknown = unknown or unknown_in(name)
+        if name == "volcano":
+            return "the scheduler volcano"
+    return unknown or ""

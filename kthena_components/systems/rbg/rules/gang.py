@@ -1,0 +1,98 @@
+"""Checks that the pods of a RoleBasedGroup are placed together, as its annotations request."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.remedies import write
+from kthena_components.core.rules.support.admission import refuse
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.rbg.view import LEADER_WORKER, PREFIX, RbgRole, RbgView, template_of
+
+_RULE = "rbg-gang"
+_GANG, _INSTANCE = f"{PREFIX}group-gang-scheduling", f"{PREFIX}role-instance-gang-scheduling"
+_DETAILS = ("timeout", "volcano-queue", "volcano-priority")
+
+
+def rbg_gang(view: RbgView) -> Iterator[Finding]:
+    """The pods of an instance start together, and the annotations about that have an effect.
+
+    One annotation with the value "true" makes one gang of all pods. It excludes the annotation for
+    one gang per instance; a queue, a priority or a timeout alone has no effect; and a queue of
+    Volcano needs pods that Volcano schedules.
+
+    Pass: group-gang-scheduling "true" and volcano-queue research, schedulerName volcano.
+    Fail: leaderWorkerPattern of size 4 and no gang; a queue and pods without schedulerName volcano.
+    Level: advisory; mandatory for both annotations at once, which the controller rejects.
+    Source: sgl-project/rbg pkg/scheduler/volcano/manager.go;
+    internal/controller/workloads/rolebasedgroup_controller.go.
+    """
+    at, asked = view.annotations_path, view.annotations.get(_GANG)
+    each = view.annotations.get(_INSTANCE)
+    if gap := unknown_in(asked) or unknown_in(each):
+        yield not_checked(f"{at}.{_GANG}", gap, _RULE)
+        return
+    if asked == "true" and each == "true":
+        seen = f'is "true", as is {_INSTANCE}, and a group has 1 of the two'
+        yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _RULE)
+        return
+    if asked is not None and asked not in ("true", "false"):
+        seen = f'is {display(asked)}, and only "true" makes a gang'
+        yield from refuse(
+            f"{at}.{_GANG}", seen, write("true", 'write "true"'), _RULE, Level.ADVISORY
+        )
+    gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
+    yield from _details(view, gang=gang)
+    for role in view.roles if not gang and each != "true" else ():
+        yield from _alone(role)
+
+
+def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
+    for detail in _DETAILS:
+        key = f"{_GANG}-{detail}"
+        at, value = f"{view.annotations_path}.{key}", view.annotations.get(key)
+        if value is None:
+            continue
+        if not gang:
+            seen = f"is {display(value)}, but no gang is requested, so it has no effect"
+            yield from refuse(at, seen, f'add {_GANG}: "true"', _RULE, Level.ADVISORY)
+        elif detail == "volcano-queue":
+            yield from _schedulers(view, at, value)
+
+
+def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
+    """Check that Volcano schedules the pods: it ignores those of other schedulers."""
+    names = [name for role in view.roles if (name := _scheduler(view, role)) is not None]
+    others = [name for name in names if name != "volcano"]
+    if any(unknown_in(name) for name in others):
+        gap = Unknown("the scheduler of the pods is not known yet")
+        yield not_checked(at, gap, _RULE)
+    elif others:
+        stated = display(others[0]) if others[0] else "not stated"
+        seen = f"is {display(queue)}, but schedulerName of {len(others)} of {len(names)} roles is "
+        seen += f"{stated}, and Volcano only gang-schedules its own pods"
+        yield from refuse(at, seen, "write schedulerName: volcano", _RULE, Level.ADVISORY)
+
+
+def _scheduler(view: RbgView, role: RbgRole) -> Any:
+    """Return the scheduler of a role's pods: empty if not stated, None without pods."""
+    if role.held.get("components") is not None:
+        return None
+    body = template_of(view, role).body
+    if unknown_in(body):
+        return body
+    return mapping(mapping(body).get("spec")).get("schedulerName", "")
+
+
+def _alone(role: RbgRole) -> Iterator[Finding]:
+    own = mapping(role.fields.get("annotations")).get(_INSTANCE)
+    size = role.size
+    if role.pattern != LEADER_WORKER or size == 1 or own == "true" or size is None:
+        return
+    if gap := unknown_in(own) or unknown_in(size):
+        yield not_checked(role.path, gap, _RULE)
+    elif isinstance(size, int) and size > 1:
+        seen = f"creates {size} pods that must start together, but requests no gang"
+        yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)

@@ -1,0 +1,174 @@
+"""Checks RoleBasedGroups.
+
+Mandatory rules cover what the API server, the webhook or the controller rejects: if the controller
+does, the object exists without pods. Advisory rules cover what is accepted and then ignored.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.remedies import either, write
+from kthena_components.core.rules.support.admission import (
+    at_least,
+    cycle_in,
+    dns_label,
+    joined,
+    refuse,
+    unique,
+)
+from kthena_components.core.values.budget import scaled
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.rbg.view import (
+    LEADER_WORKER,
+    PATTERNS,
+    STANDALONE,
+    RbgRole,
+    RbgView,
+)
+
+_SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
+
+
+def rbg_shape(view: RbgView) -> Iterator[Finding]:
+    """A RoleBasedGroup has a valid name, and roles with valid counts and one pattern each.
+
+    The name is a DNS-1123 label; there is at least one role; role names are unique; replicas are 0
+    or more and size is 1 or more. customComponentsPattern with another pattern is accepted, and one
+    of them is ignored.
+
+    Pass: 2 roles, prefill with standalonePattern and decode with leaderWorkerPattern of size 2.
+    Fail: size 0; a role with standalonePattern and leaderWorkerPattern; 2 roles named decode.
+    Level: mandatory; advisory for a role without a pattern, and for customComponentsPattern with
+    another one.
+    Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go;
+    config/crd/bases/workloads.x-k8s.io_rolebasedgroups.yaml.
+    """
+    yield from dns_label("metadata.name", view.object.metadata.get("name"), _SHAPE)
+    roles = view.spec.get("roles")
+    if gap := unknown_in(roles):
+        yield not_checked(f"{view.path}.roles", gap, _SHAPE)
+    elif not view.roles and view.spec:
+        yield from refuse(f"{view.path}.roles", "holds no role", "write a role", _SHAPE)
+    yield from unique(((f"{role.path}.name", role.name) for role in view.roles), _SHAPE, "roles")
+    for role in view.roles:
+        if role.name == "":
+            yield from refuse(f"{role.path}.name", "is empty", "name the role", _SHAPE)
+        yield from at_least(f"{role.path}.replicas", role.fields.get("replicas"), 0, _SHAPE)
+        yield from _size(role)
+        yield from _patterns(role)
+
+
+def _size(role: RbgRole) -> Iterator[Finding]:
+    if role.pattern == LEADER_WORKER:
+        inner = mapping(role.fields.get("leaderWorkerSet")) if role.legacy else role.held
+        at = f"{role.path}.leaderWorkerSet" if role.legacy else role.at
+        yield from at_least(f"{at}.size", inner.get("size"), 1, _SHAPE, ": the leader counts")
+
+
+def _patterns(role: RbgRole) -> Iterator[Finding]:
+    given = [name for name in PATTERNS if role.fields.get(name) is not None]
+    if unknown_in(role.fields.get("name")) and len(given) == len(PATTERNS):
+        return  # The role itself is not known yet.
+    if len(given) > 1:
+        hard = {STANDALONE, LEADER_WORKER} <= set(given)
+        yield from refuse(
+            role.path,
+            f"has {len(given)} patterns, {' and '.join(given)}, and a role has one",
+            "remove all but one",
+            _SHAPE,
+            Level.MANDATORY if hard else Level.ADVISORY,
+        )
+    elif not given and not any(
+        role.fields.get(key) is not None
+        for key in ("template", "templateRef", "leaderWorkerSet", "components", "workload")
+    ):
+        yield from refuse(
+            role.path,
+            "has 0 patterns, so no pod is created",
+            "write standalonePattern, leaderWorkerPattern or customComponentsPattern",
+            _SHAPE,
+            Level.ADVISORY,
+        )
+
+
+def rbg_rollout(view: RbgView) -> Iterator[Finding]:
+    """A role's rolling update can start and reaches a replica.
+
+    maxSurge, whose percentages round up, and maxUnavailable, whose percentages round down, are not
+    both 0; partition is below replicas.
+
+    Pass: 4 replicas, maxUnavailable 25%, partition 3.
+    Fail: maxUnavailable 0 with no maxSurge; partition 4 of 4 replicas.
+    Level: mandatory.
+    Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go,
+    ValidateRollingUpdate.
+    """
+    for role in view.roles:
+        strategy = mapping(role.fields.get("rolloutStrategy"))
+        given, at = strategy.get("rollingUpdate"), f"{role.path}.rolloutStrategy.rollingUpdate"
+        rolling = mapping(given)
+        if given is None or role.replicas == 0:
+            continue
+        gaps = (given, role.replicas, *rolling.values())
+        if gap := next((gap for gap in map(unknown_in, gaps) if gap), None):
+            yield not_checked(at, gap, _ROLLOUT)
+        elif isinstance(role.replicas, int) and role.replicas > 0:
+            yield from _budgets(rolling, at, role.replicas)
+
+
+def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Finding]:
+    down = scaled(rolling.get("maxUnavailable"), replicas, 1, up=False)
+    up = scaled(rolling.get("maxSurge"), replicas, 0, up=True)
+    kept = scaled(rolling.get("partition"), replicas, 0, up=True)
+    for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
+        if number is None:
+            seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"
+            yield from refuse(f"{at}.{key}", seen, "write for example 1 or 25%", _ROLLOUT)
+    if down == 0 and up == 0:
+        of = f" of {replicas} replicas" if "%" in str(rolling.get("maxUnavailable")) else ""
+        seen = f"is {display(rolling.get('maxUnavailable'))}{of} and maxSurge is "
+        seen += f"{display(rolling.get('maxSurge', 0))}, so no update could start"
+        remedy = either(
+            write(1, "write maxUnavailable: 1"), write(1, "maxSurge: 1", at=f"{at}.maxSurge")
+        )
+        yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
+    if kept is not None and kept >= replicas:
+        stated = f"is {display(rolling.get('partition'))}, "
+        seen = f"{stated}but must be below the {replicas} replicas, or none would be updated"
+        yield from refuse(f"{at}.partition", seen, f"write {replicas - 1} or less", _ROLLOUT)
+
+
+def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
+    """Roles depend on roles of their group, without cycles.
+
+    Pass: decode depends on prefill.
+    Fail: decode depends on 1 missing role; 2 roles that depend on each other.
+    Level: mandatory, because the controller rejects it and creates no pod.
+    Source: sgl-project/rbg pkg/dependency/dependency.go.
+    """
+    names = {role.name for role in view.roles if isinstance(role.name, str)}
+    known = f"the group has {len(names)}: {joined(sorted(names))}"
+    hidden = any(isinstance(role.name, Unknown) for role in view.roles)
+    edges: dict[str, list[str]] = {}
+    for role in view.roles:
+        given, at = role.fields.get("dependencies"), f"{role.path}.dependencies"
+        listed_all = given if isinstance(given, list | tuple) else ()
+        if gap := next((gap for gap in map(unknown_in, (given, *listed_all)) if gap), None):
+            if not isinstance(role.name, Unknown):
+                yield not_checked(at, gap, _DEPENDENCIES)
+            continue
+        wanted = [name for name in listed_all if isinstance(name, str)]
+        if isinstance(role.name, str):
+            edges[role.name] = wanted
+        for index, name in enumerate(listed_all):
+            if isinstance(name, str) and name not in names and not hidden:
+                seen = f"is {display(name)}, and {known}"
+                yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
+    if circle := cycle_in(edges):
+        seen = f"is part of a cycle of {count_of(len(circle) - 1, 'role')}: "
+        seen += " → ".join(display(name).strip("'") for name in circle[:8])
+        remedy = "remove one of these dependencies"
+        yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)

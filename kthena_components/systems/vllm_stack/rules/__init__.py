@@ -1,0 +1,1 @@
+"""The rules of vllm_stack: one file for each rule or family of rules."""

@@ -1,0 +1,217 @@
+"""Checks gangs: how many pods must start together, in PodGroups and Volcano Jobs.
+
+The docstring of each rule is its documentation.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, advise, count_of, join_path, not_checked
+from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import or_more, write
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    pairs,
+    sequence,
+    text,
+    unknown_inside,
+    whole,
+)
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.rules.name import volcano_name
+from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.view import Rule
+
+_POLICIES = "spec.subGroupPolicy"
+_TASKS = "spec.minTaskMember"
+
+
+def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
+    """A subgroup policy has matchLabelKeys; without them it matches no pod at all.
+
+    A labelSelector alone is not enough: the values of these labels distinguish subgroups.
+
+    Pass: matchLabelKeys modelserving.volcano.sh/role-id.
+    Fail: a labelSelector without matchLabelKeys.
+    Level: mandatory if minSubGroups is above 0, because the group then waits forever; else
+    advisory, because the policy has no effect.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getOrCreateSubJob and sub_job_info.go
+    getSubJobMatchValues; run on 1.14.1: never placed.
+    """
+    rule = "subgroup-match-label-keys"
+    for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
+        policy, path = mapping(item), f"{_POLICIES}[{i}]"
+        keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
+        if gap := unknown_inside(keys):
+            yield not_checked(f"{path}.matchLabelKeys", gap, rule)
+        elif not any(isinstance(key, str) and key for key in sequence(keys)):
+            seen = "has no matchLabelKeys, so Volcano assigns no pod to this subgroup"
+            remedy = "add the label that distinguishes the pods of different subgroups"
+            if isinstance(least, int) and least > 0:
+                seen += f", and with minSubGroups {least} the gang waits forever"
+                yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+            else:
+                yield advise(path, seen, remedy, rule)
+
+
+def subgroup_names_unique(found: Object) -> Iterator[Finding]:
+    """Each subgroup policy has a unique name; policies with the same name share one minimum.
+
+    Pass: prefill and decode.
+    Fail: two policies named server, or two without a name.
+    Level: mandatory. Volcano only keeps the later of the two minima.
+    Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobGID and job_info.go MinSubJobs.
+    """
+    first: dict[str, int] = {}
+    for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
+        name, path = text(mapping(item).get("name"), ""), f"{_POLICIES}[{i}].name"
+        if isinstance(name, Unknown):
+            yield not_checked(path, name, "subgroup-names-unique")
+        elif name is not None and first.setdefault(name, i) != i:
+            seen = (
+                f"is {display(name)}, like subGroupPolicy[{first[name]}]"
+                if name
+                else (f"is missing, as in subGroupPolicy[{first[name]}]")
+            )
+            yield Finding(
+                path=path,
+                seen=f"{seen}, and Volcano keeps one minimum for both: that of the later one",
+                remedy="give each policy a unique name",
+                rule="subgroup-names-unique",
+            )
+
+
+def subgroup_minimum(found: Object) -> Iterator[Finding]:
+    """The minMember of a gang is at least the pods of the subgroups that must be complete.
+
+    Volcano waits for both, so the gang does not start with a smaller minMember. A larger one is
+    correct if pods outside the subgroups must start, too.
+
+    Pass: minMember 4, minSubGroups 2 of subGroupSize 2.
+    Fail: minMember 3, minSubGroups 2 of subGroupSize 2.
+    Level: advisory.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go (CheckSubJobReady and MinAvailable).
+    """
+    spec, rule = found.spec, "subgroup-minimum"
+    member, total = count(spec.get("minMember"), 0), 0
+    for item in sequence(spec.get("subGroupPolicy")):
+        policy = mapping(item)
+        size, least = count(policy.get("subGroupSize"), 1), count(policy.get("minSubGroups"), 0)
+        if gap := first_unknown(size, least):
+            yield not_checked("spec.minMember", gap, rule)
+            return
+        if isinstance(size, int) and isinstance(least, int):
+            total += max(size, 0) * max(least, 0)
+    if total and isinstance(member, Unknown):
+        yield not_checked("spec.minMember", member, rule)
+    elif isinstance(member, int) and 0 <= member < total:
+        yield advise(
+            "spec.minMember",
+            f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
+            "and Volcano waits for both",
+            write(total, f"write minMember {total}"),
+            rule,
+        )
+
+
+def gang_minimum_stated(found: Object) -> Iterator[Finding]:
+    """A PodGroup states how many pods start together; with minMember 0 each pod starts alone.
+
+    Pass: minMember 2; minMember 0 with a subgroup whose minSubGroups is above 0.
+    Fail: neither minMember nor subgroups.
+    Level: advisory.
+    Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
+    """
+    spec = found.spec
+    if first_unknown(found.body.get("spec"), spec.get("subGroupPolicy")):
+        return
+    minima = (mapping(p).get("minSubGroups") for p in sequence(spec.get("subGroupPolicy")))
+    if count(spec.get("minMember"), 0) == 0 and all(count(m, 0) == 0 for m in minima):
+        yield advise(
+            "spec.minMember",
+            "is 0, so nothing starts together: each pod starts as soon as it fits",
+            "write the number of pods that must start together",
+            "gang-minimum-stated",
+        )
+
+
+def task_minimum(found: Object) -> Iterator[Finding]:
+    """The minima of the tasks add up to at most minMember; otherwise Volcano ignores all of them.
+
+    Each key is the name of a task, which is the value of the annotation volcano.sh/task-spec.
+
+    Pass: minMember 3, minTaskMember leader 1 and worker 2.
+    Fail: minMember 2, minTaskMember leader 1 and worker 2.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid.
+    """
+    spec, rule = found.spec, "task-minimum"
+    member, minima = count(spec.get("minMember"), 0), spec.get("minTaskMember")
+    if gap := unknown_inside(minima):
+        yield not_checked(_TASKS, gap, rule)
+        return
+    total = 0
+    for task, stated in pairs(minima):
+        least = whole(stated)
+        if not isinstance(task, str) or not task:
+            seen = f"{display(task)} is not the name of a task"
+            yield Finding(path=_TASKS, seen=seen, remedy="name a task", rule=rule)
+        elif isinstance(least, int) and least < 0:
+            path = join_path(_TASKS, key_text(task))
+            seen = f"is {display(least)}, but must be at least 0"
+            yield Finding(path=path, seen=seen, remedy=or_more(0), rule=rule)
+        total += least if isinstance(least, int) else 0
+    if total and isinstance(member, Unknown):
+        yield not_checked(_TASKS, member, rule)
+    elif isinstance(member, int) and member < total:
+        yield Finding(
+            path=_TASKS,
+            seen=f"the minima add up to {display(total)}, but minMember is {member}, and "
+            "Volcano then ignores all of them",
+            remedy=f"write minMember {display(total)}, or lower minima",
+            rule=rule,
+        )
+
+
+def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
+    """The minResources of a gang are at most what minMember pods need.
+
+    Volcano looks for a HyperNode with that much room before it places any pod. One object only
+    shows the number of pods; the whole stack also shows their requests.
+
+    Pass: minMember 2, minResources pods 2.
+    Fail: minMember 2, minResources pods 3.
+    Level: mandatory if it cannot be a valid minimum of pods.
+    Source: Volcano v1.14 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go
+    hyperNodeGradientFn with JobInfo.GetMinResources; run on 1.14.1: none placed.
+    """
+    spec, rule = found.spec, "min-resources-within-minimum"
+    member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))
+    asked, path = amounts.get("pods"), "spec.minResources.pods"
+    if gap := first_unknown(asked, member) if asked is not None else None:
+        yield not_checked(path, gap, rule)
+        return
+    pods = parse_quantity(asked)
+    if pods is not None and isinstance(member, int) and pods > member > 0:
+        yield Finding(
+            path=path,
+            seen=f"is {display(asked)}, but the gang starts with {count_of(member, 'pod')} "
+            "(minMember), and Volcano places none until there is room for all requested resources",
+            remedy=write(member, f"write {member}"),
+            rule=rule,
+        )
+
+
+POD_GROUP_RULES: tuple[Rule, ...] = (
+    volcano_name,
+    subgroup_match_label_keys,
+    subgroup_names_unique,
+    subgroup_minimum,
+    gang_minimum_stated,
+    task_minimum,
+    min_resources_within_minimum,
+    *TOPOLOGY_RULES,
+)

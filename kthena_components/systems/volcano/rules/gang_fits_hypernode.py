@@ -1,0 +1,216 @@
+"""Checks that a gang can be placed: its pods against the nodes of the HyperNodes it may use."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.objects.requests import Amounts, requests_of
+from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.view import Topology
+from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
+
+if TYPE_CHECKING:  # most files that are checked have no HyperNode
+    from kthena_components.core.topology.spec import HyperNodeSpec
+
+NODE: GroupKind = ("", "Node")
+_RULE = "gang-fits-hypernode"
+_MOST_COUNTED = 3_000_000
+"""Maximum number of node counts: nodes × HyperNodes × sizes of pods."""
+_TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
+_NODES = Unknown("not all nodes of the HyperNodes are in this stack with their capacity")
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How many pods fit into which HyperNode."""
+
+    name: str
+    tier: int
+    slots: int
+    sure: bool
+    """Whether its nodes, and those of lower tiers, are known."""
+
+
+def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
+    """A gang with a hard topology fits into a HyperNode of a tier that it may use.
+
+    The nodes must be in the stack, with their allocatable resources. The rule assumes empty nodes,
+    and the smallest pod of the gang for every pod, so a gang that does not fit here never fits.
+
+    Pass: minMember 2, pods of 8 GPUs, highestTierAllowed 1, racks of 2 nodes of 8 GPUs.
+    Fail: minMember 3, the same pods, cap and racks.
+    Level: mandatory; not checked if a node or its capacity is not in the stack.
+    Source: Volcano v1.14 pkg/scheduler/actions/allocate; run on 1.14.1: such a gang stays Pending.
+    """
+    if not stack.of(NODE) or not stack.of(HYPER_NODE):
+        return
+    tree = _tree(stack)
+    tiers = _tiers(tree)
+    inside = _Inside(tree if isinstance(tree, dict) else {}, _nodes(stack))
+    for (namespace, name), entry in stack.named(POD_GROUP).items():
+        pods, member = stack.gangs.get((namespace, name), []), count(entry.spec.get("minMember"), 0)
+        topology = Topology("", mapping(entry.spec.get("networkTopology")))
+        cap = _cap(topology, tiers)
+        if not pods or cap is None or topology.mode != "hard" or member in {None, 0}:
+            continue
+        least = _smallest(pods)
+        at = entry.at("spec.networkTopology")
+        if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or unknown_in(tree):
+            yield not_checked(at, gap, _RULE)
+        elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
+            yield from _judge(at, member, cap, inside.rooms(least))
+
+
+def _tree(stack: Stack) -> dict[str, "HyperNodeSpec"] | Unknown:
+    found: dict[str, HyperNodeSpec] = {}
+    for entry in stack.of(HYPER_NODE):
+        node, _ = read_hyper_node(entry.body)
+        if node is None or unknown_within(entry.spec.get("members")):
+            return Unknown("a HyperNode of this stack is not known yet or has no tier")
+        found.setdefault(node.name, node)
+    return found
+
+
+def _nodes(stack: Stack) -> dict[str, Amounts]:
+    return {
+        str(entry.name): _amounts(entry)
+        for entry in stack.of(NODE)
+        if isinstance(entry.name, str) and _amounts(entry)
+    }
+
+
+def _amounts(entry: Object) -> dict[str, Decimal]:
+    status = mapping(entry.body.get("status"))
+    stated = status.get("allocatable") or status.get("capacity")
+    if unknown_within(stated):
+        return {}
+    read = ((key, parse_quantity(value)) for key, value in pairs(stated))
+    return {str(key): amount for key, amount in read if amount is not None}
+
+
+def _tiers(tree: dict[str, "HyperNodeSpec"] | Unknown) -> dict[str, int] | Unknown:
+    """Return the highest tier of each tier's name."""
+    if isinstance(tree, Unknown):
+        return Unknown("the tier is not known yet")
+    found: dict[str, int] = {}
+    for node in tree.values():
+        if node.tier_name:
+            found[node.tier_name] = max(found.get(node.tier_name, node.tier), node.tier)
+    return found
+
+
+def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown | None:
+    """Return the highest tier that is allowed; None without a constraint."""
+    if topology.tier is not None or topology.tier_name is None:
+        return topology.tier
+    if isinstance(topology.tier_name, Unknown) or isinstance(tiers, Unknown):
+        return Unknown("the tier is not known yet")
+    return tiers.get(topology.tier_name)
+
+
+def _smallest(pods: list[PodSet]) -> dict[str, Decimal] | Unknown:
+    """Return the smallest request of a gang's pods, for each resource."""
+    asked = [requests_of(item) for item in pods if item.count != 0]
+    gap = next((one for one in asked if isinstance(one, Unknown)), None)
+    known = [one for one in asked if not isinstance(one, Unknown)]
+    if gap or not known:
+        return gap or {}
+    shared = set(known[0]).intersection(*known[1:])
+    return {key: min(one[key] for one in known) for key in shared}
+
+
+@dataclass(slots=True)
+class _Inside:
+    """The nodes in each HyperNode, counted for each size of pods."""
+
+    tree: Mapping[str, "HyperNodeSpec"]
+    nodes: Mapping[str, Amounts]
+    left: int = field(default_factory=lambda: _MOST_COUNTED)
+    """Remaining number of nodes to count."""
+    _found: list[tuple[str, int, set[str] | None]] = field(default_factory=list)
+    _rooms: dict[frozenset[tuple[str, Decimal]], list[_Room] | Unknown] = field(
+        default_factory=dict
+    )
+
+    def rooms(self, least: Mapping[str, Decimal]) -> list[_Room] | Unknown:
+        """Count the pods that fit into the best HyperNode of each tier and those below."""
+        key = frozenset(least.items())
+        if key not in self._rooms:
+            if not self._found:
+                self._found += [(name, spec.tier, self._nodes_of(name))
+                                for name, spec in self.tree.items()]  # fmt: skip
+            slots = {name: _slots(room, least) for name, room in self.nodes.items()}
+            counted = sum(1 + len(nodes or ()) for *_, nodes in self._found)
+            self.left -= counted + len(slots) * len(least)
+            self._rooms[key] = _TOO_MANY if self.left < 0 else _best(self._found, slots)
+        return self._rooms[key]
+
+    def _nodes_of(self, name: str) -> set[str] | None:
+        """List the nodes in a HyperNode and below it; None if they are not listed by name."""
+        found: set[str] = set()
+        left, seen = [name], set[str]()
+        while left and self.left > 0:
+            at = left.pop()
+            spec = self.tree.get(at)
+            if at in seen or spec is None:
+                continue
+            seen.add(at)
+            if spec.node_regex or spec.node_labels:
+                return None
+            self.left -= 1 + len(spec.nodes) + len(spec.children)
+            found.update(spec.nodes)
+            left += spec.children
+        return found if found <= self.nodes.keys() else None
+
+
+def _best(
+    found: Iterable[tuple[str, int, set[str] | None]], slots: Mapping[str, int]
+) -> list[_Room]:
+    """Return the HyperNode with the most room of each tier and those below, lowest tier first."""
+    best: list[_Room] = []
+    for name, tier, nodes in sorted(found, key=lambda one: one[1]):
+        room = _Room(name, tier, sum(slots[node] for node in nodes or ()), nodes is not None)
+        before = best[-1] if best else room
+        roomier = room if room.slots > before.slots else before
+        best.append(replace(roomier, tier=tier, sure=room.sure and before.sure))
+    return best
+
+
+def _slots(room: Amounts, least: Amounts) -> int:
+    """Count the pods that fit on an empty node."""
+    fits = (room.get(key, Decimal(0)) / amount for key, amount in least.items())
+    pods = room.get("pods", Decimal("Infinity"))
+    most = min((*fits, pods))
+    return math.floor(most) if most.is_finite() else 0
+
+
+def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iterator[Finding]:
+    if isinstance(rooms, Unknown):
+        yield not_checked(at, rooms, _RULE)
+        return
+    usable = bisect_right(rooms, cap, key=lambda room: room.tier)
+    best = rooms[usable - 1] if usable else None
+    if best is None or best.slots >= member or cap > rooms[-1].tier:
+        return  # topology-tier-exists reports a cap below or above every tier
+    if not best.sure:
+        yield not_checked(at, _NODES, _RULE)
+        return
+    yield Finding(
+        path=at,
+        seen=f"lets {count_of(member, 'pod')} start together in one HyperNode of tier {cap} or "
+        f"below, but the largest, {display(best.name)}, has room for {best.slots} when it is "
+        "empty, "
+        "so none of them ever starts",
+        remedy=f"allow a higher tier, or lower minMember to {best.slots}",
+        rule=_RULE,
+    )

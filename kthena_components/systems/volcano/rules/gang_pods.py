@@ -1,0 +1,282 @@
+"""Checks PodGroups of a stack against the pods with their names.
+
+Volcano finds the pods of a PodGroup by the annotation scheduling.k8s.io/group-name and by the
+namespace. PodGroups that Kthena and Volcano Jobs create are not in a stack, and not checked here.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
+from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.kinds import POD_GROUP, VOLCANO
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.requests import requests_of
+from kthena_components.core.remedies import either, write
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.quantity import parse_quantity, render_quantity
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    pairs,
+    sequence,
+    text,
+    unknown_in,
+)
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.volcano.view import Topology, topologies
+
+_NOBODY = Unknown("no pod in this stack has its name")
+
+
+def _gangs(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
+    """Return each PodGroup with the pods that have its name."""
+    for (namespace, name), entry in stack.named(POD_GROUP).items():
+        yield entry, stack.gangs.get((namespace, name), [])
+
+
+def gang_has_pods(stack: Stack) -> Iterator[Finding]:
+    """At least minMember pods have the name of their PodGroup; otherwise it waits forever.
+
+    Pass: minMember 2, a StatefulSet of 2 replicas with its name.
+    Fail: minMember 3, a StatefulSet of 2 replicas with its name.
+    Level: mandatory; not checked if no pod of the stack has the name.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
+    """
+    rule = "gang-has-pods"
+    for entry, pods in _gangs(stack):
+        member, path = count(entry.spec.get("minMember"), 0), entry.at("spec.minMember")
+        number = total([item.count for item in pods])
+        if member in {None, 0}:
+            continue
+        gap = next((value for value in (member, number) if isinstance(value, Unknown)), None)
+        short = isinstance(number, int) and isinstance(member, int) and number < member
+        if gap is None and short:
+            gap = stack.unsure or (None if pods else _NOBODY)
+        if gap:
+            yield not_checked(path, gap, rule)
+        elif short:
+            yield Finding(
+                path=path,
+                seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name "
+                "in this stack, so it never starts",
+                remedy=either(
+                    write(number, f"write minMember {number}"), "give more pods the annotation"
+                ),
+                rule=rule,
+            )
+
+
+def _have(number: MaybeInt) -> str:
+    return f"{number} has" if number == 1 else f"{number} have"
+
+
+def pod_group_exists(stack: Stack) -> Iterator[Finding]:
+    """The PodGroup that pods name is in the stack, in their namespace.
+
+    Pass: a PodGroup chat-0 and pods that name chat-0.
+    Fail: none; the cluster may have other PodGroups.
+    Level: not checked.
+    Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
+    scheduled.
+    """
+    known = stack.named(POD_GROUP)
+    for (namespace, name), pods in stack.gangs.items():
+        if name and (namespace, name) not in known:
+            at = pods[0].at("metadata.annotations")
+            because = f"the PodGroup {display(name)} of these pods is not in namespace "
+            gap = Unknown(f"{because}{display(namespace)} of this stack")
+            yield not_checked(at, gap, "pod-group-exists")
+
+
+def gang_task_exists(stack: Stack) -> Iterator[Finding]:
+    """Each task in minTaskMember has that many pods; otherwise no pod of the gang starts.
+
+    minTaskMember applies if minMember is at least the sum of the minima.
+
+    Pass: minTaskMember worker 2, 2 pods of task worker.
+    Fail: minTaskMember worker 2, only pods of task leader.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid; run on 1.14.1.
+    """
+    for entry, pods in _gangs(stack):
+        minima = {
+            task: least
+            for task, stated in mapping(entry.spec.get("minTaskMember")).items()
+            if isinstance(least := count(stated), int) and least > 0
+        }
+        member = count(entry.spec.get("minMember"), 0)
+        if pods and isinstance(member, int) and member >= sum(minima.values()):
+            yield from _judge_tasks(stack, entry, pods, minima)
+
+
+def _judge_tasks(
+    stack: Stack, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
+) -> Iterator[Finding]:
+    carried: dict[object, list[MaybeInt]] = {}
+    for item in pods:
+        carried.setdefault(item.task, []).append(item.count)
+    unsure = next((task for task in carried if isinstance(task, Unknown)), None) or stack.unsure
+    for task, least in minima.items():
+        path = entry.at(join_path("spec.minTaskMember", key_text(task)))
+        number = total(carried.get(task, []))
+        if isinstance(number, int) and number >= least:
+            continue
+        if gap := number if isinstance(number, Unknown) else unsure:
+            yield not_checked(path, gap, "gang-task-exists")
+            continue
+        yield Finding(
+            path=path,
+            seen=f"requires {count_of(least, 'pod')} of task {display(task)}, but {_have(number)} "
+            "it among the pods of this gang, so none of them ever starts",
+            remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
+            rule="gang-task-exists",
+        )
+
+
+def gang_requests(stack: Stack) -> Iterator[Finding]:
+    """The pods of a gang with a hard topology request resources; otherwise the topology skips them.
+
+    The topology is that of their PodGroup, or of the object whose controller creates it: a Volcano
+    Job, a ModelServing, a ModelInfer.
+
+    Pass: pods with a request or a limit of CPU, memory or GPUs.
+    Fail: pods without any.
+    Level: mandatory.
+    Source: Volcano issue 4811; run on 1.14.1: placed over both racks under a hard cap of 1, for a
+    PodGroup and for a ModelServing of Kthena 1.0.0.
+    """
+    for entry, pods in (*_gangs(stack), *_by_controllers(stack)):
+        scheduler = text(entry.spec.get("schedulerName"), VOLCANO)
+        if scheduler != VOLCANO and not isinstance(scheduler, Unknown):
+            continue
+        for item in pods:
+            modes = [each.mode for each in topologies(entry.body) if _is_about(each, item)]
+            unsure = first_unknown(scheduler, *modes)
+            if "hard" in modes and not isinstance(scheduler, Unknown):
+                yield from _judge_requests(entry, item)
+            elif modes and unsure and requests_of(item) == {}:
+                yield not_checked(item.at("spec.containers"), unsure, "gang-requests")
+
+
+def _by_controllers(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
+    """Return each object whose controller creates the PodGroups of its pods, with these pods."""
+    owned: dict[int, list[PodSet]] = {}
+    for pods in stack.pods:
+        if pods.by_controller:
+            owned.setdefault(pods.owner.index, []).append(pods)
+    return ((pods[0].owner, pods) for pods in owned.values())
+
+
+def _is_about(topology: Topology, pods: PodSet) -> bool:
+    """Return whether a topology is that of some pods: one of a Job's task is not that of others."""
+    task, _, rest = topology.path.partition(".partitionPolicy.")
+    return not rest or pods.path.startswith(f"{task}.")
+
+
+def _judge_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
+    asked, path = requests_of(item), "spec.containers"
+    if isinstance(asked, Unknown):
+        yield not_checked(item.at(path), asked, "gang-requests")
+    elif not asked and item.count != 0:
+        yield Finding(
+            path=item.at(path),
+            seen=f"request no resources, so the hard network topology of {entry.kind} "
+            f"{display(entry.name)} does not apply to these pods",
+            remedy="add requests, for example of CPU, which restarts the pods",
+            rule="gang-requests",
+        )
+
+
+def gang_resources(stack: Stack) -> Iterator[Finding]:
+    """The minResources of a gang are at most what minMember of its pods request.
+
+    The whole amount must be free in one HyperNode before any pod is placed. The rule counts the
+    pods with the largest requests, so it does not report a minimum that is possible.
+
+    Pass: minMember 2, pods of 8 GPUs, minResources of 16 GPUs.
+    Fail: minMember 2, three pods of 8 GPUs, minResources of 24 GPUs.
+    Level: mandatory.
+    Source: run on Volcano 1.14.1: minResources for all pods of an elastic gang places none.
+    """
+    for entry, pods in _gangs(stack):
+        member = count(entry.spec.get("minMember"), 0)
+        amounts = [(item.count, requests_of(item)) for item in pods]
+        if not pods or stack.unsure or not isinstance(member, int) or member <= 0:
+            continue
+        known = [(n, a) for n, a in amounts if isinstance(n, int) and not isinstance(a, Unknown)]
+        whole = sum(n for n, _ in known)
+        gap = next((v for pair in amounts for v in pair if isinstance(v, Unknown)), None)
+        if gap and entry.spec.get("minResources") is not None:
+            yield not_checked(entry.at("spec.minResources"), gap, "gang-resources")
+        if gap or whole < member:
+            continue  # gang-has-pods reports too few pods
+        yield from _judge_resources(entry, member, known)
+
+
+def _judge_resources(
+    entry: Object, member: int, known: list[tuple[int, dict[str, Decimal]]]
+) -> Iterator[Finding]:
+    asked_by: dict[str, list[tuple[int, Decimal]]] = {}
+    for number, amounts in known:
+        for name, amount in amounts.items():
+            asked_by.setdefault(name, []).append((number, amount))
+    for resource, stated in pairs(entry.spec.get("minResources")):
+        asked = parse_quantity(stated)
+        if asked is None or not isinstance(resource, str) or resource == "pods":
+            continue
+        most = _most(member, asked_by.get(resource, []))
+        if asked > most:
+            yield Finding(
+                path=entry.at(join_path("spec.minResources", key_text(resource))),
+                seen=f"is {display(stated)}, but the {count_of(member, 'pod')} of minMember "
+                f"request at most {render_quantity(most)}, and Volcano places none until "
+                "there is room for all requested resources",
+                remedy=write(render_quantity(most), f"write {render_quantity(most)}"),
+                rule="gang-resources",
+            )
+
+
+def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
+    """Add up the largest requests of a number of pods."""
+    most, left = Decimal(0), member
+    for number, amount in sorted(amounts, key=lambda pair: -pair[1]):
+        taken = min(number, left)
+        most, left = most + taken * amount, left - taken
+    return most
+
+
+def foreign_group_name(stack: Stack) -> Iterator[Finding]:
+    """Pods name their PodGroup in the annotation that the scheduler reads.
+
+    Pass: annotation scheduling.k8s.io/group-name.
+    Fail: only the annotation scheduling.volcano.sh/group-name, or a label of either name.
+    Level: advisory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID.
+    """
+    right, other = "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"
+    for pods in stack.pods:
+        if pods.gang is not None or pods.by_controller:
+            continue
+        wrong = "annotation" if other in pods.annotations else ""
+        key = other if wrong or other in pods.labels else right
+        wrong = wrong or ("label" if key in pods.labels else "")
+        if not wrong and (gap := unknown_in(pods.labels.get(right))):
+            path = pods.at("metadata.labels")
+            yield not_checked(path, gap, "foreign-group-name")
+        elif wrong:
+            yield Finding(
+                path=pods.at(f"metadata.{wrong}s"),
+                seen=f"the {wrong} {key} names a PodGroup, but Volcano only reads the annotation "
+                f"{right}",
+                remedy=f"write the annotation {right}",
+                rule="foreign-group-name",
+                level=Level.ADVISORY,
+            )
+
+
+def policies_of(entry: Object) -> list[Mapping[str, object]]:
+    """List the subgroup policies of a PodGroup."""
+    return [mapping(item) for item in sequence(entry.spec.get("subGroupPolicy"))]
