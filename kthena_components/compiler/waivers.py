@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.rules.production import PRODUCTION_NAMES
-from kthena_components.judge.catalogue import rule_names, stack_rule_names
+from kthena_components.judge.catalogue import cluster_rule_names, rule_names
 from kthena_components.judge.manifest import has_rules, judge_manifest
 from kthena_components.judge.together import judge_stack, owner_of
 from kthena_components.judge.waivers import Stated, annotations
@@ -32,7 +32,7 @@ def annotate(
     }
     for finding in judge_stack(bodies):
         rules.get(owner_of(finding, bodies), set()).add(finding.rule)
-    shared = stack_rule_names()
+    shared = cluster_rule_names()
     made = []
     for name, manifest in zip(bodies, manifests, strict=True):
         wide = shared if has_rules(manifest.body) else frozenset[str]()

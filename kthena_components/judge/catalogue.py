@@ -52,7 +52,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     """List every rule once: first those about servings, last those about this package's input."""
     systems = tuple(all_systems())
     kinds = [kind for system in systems for kind in system.kinds]
-    alone = [rule for system in systems for rule in system.stack_rules]
+    alone = [rule for system in systems for rule in system.cluster_rules]
     listed = (
         *_documented((*CHECKS, pod_schema, pod_values, crd_schema, kind_read), ANY_MANIFEST),
         *_documented(PRODUCTION, REVIEW),
@@ -82,7 +82,7 @@ def rule_names() -> frozenset[str]:
 
 
 @cache
-def stack_rule_names() -> frozenset[str]:
+def cluster_rule_names() -> frozenset[str]:
     """Return the names of the rules that need more than one object."""
     return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
@@ -21,7 +21,7 @@ def read_objects(
     complete: bool = True,
     sources: Sequence[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
-) -> Stack:
+) -> ClusterObjects:
     """Read the objects of one cluster, in one pass.
 
     Args:
@@ -32,7 +32,7 @@ def read_objects(
         sources: The file that each was read from; one file if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    stack = Stack(complete=complete, sources=sources)
+    cluster = ClusterObjects(complete=complete, sources=sources)
     context = Context(versions=versions) if versions else NO_CONTEXT
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
@@ -47,13 +47,13 @@ def read_objects(
         )
         view = kind.view(found) if kind is not None else None
         pods = kind.pods(view) if kind is not None and kind.pods is not None else None
-        stack.add(found, view, pods=pods, demand=(demands or {}).get(index))
-    return stack
+        cluster.add(found, view, pods=pods, demand=(demands or {}).get(index))
+    return cluster
 
 
-def known(stack: Stack) -> Iterator[tuple[Object, Kind[Any], Any]]:
+def known(cluster: ClusterObjects) -> Iterator[tuple[Object, Kind[Any], Any]]:
     """Return each object of a known kind, with its view."""
-    for found in stack.objects:
+    for found in cluster.objects:
         kind = find_kind(found.group_kind)
         if kind is not None:
-            yield found, kind, stack.views[found.index]
+            yield found, kind, cluster.views[found.index]

@@ -15,20 +15,20 @@ from kthena_components.core.findings import Finding, judged, judged_by, once_eac
 from kthena_components.judge.cluster_objects import read_objects
 from kthena_components.judge.rollout import surge_needs_spare_gpus
 from kthena_components.judge.scaling import autoscaler_conflict
-from kthena_components.systems.contract import StackRule
+from kthena_components.systems.contract import ClusterRule
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpu_budget, gpu_type_allowed
 
-OWN_RULES: tuple[StackRule, ...] = (autoscaler_conflict,)
+OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict,)
 """Rules across all systems."""
 ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 """Rules that need a budget or a list, and only run if it is given."""
 
 
 @cache
-def stack_rules() -> tuple[StackRule, ...]:
+def cluster_rules() -> tuple[ClusterRule, ...]:
     """List every rule that only needs the stack."""
     comparing = map(systems.find_system, systems.COMPARING)
-    return (*(rule for system in comparing for rule in system.stack_rules), *OWN_RULES)
+    return (*(rule for system in comparing for rule in system.cluster_rules), *OWN_RULES)
 
 
 def compare_objects(
@@ -56,13 +56,13 @@ def compare_objects(
             objects of the cluster, the files may be alternatives.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    stack = read_objects(
+    cluster = read_objects(
         manifests, paths, held, complete=complete, sources=sources, versions=versions
     )
-    findings = judged_by(stack_rules(), stack)
+    findings = judged_by(cluster_rules(), cluster)
     if budget is not None:
         for rule in (gpu_budget, surge_needs_spare_gpus):
-            findings += judged(rule, stack, budget)
+            findings += judged(rule, cluster, budget)
     if gpu_types:
-        findings += judged(gpu_type_allowed, stack, gpu_types)
+        findings += judged(gpu_type_allowed, cluster, gpu_types)
     return [tidy(finding) for finding in once_each(findings)]

@@ -91,13 +91,13 @@ def has_rules(body: Body) -> bool:
 
 
 def is_compared(body: Body) -> bool:
-    """Return whether the rules over a whole stack read a manifest's group and kind."""
+    """Return whether the rules over all objects of a cluster read a manifest's group and kind."""
     kind = find_kind(group_kind(body))
     return kind is not None and kind.kept is not None
 
 
 def reduce_object(body: Body) -> Body:
-    """Return a small copy of an object for the rules over a stack."""
+    """Return a small copy of an object for the rules over all objects of a cluster."""
     kind = find_kind(group_kind(body))
     return reduced(body, kind.kept if kind and kind.kept else kept_name)
 
@@ -229,10 +229,10 @@ def _waived(
 def judged_elsewhere(body: Body) -> frozenset[str]:
     """Return the rules that also check the object together with others (judge/together.py)."""
     # Imported here, because it documents all rules, and few objects have waivers.
-    from kthena_components.judge.catalogue import stack_rule_names  # noqa: PLC0415
+    from kthena_components.judge.catalogue import cluster_rule_names  # noqa: PLC0415
 
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
-    return stack_rule_names().union(shared)
+    return cluster_rule_names().union(shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

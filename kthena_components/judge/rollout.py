@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.budget import is_budget, scaled
@@ -19,7 +19,7 @@ _MOST_DOWN = 100
 """Maximum percentage of maxUnavailable; maxSurge may be higher."""
 
 
-def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
+def surge_needs_spare_gpus(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
     """The budget has GPUs for the additional replicas of an update.
 
     With maxSurge above 0, new replicas start before old ones stop. If maxUnavailable is 0, none
@@ -33,14 +33,14 @@ def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
     Source: kubernetes pkg/controller/deployment/util (ResolveFenceposts); kubernetes-sigs/lws
     pull request 779; kserve pkg/controller/v1beta1 (multi-node: 0% and 100%).
     """
-    used, _ = gpus_asked(stack)
+    used, _ = gpus_asked(cluster)
     if used > budget:
         return
     pods: dict[int, list[PodSet]] = {}
-    for item in stack.pods:
+    for item in cluster.pods:
         pods.setdefault(item.owner.index, []).append(item)
-    demands = {found.index: demand.gpus for found, demand in stack.demands}
-    for found, kind, view in known(stack):
+    demands = {found.index: demand.gpus for found, demand in cluster.demands}
+    for found, kind, view in known(cluster):
         for rollout in kind.rollouts(view) if kind.rollouts is not None else ():
             mine = [one for one in pods.get(found.index, ()) if one.path.startswith(rollout.pods)]
             gpus = demands.get(found.index, total(map(gpus_of_pods, mine)))

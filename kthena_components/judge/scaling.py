@@ -1,10 +1,10 @@
-"""Checks the autoscalers of a stack, and their targets."""
+"""Checks the autoscalers of a cluster, and their targets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.objects.cluster_objects import Key, Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping
@@ -38,7 +38,7 @@ class _Target:
         return self.scaler.at(self.at)
 
 
-def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
+def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     """An autoscaler's target can be scaled, and has no other autoscaler.
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
@@ -57,15 +57,15 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
     matrixinfer-ai/matrixinfer config/crd (no scale subresource).
     """
     first: dict[_Rival, Object] = {}
-    kept = _kept_by_controllers(stack)
-    for target in _targets(stack):
+    kept = _kept_by_controllers(cluster)
+    for target in _targets(cluster):
         if isinstance(target, Finding):
             yield target
             continue
-        key, source = (target.namespace, target.name), stack.source_of(target.scaler)
+        key, source = (target.namespace, target.name), cluster.source_of(target.scaler)
         whose = (target.kind, key, target.part, source)
         other = first.setdefault(whose, target.scaler)
-        why = _why_not(stack, target, kept)
+        why = _why_not(cluster, target, kept)
         if _identity(other) != _identity(target.scaler):
             seen = (
                 f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
@@ -92,9 +92,9 @@ def _conflict(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
 
 
-def _targets(stack: Stack) -> Iterator[_Target | Finding]:
+def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
     for scaler_kind in (HPA, SCALED_OBJECT):
-        for entry in stack.of(scaler_kind):
+        for entry in cluster.of(scaler_kind):
             target = mapping(entry.spec.get("scaleTargetRef"))
             usual = ("apps/v1", "Deployment") if scaler_kind == SCALED_OBJECT else (None, None)
             version, kind = target.get("apiVersion", usual[0]), target.get("kind", usual[1])
@@ -104,12 +104,12 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
             elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
                 group = str(version).partition("/")[0] if "/" in str(version) else ""
                 yield _Target(entry, (group, kind), name, namespace)
-    yield from _of_systems(stack)
+    yield from _of_systems(cluster)
 
 
-def _of_systems(stack: Stack) -> Iterator[_Target | Finding]:
+def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
     """List the targets of autoscalers that belong to a system."""
-    for scaler, kind, view in known(stack):
+    for scaler, kind, view in known(cluster):
         for one in kind.scales(view) if kind.scales is not None else ():
             namespace = one.namespace or scaler.namespace
             if gap := first_unknown(one.name, namespace, one.part):
@@ -119,22 +119,22 @@ def _of_systems(stack: Stack) -> Iterator[_Target | Finding]:
                 yield _Target(scaler, one.group_kind, one.name, namespace, one.at, part)
 
 
-def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
+def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str]) -> str:
     """Explain why a target must not be scaled; empty if it may be."""
     kind = find_kind(target.kind)
     if kind is not None and kind.unscalable:
         return kind.unscalable
-    owned = stack.named(target.kind).get((target.namespace, target.name))
+    owned = cluster.named(target.kind).get((target.namespace, target.name))
     why = ""
     if owned is not None and kind is not None and kind.keeps_number is not None:
-        why = kind.keeps_number(stack.views[owned.index])
+        why = kind.keeps_number(cluster.views[owned.index])
     return why or kept.get((target.kind, (target.namespace, target.name)), "")
 
 
-def _kept_by_controllers(stack: Stack) -> dict[_Whose, str]:
+def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, str]:
     """Find the workloads that controllers create and whose replicas they keep."""
     found: dict[_Whose, str] = {}
-    for owner, kind, view in known(stack):
+    for owner, kind, view in known(cluster):
         made = kind.makes(view) if kind.makes is not None else None
         if made is not None and isinstance(owner.namespace, str):
             found[made.group_kind, (owner.namespace, made.name)] = made.why

@@ -10,7 +10,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
 from kthena_components.core.rules.support.update import Change
@@ -30,7 +30,7 @@ PRODUCTION, EMPTY_ROLES, IDLE_WORKERS = "production", "roles", "workers"
 Body = Mapping[str, Any]
 Rule = Callable[[V], Iterator[Finding]]
 ChangeRule = Callable[[Change], Iterator[Finding]]
-StackRule = Callable[[Stack], Iterator[Finding]]
+ClusterRule = Callable[[ClusterObjects], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Kind(Generic[V]):
     adds_volumes: tuple[str, ...] = ()  # patterns of the volumes that its controller adds to them
     restart_policies: tuple[str, ...] = ()  # which its pods may have, the usual one first; or any
     kept: Callable[[Body], Body] | None = kept_spec
-    """The part that the rules over a stack read. None: nothing, so it is not kept."""
+    """The part that the rules over a cluster read. None: nothing, so it is not kept."""
     restarts: Restart | None = None
     copies: str = ""  # field of the spec with the number of copies of all its engines
     unscalable: str = ""
@@ -294,7 +294,7 @@ class System:
     title: str
     """What its rules are about, in a user's words."""
     kinds: tuple[Kind[Any], ...]
-    stack_rules: tuple[StackRule, ...] = ()
+    cluster_rules: tuple[ClusterRule, ...] = ()
     """Rules over all objects of a cluster."""
     extras: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     """What a stack may define besides its servings: `{"queues": …}`."""

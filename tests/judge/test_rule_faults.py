@@ -18,7 +18,7 @@ from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge import manifest as readers
 from kthena_components.judge import pod_schema as templates
 from kthena_components.judge.catalogue import rule_names
-from kthena_components.judge.cluster_rules import ASKED_RULES, stack_rules
+from kthena_components.judge.cluster_rules import ASKED_RULES, cluster_rules
 from kthena_components.judge.levels import LevelOverride, Levels
 from kthena_components.judge.manifest import judge_and_count, judge_manifest
 from kthena_components.judge.pod_schema import pod_schema
@@ -40,7 +40,7 @@ KINDS = [kind for system in all_systems() for kind in system.kinds]
 LISTS: list[Sequence[Rule]] = [
     CHECKS, [pod_schema, kind_read, waiver], TREE_RULES, ASKED_RULES,
     *(kind.rules for kind in KINDS), *(kind.change_rules for kind in KINDS),
-    [rule for rule in stack_rules() if rule is not hypernode_tree],
+    [rule for rule in cluster_rules() if rule is not hypernode_tree],
 ]  # fmt: skip
 RULES: dict[str, set[Rule]] = {}
 """By name: a rule over engines may be one over a system's parts as well."""

@@ -83,7 +83,7 @@ def test_the_systems_that_emit_are_those_of_the_index() -> None:
 
 
 def test_the_systems_that_compare_objects_are_those_of_the_index() -> None:
-    assert tuple(s.name for s in all_systems() if s.stack_rules) == COMPARING
+    assert tuple(s.name for s in all_systems() if s.cluster_rules) == COMPARING
 
 
 def _emit(name: str) -> ModuleType:

@@ -17,7 +17,7 @@ from kthena_components.cluster.requirements import requirements_of_backends
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.judge import catalogue, vocabulary
-from kthena_components.judge.cluster_rules import compare_objects, stack_rules
+from kthena_components.judge.cluster_rules import cluster_rules, compare_objects
 from kthena_components.judge.manifest import (
     has_rules,
     judge_manifest,
@@ -149,8 +149,8 @@ CACHES = (
     index.find_emitter,
     catalogue.all_rules,
     catalogue.rule_names,
-    catalogue.stack_rule_names,
-    stack_rules,
+    catalogue.cluster_rule_names,
+    cluster_rules,
     vocabulary.public_keys,
 )
 

@@ -1,1 +1,1 @@
-"""Objects of a cluster, and what the rules over a stack read of them."""
+"""Objects of a cluster, and what the rules over a cluster read of them."""

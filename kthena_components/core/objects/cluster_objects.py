@@ -17,8 +17,8 @@ _ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 
 
 @dataclass(slots=True)
-class Stack:
-    """All objects of a stack, with lookups."""
+class ClusterObjects:
+    """All objects of a cluster, as far as they are given, with lookups."""
 
     objects: list[Object] = field(default_factory=list)
     by_kind: dict[GroupKind, list[Object]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""One object of a stack, and its pods."""
+"""One object of a cluster, and its pods."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reduces an object to what the rules over a stack read.
+"""Reduces an object to what the rules over a cluster read.
 
 Many objects are kept until all are read. Command lines, probes and values of Secrets are not
 compared, so they are dropped. Indices stay valid: dropped items of a list before a kept one become
@@ -31,7 +31,7 @@ _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 def reduced(
     body: Mapping[str, Any], content: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a small copy of an object with which the rules over a stack report the same.
+    """Return a small copy of an object with which the rules over a cluster report the same.
 
     Args:
         body: The object.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import EACH_POD, Object, PodSet
 from kthena_components.core.values.read import mapping, unknown_in
@@ -40,7 +40,7 @@ def has_label(pods: PodSet, key: str, value: object) -> bool | Unknown:
     return held == value or (held is None and key in EACH_POD)
 
 
-def names_serving(stack: Stack, found: Object, wanted: object) -> bool:
+def names_serving(cluster: ClusterObjects, found: Object, wanted: object) -> bool:
     """Return whether a selector names a ModelServing of the stack by Kthena's label."""
     key = (str(found.namespace), str(mapping(wanted).get(naming.NAME)))
-    return key in stack.named(MODEL_SERVING)
+    return key in cluster.named(MODEL_SERVING)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_inside
@@ -48,15 +48,15 @@ class Selector:
     """All pods of the ModelServing."""
 
 
-def selectors(stack: Stack) -> Iterator[Selector]:
+def selectors(cluster: ClusterObjects) -> Iterator[Selector]:
     """Return the selectors that name a ModelServing of the stack by Kthena's label."""
     owned: dict[int, list[PodSet]] = {}
-    for pods in stack.pods:
+    for pods in cluster.pods:
         if pods.owner.group_kind == MODEL_SERVING:
             owned.setdefault(pods.owner.index, []).append(pods)
-    servings = stack.named(MODEL_SERVING)
+    servings = cluster.named(MODEL_SERVING)
     for kind, read in _READERS.items():
-        for found in stack.of(kind) if servings else ():
+        for found in cluster.of(kind) if servings else ():
             for path, labels, targets in read(found):
                 named = mapping(labels).get(naming.NAME)
                 serving = servings.get((str(found.namespace), str(named)))

@@ -136,7 +136,7 @@ SYSTEM = System(
             title="Kthena ModelRoute",
         ),
     ),
-    stack_rules=(
+    cluster_rules=(
         autoscaling_target_exists,
         model_server_selects_pods,
         model_route_has_servers,

@@ -177,7 +177,7 @@ SYSTEM = System(
         _beside("PriorityClass", "scheduling.k8s.io", cluster_wide=True),
         _beside("StorageClass", "storage.k8s.io", cluster_wide=True),
     ),
-    stack_rules=(
+    cluster_rules=(
         object_twice,
         headless_service,
         secret_key_exists,

@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, SpecError, join_path, judge_by, tidy
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.spec.model import QueueSpec
@@ -62,11 +62,11 @@ def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
     contexts = list(map(_context, queues))
-    found, stack = list[Finding](), Stack()
+    found, cluster = list[Finding](), ClusterObjects()
     for index, (body, path, context) in enumerate(zip(bodies, paths, contexts, strict=True)):
         found += [_ours(finding, path) for finding in _judged(body, context, path)]
-        stack.add(read_object(body, path, context, index=index, cluster_wide=True))
-    together = (*queue_cycle(stack), *queue_within_parent(stack))
+        cluster.add(read_object(body, path, context, index=index, cluster_wide=True))
+    together = (*queue_cycle(cluster), *queue_within_parent(cluster))
     found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
     return [finding for finding in found if finding.level is Level.MANDATORY]
 

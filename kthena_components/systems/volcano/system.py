@@ -70,7 +70,7 @@ SYSTEM = System(
             without={"restarts": "Volcano's webhook rejects changed templates in an update"},
         ),
     ),
-    stack_rules=(
+    cluster_rules=(
         hypernode_tree,
         topology_tier_exists,
         gang_has_pods,

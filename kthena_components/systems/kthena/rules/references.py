@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.selection import names_serving, selects
@@ -34,7 +34,7 @@ _MOST_COMPARED = 1_000_000
 _MANY = Unknown("there are too many pods and ModelServers to compare them all")
 
 
-def autoscaling_target_exists(stack: Stack) -> Iterator[Finding]:
+def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """The ModelServing of an AutoscalingPolicy is in the stack, and has the roles that it scales.
 
     So is the policy of an AutoscalingPolicyBinding.
@@ -46,24 +46,24 @@ def autoscaling_target_exists(stack: Stack) -> Iterator[Finding]:
     Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/controller/autoscale_controller.go
     getTargetReplicas, getCurrentRoleReplicas; v0.4.0 autoscaling_binding_validator.go.
     """
-    for found in (*stack.of(POLICY), *stack.of(BINDING)):
-        view = stack.views[found.index]
+    for found in (*cluster.of(POLICY), *cluster.of(BINDING)):
+        view = cluster.views[found.index]
         if isinstance(view, Policy):
             for unit in view.units:
-                yield from _target(stack, found, unit)
+                yield from _target(cluster, found, unit)
             if found.group_kind == BINDING:
                 name = text(mapping(found.spec.get("policyRef")).get("name"), "")
-                missing = _missing(stack, POLICY, name, found.namespace)
+                missing = _missing(cluster, POLICY, name, found.namespace)
                 yield from _told(found, "spec.policyRef.name", missing, POLICY[1], _TARGET)
 
 
-def _target(stack: Stack, found: Object, unit: Scaled) -> Iterator[Finding]:
+def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Finding]:
     name = text(unit.ref.get("name"), "")
     namespace = text(unit.ref.get("namespace"), "") or found.namespace
-    missing = _missing(stack, MODEL_SERVING, name, namespace)
+    missing = _missing(cluster, MODEL_SERVING, name, namespace)
     yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1], _TARGET)
-    serving = stack.named(MODEL_SERVING).get((str(namespace), str(name)))
-    view = None if serving is None else stack.views[serving.index]
+    serving = cluster.named(MODEL_SERVING).get((str(namespace), str(name)))
+    view = None if serving is None else cluster.views[serving.index]
     if not isinstance(view, Serving) or unit.role in ("", None):
         return
     known = [role.name for role in view.roles]
@@ -76,14 +76,14 @@ def _target(stack: Stack, found: Object, unit: Scaled) -> Iterator[Finding]:
 
 
 def _missing(
-    stack: Stack, kind: tuple[str, str], name: object, namespace: object
+    cluster: ClusterObjects, kind: tuple[str, str], name: object, namespace: object
 ) -> str | Unknown | None:
     """Return the name of an object that is not in the stack; None if it is, or may be elsewhere."""
-    if not stack.complete or name in ("", None) or namespace is None or stack.of(MODEL_BOOSTER):
+    if not cluster.complete or name in ("", None) or namespace is None or cluster.of(MODEL_BOOSTER):
         return None
-    if (str(namespace), str(name)) in stack.named(kind):
+    if (str(namespace), str(name)) in cluster.named(kind):
         return None
-    return first_unknown(name, namespace) or stack.name_unknown(kind) or str(name)
+    return first_unknown(name, namespace) or cluster.name_unknown(kind) or str(name)
 
 
 def _told(
@@ -97,7 +97,7 @@ def _told(
         yield advise(at, seen, f"write the name of a {kind}, or add it", rule)
 
 
-def model_server_selects_pods(stack: Stack) -> Iterator[Finding]:
+def model_server_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     """The labels of a ModelServer match pods of the stack, for prefill and for decode, too.
 
     Nothing is reported if an object of an unknown kind may create pods.
@@ -108,16 +108,20 @@ def model_server_selects_pods(stack: Stack) -> Iterator[Finding]:
     Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/controller/modelserver_controller.go;
     pkg/model-serving-controller/utils/utils.go, the labels of pods.
     """
-    if not stack.complete or stack.demands or any(may_make_pods(o, stack) for o in stack.objects):
+    if (
+        not cluster.complete
+        or cluster.demands
+        or any(may_make_pods(o, cluster) for o in cluster.objects)
+    ):
         return
     by_namespace: dict[object, list[PodSet]] = {}
-    for pods in stack.pods:
+    for pods in cluster.pods:
         by_namespace.setdefault(pods.owner.namespace, []).append(pods)
-    left, hidden = _MOST_COMPARED, stack.hidden_pods
-    for found in stack.of(MODEL_SERVER):
-        view = stack.views[found.index]
+    left, hidden = _MOST_COMPARED, cluster.hidden_pods
+    for found in cluster.of(MODEL_SERVER):
+        view = cluster.views[found.index]
         for path, wanted in _selectors(view) if isinstance(view, Server) else ():
-            if names_serving(stack, found, wanted):
+            if names_serving(cluster, found, wanted):
                 continue  # selector-of-serving checks it
             candidates = by_namespace.get(found.namespace, [])
             left -= len(candidates)
@@ -153,7 +157,7 @@ def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unk
     return gap or False
 
 
-def model_route_has_servers(stack: Stack) -> Iterator[Finding]:
+def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:
     """Each ModelServer that a ModelRoute names is in the stack.
 
     Pass: modelServerName llama, and a ModelServer llama in the same namespace.
@@ -161,11 +165,11 @@ def model_route_has_servers(stack: Stack) -> Iterator[Finding]:
     Level: advisory. It applies only if these are all objects of the cluster.
     Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/datastore/store.go MatchModelServer.
     """
-    for found in stack.of(MODEL_ROUTE):
-        view = stack.views[found.index]
+    for found in cluster.of(MODEL_ROUTE):
+        view = cluster.views[found.index]
         for rule in view.rules if isinstance(view, Route) else ():
             for index, target in enumerate(rule.targets):
                 name = text(target.get("modelServerName"), "")
                 path = f"{rule.path}.targetModels[{index}].modelServerName"
-                missing = _missing(stack, MODEL_SERVER, name, found.namespace)
+                missing = _missing(cluster, MODEL_SERVER, name, found.namespace)
                 yield from _told(found, path, missing, MODEL_SERVER[1], _SERVERS)

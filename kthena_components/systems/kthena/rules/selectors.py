@@ -11,7 +11,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, not_checked, refuse
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.objects.selection import has_label, selects
 from kthena_components.core.remedies import write
@@ -25,7 +25,7 @@ _SELECTOR, _ANSWER = "selector-of-serving", "selected-pods-answer"
 _SHOWN = 5
 
 
-def selector_of_serving(stack: Stack) -> Iterator[Finding]:
+def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
     """A selector that names a ModelServing of the stack matches some of its pods.
 
     Selectors are those of Services, ModelServers and InferencePools with the label
@@ -40,7 +40,7 @@ def selector_of_serving(stack: Stack) -> Iterator[Finding]:
     Source: volcano-sh/kthena v1.0.0 pkg/model-serving-controller/utils/utils.go createBasePod,
     GenerateEntryPod.
     """
-    for each in selectors(stack):
+    for each in selectors(cluster):
         at = each.owner.at(each.path)
         found = [selects(each.labels, pods) for pods in each.pods]
         gap = each.gap or (None if True in found else first_unknown(*found, _hidden(each)))
@@ -82,7 +82,7 @@ def _remedy(each: Selector) -> str:
     return f"remove {wrong[0]}" if wrong else "write labels that one of its pods has"
 
 
-def selected_pods_answer(stack: Stack) -> Iterator[Finding]:
+def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
     """The pods of a ModelServing that get requests answer them at the port to which these are sent.
 
     Requests come from Services with a cluster IP, ModelServers and InferencePools that name the
@@ -97,7 +97,7 @@ def selected_pods_answer(stack: Stack) -> Iterator[Finding]:
     Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/controller/modelserver_controller.go and
     router/router.go; vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py.
     """
-    for each in selectors(stack):
+    for each in selectors(cluster):
         if each.gap is None and each.targets:
             chosen = [pods for pods in each.pods if pods.count != 0]
             found = [(pods, listening_of(pods)) for pods in chosen if selects(each.labels, pods)]

@@ -1,9 +1,9 @@
-"""Checks the accelerators of all pods of a stack: their number, and their types."""
+"""Checks the accelerators of all pods of a cluster: their number, and their types."""
 
 from collections.abc import Iterable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, not_checked, suggest
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.objects.requests import gpus_of
 from kthena_components.core.remedies import Remedy, rename, together
@@ -28,10 +28,10 @@ PRODUCT_LABELS = frozenset(
 """Node labels with the accelerator's product name."""
 
 
-def gpus_asked(stack: Stack) -> tuple[int, Unknown | None]:
+def gpus_asked(cluster: ClusterObjects) -> tuple[int, Unknown | None]:
     """Add up the accelerators of a stack, and explain why there may be more."""
     used, gap = 0, None
-    for number in (*map(gpus_of_pods, stack.pods), *(held.gpus for _, held in stack.demands)):
+    for number in (*map(gpus_of_pods, cluster.pods), *(held.gpus for _, held in cluster.demands)):
         if isinstance(number, int):
             used += number
         else:
@@ -49,7 +49,7 @@ def gpus_of_pods(pods: PodSet) -> MaybeInt:
     return each * pods.count
 
 
-def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
+def gpu_budget(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
     """The accelerators of all pods of a stack are within its budget.
 
     Counted are Pods, the pods that Kubernetes, Volcano, Kthena and LeaderWorkerSet create from
@@ -61,7 +61,7 @@ def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
     Source: the caller's budget.
     """
     rule = "gpu-budget"
-    used, gap = gpus_asked(stack)
+    used, gap = gpus_asked(cluster)
     if used > budget:
         least = "at least " if gap else ""
         yield Finding(
@@ -75,7 +75,7 @@ def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
         yield not_checked("", gap, rule)
 
 
-def gpu_type_allowed(stack: Stack, allowed: Iterable[str]) -> Iterator[Finding]:
+def gpu_type_allowed(cluster: ClusterObjects, allowed: Iterable[str]) -> Iterator[Finding]:
     """Pods only request accelerators that the cluster's owner allows.
 
     The list may contain names of resources, such as nvidia.com/gpu, and of products, as in node
@@ -90,12 +90,12 @@ def gpu_type_allowed(stack: Stack, allowed: Iterable[str]) -> Iterator[Finding]:
     listed = sorted(set(allowed))
     resources = [word for word in listed if "/" in word]
     products = [word for word in listed if "/" not in word]
-    for pods in stack.pods:
+    for pods in cluster.pods:
         if resources:
             yield from _resources(pods, resources)
         if products:
             yield from _products(pods, products)
-    for entry, held in stack.demands if resources else ():
+    for entry, held in cluster.demands if resources else ():
         for name in sorted(held.resources - set(resources)):
             yield _refused(entry.at("spec"), name, resources)
 

@@ -1,11 +1,11 @@
-"""Checks references between the objects of a stack: names, queues and Services."""
+"""Checks references between the objects of a cluster: names, queues and Services."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from kthena_components.core.findings import Finding, Level, advise, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import EACH_POD, Object, PodSet
 from kthena_components.core.objects.selection import names_serving, selects
 from kthena_components.core.values.display import display
@@ -29,7 +29,7 @@ _MOST_COMPARED = 1_000_000
 """Maximum number of comparisons of pods with Service selectors in one namespace."""
 
 
-def object_twice(stack: Stack) -> Iterator[Finding]:
+def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
     """No two objects of a stack have the same API group, kind, namespace and name.
 
     Pass: a StatefulSet and a Service that are both named chat.
@@ -38,7 +38,7 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
     Source: Kubernetes documentation, Object Names and IDs.
     """
     first: dict[tuple[str, str, str, str], Object] = {}
-    for entry in stack.objects:
+    for entry in cluster.objects:
         name, namespace = entry.name, entry.namespace
         if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
             continue
@@ -58,7 +58,7 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
             )
 
 
-def headless_service(stack: Stack) -> Iterator[Finding]:
+def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
     """The Service that an engine's StatefulSet names is in the stack, and is headless.
 
     It gives each pod a DNS name, which the pods of an engine use to connect. CoreDNS also answers
@@ -72,9 +72,9 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
     Source: Kubernetes documentation, StatefulSet Basics and Headless Services; Kubernetes DNS-Based
     Service Discovery 1.1.0, 2.4; coredns plugin/kubernetes findServices.
     """
-    services, gap = stack.named(_SERVICE), stack.name_unknown(_SERVICE)
-    owners = {id(pods.owner) for pods in stack.pods if _has_engine(pods)}
-    for entry in stack.of(_STATEFUL_SET):
+    services, gap = cluster.named(_SERVICE), cluster.name_unknown(_SERVICE)
+    owners = {id(pods.owner) for pods in cluster.pods if _has_engine(pods)}
+    for entry in cluster.of(_STATEFUL_SET):
         if id(entry) not in owners:
             continue
         name, namespace = text(entry.spec.get("serviceName")), entry.namespace
@@ -85,7 +85,7 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
         address = service.spec.get("clusterIP") if service else None
         if late := first_unknown(name, namespace, address) or (gap if service is None else None):
             yield not_checked(path, late, rule)
-        elif service is None and not stack.complete:
+        elif service is None and not cluster.complete:
             continue  # it may be in the cluster
         elif service is None:
             seen = f"is {display(name)}, but this stack has no Service of that name in namespace "
@@ -111,7 +111,7 @@ def _has_engine(pods: PodSet) -> bool:
     return False
 
 
-def service_selects_pods(stack: Stack) -> Iterator[Finding]:
+def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     """The selector of a Service matches pods of the stack.
 
     Labels that a controller adds to its pods count as matching. Nothing is reported if an object of
@@ -123,17 +123,17 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     Source: Kubernetes documentation, Service, Services without selectors.
     """
     if (
-        not stack.complete
-        or stack.demands
-        or any(may_make_pods(entry, stack) for entry in stack.objects)
+        not cluster.complete
+        or cluster.demands
+        or any(may_make_pods(entry, cluster) for entry in cluster.objects)
     ):
         return
     carried: dict[object, _Carried] = {}
-    for pods in stack.pods:
+    for pods in cluster.pods:
         carried.setdefault(pods.owner.namespace, _Carried()).add(pods)
     matched: dict[object, bool | Unknown] = {}
-    hidden = stack.hidden_pods
-    for entry in stack.of(_SERVICE):
+    hidden = cluster.hidden_pods
+    for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         rule = "service-selects-pods"
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
@@ -142,7 +142,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
         wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
         if not wanted or entry.spec.get("type") == "ExternalName":
             continue
-        if names_serving(stack, entry, wanted):
+        if names_serving(cluster, entry, wanted):
             continue  # selector-of-serving checks it
         key = (entry.namespace, *sorted(wanted.items()))
         if key not in matched:
@@ -160,10 +160,10 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
             yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
 
 
-def may_make_pods(entry: Object, stack: Stack) -> bool:
+def may_make_pods(entry: Object, cluster: ClusterObjects) -> bool:
     """Return whether an object belongs to an unknown system."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
-    return not own and (entry.group, entry.kind) not in stack.templated
+    return not own and (entry.group, entry.kind) not in cluster.templated
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Checks volumes that several pods of a stack share."""
+"""Checks volumes that several pods of a cluster share."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.objects.cluster_objects import Key, Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display
@@ -37,7 +37,7 @@ class _Users:
         return any(pods.spread or naming.WORKER in pods.labels for pods in self.pods)
 
 
-def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
+def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
     """A volume that several pods mount can be attached to several nodes.
 
     ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
@@ -53,18 +53,18 @@ def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
     docs/samples/multinode: the claim must be ReadWriteMany; v0.20.0 pkg/webhook/admission/pod/
     storage_initializer_injector.go.
     """
-    claims = stack.named(CLAIM)
-    for (entry, name), users in _users(stack).items() if claims else ():
+    claims = cluster.named(CLAIM)
+    for (entry, name), users in _users(cluster).items() if claims else ():
         claim = claims.get((str(users.pods[0].owner.namespace), name))
         if claim is not None and entry is not None:
             yield from _judge(claim, users, name)
-    yield from _late(stack) if claims else ()
+    yield from _late(cluster) if claims else ()
 
 
-def _users(stack: Stack) -> dict[tuple[object, str], _Users]:
+def _users(cluster: ClusterObjects) -> dict[tuple[object, str], _Users]:
     """Find the users of each claim. Objects of one ServingGroup count as one."""
     found: dict[tuple[object, str], _Users] = {}
-    for pods in stack.pods:
+    for pods in cluster.pods:
         for path, name in _claims_of(pods):
             if isinstance(name, str) and not unknown_in(name):
                 whose = (_owner(pods.owner), name)
@@ -88,8 +88,8 @@ def _claims_of(pods: PodSet) -> Iterator[tuple[str, Any]]:
             yield f"spec.volumes[{i}].persistentVolumeClaim.claimName", name
 
 
-def _late(stack: Stack) -> Iterator[Finding]:
-    for pods in stack.pods:
+def _late(cluster: ClusterObjects) -> Iterator[Finding]:
+    for pods in cluster.pods:
         for path, name in _claims_of(pods):
             if gap := first_unknown(name, pods.owner.namespace):
                 at = pods.at(path)

@@ -1,4 +1,4 @@
-"""Checks the keys that pods use in the Secrets of a stack. Values are never read."""
+"""Checks the keys that pods use in the Secrets of a cluster. Values are never read."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, suggest
-from kthena_components.core.objects.cluster_objects import Key, Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
@@ -45,7 +45,7 @@ class _Secret:
     """Why it may have other keys."""
 
 
-def secret_key_exists(stack: Stack) -> Iterator[Finding]:
+def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """A Secret of the stack has every key that pods use.
 
     The rule compares variables (secretKeyRef), the items of secret and projected volumes, envFrom
@@ -60,8 +60,8 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
     Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
     makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets.
     """
-    secrets = {key: _secret(entry) for key, entry in stack.named(SECRET).items()}
-    for pods in stack.pods if secrets else ():
+    secrets = {key: _secret(entry) for key, entry in cluster.named(SECRET).items()}
+    for pods in cluster.pods if secrets else ():
         for reference in (*_variables(pods), *_files(pods)):
             yield from _judge_key(pods, reference, secrets)
         yield from _whole_secrets(pods, secrets)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
@@ -18,7 +18,7 @@ _SERVERS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds whose pods serve. A Job in the same image may only send requests."""
 
 
-def service_named_vllm(stack: Stack) -> Iterator[Finding]:
+def service_named_vllm(cluster: ClusterObjects) -> Iterator[Finding]:
     """No Service is named vllm in the namespace of pods that run vLLM and get its variables.
 
     Kubernetes sets variables for each Service that exists when a container starts. One that is
@@ -33,13 +33,13 @@ def service_named_vllm(stack: Stack) -> Iterator[Finding]:
     Source: vllm/envs.py VLLM_PORT (get_vllm_port), 0.6.0 to 0.33.0, which get_open_port reads;
         Kubernetes v1.34 pkg/kubelet/kubelet_pods.go getServiceEnvVarMap.
     """
-    services = [entry for entry in stack.of(_SERVICE) if entry.name == _NAME]
+    services = [entry for entry in cluster.of(_SERVICE) if entry.name == _NAME]
     for service in services:
         kind, address = service.spec.get("type"), service.spec.get("clusterIP")
         if kind == "ExternalName" or address == "None":
             continue
         late = first_unknown(kind, address, service.namespace)
-        found = [] if late else list(_broken(stack, service))
+        found = [] if late else list(_broken(cluster, service))
         gaps = [gap for _, gap in found if gap is not None]
         owners = dict.fromkeys(_title(pods) for pods, gap in found if gap is None)
         if late or (gaps and not owners):
@@ -48,9 +48,9 @@ def service_named_vllm(stack: Stack) -> Iterator[Finding]:
             yield _finding(service, list(owners))
 
 
-def _broken(stack: Stack, service: Object) -> Iterator[tuple[PodSet, Unknown | None]]:
+def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, Unknown | None]]:
     """Find pods of vLLM that get the variable, or may get it and why that is not known."""
-    for pods in stack.pods:
+    for pods in cluster.pods:
         if pods.owner.namespace != service.namespace or pods.owner.kind not in _SERVERS:
             continue
         links = pods.spec.get("enableServiceLinks")

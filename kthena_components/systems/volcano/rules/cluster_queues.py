@@ -1,4 +1,4 @@
-"""Checks the queues of a stack: references, and what each leaves for those below it."""
+"""Checks the queues of a cluster: references, and what each leaves for those below it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, join_path, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import JOB, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_least, at_most
@@ -27,7 +27,7 @@ _SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
 """Lists that a parent's queues share, with a verb for messages."""
 
 
-def queue_exists(stack: Stack) -> Iterator[Finding]:
+def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """The queue of pods is in the stack and open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
@@ -36,8 +36,8 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
     """
-    queues = stack.named(QUEUE)
-    for entry, path, name in _queues_named(stack):
+    queues = cluster.named(QUEUE)
+    for entry, path, name in _queues_named(cluster):
         if name in _ALWAYS or name in {None, ""}:
             continue
         if isinstance(name, Unknown):
@@ -58,19 +58,19 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
             )
 
 
-def _queues_named(stack: Stack) -> Iterator[tuple[Object, str, MaybeText | None]]:
+def _queues_named(cluster: ClusterObjects) -> Iterator[tuple[Object, str, MaybeText | None]]:
     for kind in (POD_GROUP, JOB):
-        for entry in stack.of(kind):
+        for entry in cluster.of(kind):
             yield entry, "spec.queue", text(entry.spec.get("queue"))
-    for entry in stack.of(MODEL_SERVING):
+    for entry in cluster.of(MODEL_SERVING):
         metadata = mapping(entry.body.get("metadata"))
         name = text(mapping(metadata.get("annotations")).get(naming.QUEUE_NAME))
         yield entry, f"metadata.annotations.{naming.QUEUE_NAME}", name
-    for entry in stack.of(QUEUE):
+    for entry in cluster.of(QUEUE):
         yield entry, "spec.parent", text(entry.spec.get("parent"))
 
 
-def queue_cycle(stack: Stack) -> Iterator[Finding]:
+def queue_cycle(cluster: ClusterObjects) -> Iterator[Finding]:
     """No queue is its own ancestor.
 
     Pass: night below research.
@@ -78,7 +78,7 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go updateAncestors.
     """
-    queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
+    queues = {name: entry for (_, name), entry in cluster.named(QUEUE).items()}
     parents = {name: text(entry.spec.get("parent")) for name, entry in queues.items()}
     done: set[str] = set()
     for start in queues:
@@ -100,7 +100,7 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
         done.update(walk)
 
 
-def queue_within_parent(stack: Stack) -> Iterator[Finding]:
+def queue_within_parent(cluster: ClusterObjects) -> Iterator[Finding]:
     """A queue's capability is within its parent's, and siblings share what their parent has.
 
     Since 1.14.2 the capability of each queue is within that of the nearest queue above it that
@@ -116,7 +116,7 @@ def queue_within_parent(stack: Stack) -> Iterator[Finding]:
     validate_queue.go validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go
     LessPartly.
     """
-    queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
+    queues = {name: entry for (_, name), entry in cluster.named(QUEUE).items()}
     below: dict[str, list[Object]] = {}
     for name, entry in queues.items():
         parent = text(entry.spec.get("parent"))

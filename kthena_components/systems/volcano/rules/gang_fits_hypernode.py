@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, count_of, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.requests import Amounts, requests_of
@@ -41,7 +41,7 @@ class _Room:
     """Whether its nodes, and those of lower tiers, are known."""
 
 
-def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
+def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
     """A gang with a hard topology fits into a HyperNode of a tier that it may use.
 
     The nodes must be in the stack, with their allocatable resources. The rule assumes empty nodes,
@@ -52,13 +52,16 @@ def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
     Level: mandatory; not checked if a node or its capacity is not in the stack.
     Source: Volcano v1.14 pkg/scheduler/actions/allocate; run on 1.14.1: such a gang stays Pending.
     """
-    if not stack.of(NODE) or not stack.of(HYPER_NODE):
+    if not cluster.of(NODE) or not cluster.of(HYPER_NODE):
         return
-    tree = _tree(stack)
+    tree = _tree(cluster)
     tiers = _tiers(tree)
-    inside = _Inside(tree if isinstance(tree, dict) else {}, _nodes(stack))
-    for (namespace, name), entry in stack.named(POD_GROUP).items():
-        pods, member = stack.gangs.get((namespace, name), []), count(entry.spec.get("minMember"), 0)
+    inside = _Inside(tree if isinstance(tree, dict) else {}, _nodes(cluster))
+    for (namespace, name), entry in cluster.named(POD_GROUP).items():
+        pods, member = (
+            cluster.gangs.get((namespace, name), []),
+            count(entry.spec.get("minMember"), 0),
+        )
         topology = Topology("", mapping(entry.spec.get("networkTopology")))
         cap = _cap(topology, tiers)
         if not pods or cap is None or topology.mode != "hard" or member in {None, 0}:
@@ -71,9 +74,9 @@ def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
             yield from _judge(at, member, cap, inside.rooms(least))
 
 
-def _tree(stack: Stack) -> dict[str, "HyperNodeSpec"] | Unknown:
+def _tree(cluster: ClusterObjects) -> dict[str, "HyperNodeSpec"] | Unknown:
     found: dict[str, HyperNodeSpec] = {}
-    for entry in stack.of(HYPER_NODE):
+    for entry in cluster.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)
         if node is None or unknown_within(entry.spec.get("members")):
             return Unknown("a HyperNode of this stack is not known yet or has no tier")
@@ -81,10 +84,10 @@ def _tree(stack: Stack) -> dict[str, "HyperNodeSpec"] | Unknown:
     return found
 
 
-def _nodes(stack: Stack) -> dict[str, Amounts]:
+def _nodes(cluster: ClusterObjects) -> dict[str, Amounts]:
     return {
         str(entry.name): _amounts(entry)
-        for entry in stack.of(NODE)
+        for entry in cluster.of(NODE)
         if isinstance(entry.name, str) and _amounts(entry)
     }
 

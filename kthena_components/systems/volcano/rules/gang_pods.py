@@ -1,4 +1,4 @@
-"""Checks PodGroups of a stack against the pods with their names.
+"""Checks PodGroups of a cluster against the pods with their names.
 
 Volcano finds the pods of a PodGroup by the annotation scheduling.k8s.io/group-name and by the
 namespace. PodGroups that Kthena and Volcano Jobs create are not in a stack, and not checked here.
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import POD_GROUP, VOLCANO
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.requests import requests_of
@@ -31,13 +31,13 @@ from kthena_components.systems.volcano.view import Topology, topologies
 _NOBODY = Unknown("no pod in this stack has its name")
 
 
-def _gangs(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
+def _gangs(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSet]]]:
     """Return each PodGroup with the pods that have its name."""
-    for (namespace, name), entry in stack.named(POD_GROUP).items():
-        yield entry, stack.gangs.get((namespace, name), [])
+    for (namespace, name), entry in cluster.named(POD_GROUP).items():
+        yield entry, cluster.gangs.get((namespace, name), [])
 
 
-def gang_has_pods(stack: Stack) -> Iterator[Finding]:
+def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     """At least minMember pods have the name of their PodGroup; otherwise it waits forever.
 
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
@@ -46,7 +46,7 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
     rule = "gang-has-pods"
-    for entry, pods in _gangs(stack):
+    for entry, pods in _gangs(cluster):
         member, path = count(entry.spec.get("minMember"), 0), entry.at("spec.minMember")
         number = total([item.count for item in pods])
         if member in {None, 0}:
@@ -54,7 +54,7 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
         gap = next((value for value in (member, number) if isinstance(value, Unknown)), None)
         short = isinstance(number, int) and isinstance(member, int) and number < member
         if gap is None and short:
-            gap = stack.unsure or (None if pods else _NOBODY)
+            gap = cluster.unsure or (None if pods else _NOBODY)
         if gap:
             yield not_checked(path, gap, rule)
         elif short:
@@ -73,7 +73,7 @@ def _have(number: MaybeInt) -> str:
     return f"{number} has" if number == 1 else f"{number} have"
 
 
-def pod_group_exists(stack: Stack) -> Iterator[Finding]:
+def pod_group_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """The PodGroup that pods name is in the stack, in their namespace.
 
     Pass: a PodGroup chat-0 and pods that name chat-0.
@@ -82,8 +82,8 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
     scheduled.
     """
-    known = stack.named(POD_GROUP)
-    for (namespace, name), pods in stack.gangs.items():
+    known = cluster.named(POD_GROUP)
+    for (namespace, name), pods in cluster.gangs.items():
         if name and (namespace, name) not in known:
             at = pods[0].at("metadata.annotations")
             because = f"the PodGroup {display(name)} of these pods is not in namespace "
@@ -91,7 +91,7 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
             yield not_checked(at, gap, "pod-group-exists")
 
 
-def gang_task_exists(stack: Stack) -> Iterator[Finding]:
+def gang_task_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """Each task in minTaskMember has that many pods; otherwise no pod of the gang starts.
 
     minTaskMember applies if minMember is at least the sum of the minima.
@@ -101,7 +101,7 @@ def gang_task_exists(stack: Stack) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid; run on 1.14.1.
     """
-    for entry, pods in _gangs(stack):
+    for entry, pods in _gangs(cluster):
         minima = {
             task: least
             for task, stated in mapping(entry.spec.get("minTaskMember")).items()
@@ -109,16 +109,16 @@ def gang_task_exists(stack: Stack) -> Iterator[Finding]:
         }
         member = count(entry.spec.get("minMember"), 0)
         if pods and isinstance(member, int) and member >= sum(minima.values()):
-            yield from _judge_tasks(stack, entry, pods, minima)
+            yield from _judge_tasks(cluster, entry, pods, minima)
 
 
 def _judge_tasks(
-    stack: Stack, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
+    cluster: ClusterObjects, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
 ) -> Iterator[Finding]:
     carried: dict[object, list[MaybeInt]] = {}
     for item in pods:
         carried.setdefault(item.task, []).append(item.count)
-    unsure = next((task for task in carried if isinstance(task, Unknown)), None) or stack.unsure
+    unsure = next((task for task in carried if isinstance(task, Unknown)), None) or cluster.unsure
     for task, least in minima.items():
         path = entry.at(join_path("spec.minTaskMember", key_text(task)))
         number = total(carried.get(task, []))
@@ -136,7 +136,7 @@ def _judge_tasks(
         )
 
 
-def gang_requests(stack: Stack) -> Iterator[Finding]:
+def gang_requests(cluster: ClusterObjects) -> Iterator[Finding]:
     """The pods of a gang with a hard topology request resources; otherwise the topology skips them.
 
     The topology is that of their PodGroup, or of the object whose controller creates it: a Volcano
@@ -148,7 +148,7 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
     Source: Volcano issue 4811; run on 1.14.1: placed over both racks under a hard cap of 1, for a
     PodGroup and for a ModelServing of Kthena 1.0.0.
     """
-    for entry, pods in (*_gangs(stack), *_by_controllers(stack)):
+    for entry, pods in (*_gangs(cluster), *_by_controllers(cluster)):
         scheduler = text(entry.spec.get("schedulerName"), VOLCANO)
         if scheduler != VOLCANO and not isinstance(scheduler, Unknown):
             continue
@@ -161,10 +161,10 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
                 yield not_checked(item.at("spec.containers"), unsure, "gang-requests")
 
 
-def _by_controllers(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
+def _by_controllers(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSet]]]:
     """Return each object whose controller creates the PodGroups of its pods, with these pods."""
     owned: dict[int, list[PodSet]] = {}
-    for pods in stack.pods:
+    for pods in cluster.pods:
         if pods.by_controller:
             owned.setdefault(pods.owner.index, []).append(pods)
     return ((pods[0].owner, pods) for pods in owned.values())
@@ -190,7 +190,7 @@ def _judge_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
         )
 
 
-def gang_resources(stack: Stack) -> Iterator[Finding]:
+def gang_resources(cluster: ClusterObjects) -> Iterator[Finding]:
     """The minResources of a gang are at most what minMember of its pods request.
 
     The whole amount must be free in one HyperNode before any pod is placed. The rule counts the
@@ -201,10 +201,10 @@ def gang_resources(stack: Stack) -> Iterator[Finding]:
     Level: mandatory.
     Source: run on Volcano 1.14.1: minResources for all pods of an elastic gang places none.
     """
-    for entry, pods in _gangs(stack):
+    for entry, pods in _gangs(cluster):
         member = count(entry.spec.get("minMember"), 0)
         amounts = [(item.count, requests_of(item)) for item in pods]
-        if not pods or stack.unsure or not isinstance(member, int) or member <= 0:
+        if not pods or cluster.unsure or not isinstance(member, int) or member <= 0:
             continue
         known = [(n, a) for n, a in amounts if isinstance(n, int) and not isinstance(a, Unknown)]
         whole = sum(n for n, _ in known)
@@ -248,7 +248,7 @@ def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
     return most
 
 
-def foreign_group_name(stack: Stack) -> Iterator[Finding]:
+def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
     """Pods name their PodGroup in the annotation that the scheduler reads.
 
     Pass: annotation scheduling.k8s.io/group-name.
@@ -257,7 +257,7 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID.
     """
     right, other = "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"
-    for pods in stack.pods:
+    for pods in cluster.pods:
         if pods.gang is not None or pods.by_controller:
             continue
         wrong = "annotation" if other in pods.annotations else ""

@@ -1,11 +1,11 @@
-"""Forms the subgroups of a stack's PodGroups from pods' labels, as Volcano does."""
+"""Forms the subgroups of a cluster's PodGroups from pods' labels, as Volcano does."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import POD_GROUP
 from kthena_components.core.objects.object import EACH_POD, Object, PodSet
 from kthena_components.core.values.arithmetic import total
@@ -32,7 +32,7 @@ class _Sub:
     gap: Unknown | None = None
 
 
-def subgroup_has_pods(stack: Stack) -> Iterator[Finding]:
+def subgroup_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     """Each subgroup policy finds at least minSubGroups subgroups of subGroupSize pods.
 
     A pod belongs to the first policy whose labelSelector it matches and whose matchLabelKeys it all
@@ -44,13 +44,13 @@ def subgroup_has_pods(stack: Stack) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobMatchValues, job_info.go
     CheckSubJobValid and CheckSubJobReady; run on 1.14.1.
     """
-    for (namespace, name), entry in stack.named(POD_GROUP).items():
-        pods = stack.gangs.get((namespace, name), [])
+    for (namespace, name), entry in cluster.named(POD_GROUP).items():
+        pods = cluster.gangs.get((namespace, name), [])
         if pods:
-            yield from _judge(stack, entry, pods)
+            yield from _judge(cluster, entry, pods)
 
 
-def _judge(stack: Stack, entry: Object, pods: list[PodSet]) -> Iterator[Finding]:
+def _judge(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterator[Finding]:
     policies = policies_of(entry)
     subs = _gather(policies, pods)
     for i, (policy, sub) in enumerate(zip(policies, subs, strict=True)):
@@ -64,7 +64,7 @@ def _judge(stack: Stack, entry: Object, pods: list[PodSet]) -> Iterator[Finding]
         if whole >= least:
             continue
         gap = next((number for number in sizes if isinstance(number, Unknown)), None)
-        if gap := gap or sub.gap or stack.unsure:
+        if gap := gap or sub.gap or cluster.unsure:
             yield not_checked(path, gap, "subgroup-has-pods")
             continue
         have = "has" if whole == 1 else "have"

@@ -1,4 +1,4 @@
-"""Checks the HyperNodes of a stack as one tree, and the topologies that refer to it."""
+"""Checks the HyperNodes of a cluster as one tree, and the topologies that refer to it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level, nearest, not_checked
-from kthena_components.core.objects.cluster_objects import Stack
+from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_least, at_most, write
@@ -64,10 +64,10 @@ def _tiers(tree: _Tree) -> _Tiers:
     )
 
 
-def _read(stack: Stack) -> _Tree:
+def _read(cluster: ClusterObjects) -> _Tree:
     owners, nodes, gap = list[Object](), list["HyperNodeSpec"](), None
     seen: set[str] = set()
-    for entry in stack.of(HYPER_NODE):
+    for entry in cluster.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)
         late = node is None or is_unresolved(node.name) or is_unresolved(node.tier_name)
         if node is None or late or _hidden_members(entry.spec.get("members")):
@@ -88,14 +88,14 @@ def _hidden_members(listed: object) -> Unknown | None:
     return first_unknown(listed)
 
 
-def hypernode_tree(stack: Stack) -> Iterator[Finding]:
+def hypernode_tree(cluster: ClusterObjects) -> Iterator[Finding]:
     """The HyperNodes of a stack form a tree: one parent each, no cycle, rising tiers.
 
     The rules are those of core/topology/tree.py.
     """
-    if not stack.of(HYPER_NODE):
+    if not cluster.of(HYPER_NODE):
         return
-    tree, places = _read(stack), dict[tuple[int, str], list[str]]()
+    tree, places = _read(cluster), dict[tuple[int, str], list[str]]()
     for finding in check_tree(tree.nodes):
         match = _PLACE.match(finding.path)
         if match is None:
@@ -142,7 +142,7 @@ def _places(names: list[str], kind: str, owner: Object) -> Iterator[str]:
         yield where if number is None else f"{where}[{number}].selector.exactMatch.name"
 
 
-def topology_tier_exists(stack: Stack) -> Iterator[Finding]:
+def topology_tier_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """The tier that a hard topology names exists among the HyperNodes of the stack.
 
     A number above the highest tier means Volcano's virtual root over all nodes, and an unknown name
@@ -154,11 +154,11 @@ def topology_tier_exists(stack: Stack) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go; run on 1.14.1.
     """
-    if not stack.of(HYPER_NODE):
+    if not cluster.of(HYPER_NODE):
         return
-    tiers = _tiers(_read(stack))
+    tiers = _tiers(_read(cluster))
     for kind in (POD_GROUP, JOB, MODEL_SERVING):
-        for entry in stack.of(kind):
+        for entry in cluster.of(kind):
             for topology in topologies(entry.body):
                 if topology.mode != "soft":
                     found = _judge(topology, tiers)
