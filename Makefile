@@ -55,11 +55,11 @@ test: venv toolchain rendering languages ## Run all tests, including those with 
 
 .PHONY: test-fast
 test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
-	@$(RUN) $(PYTEST) -m "not engine" $(ARGS)
+	@$(RUN) $(PYTEST) -m "not programs" $(ARGS)
 
 .PHONY: test-newest-sdk
 test-newest-sdk: $(NEWEST)/.ready ## Run the tests of the components with the newest Pulumi SDK and pulumi-kubernetes that the wheel allows
-	@KTHENA_NEWEST_SDK=1 $(NEWEST)/bin/python $(PYTEST) -m "not engine" $(COMPONENTS) $(ARGS)
+	@KTHENA_NEWEST_SDK=1 $(NEWEST)/bin/python $(PYTEST) -m "not programs" $(COMPONENTS) $(ARGS)
 
 $(NEWEST)/.ready: requirements.in pyproject.toml
 	@echo "installing the newest packages that pyproject.toml allows into $(NEWEST), about a minute" >&2

@@ -28,7 +28,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Sandbox, Size
-from tests.engine.languages import example, install, missing
+from tests.pulumi.languages import example, install, missing
 from tests.support.engine import ROOT, Run, Stack
 
 SERVINGS = 12

@@ -17,7 +17,7 @@ from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from sandbox.cluster import Sandbox, Size, create
 from sandbox.nodes import LABEL, node
-from tests.engine.lives import NEW_IMAGE
+from tests.pulumi.lives import NEW_IMAGE
 from tests.support.engine import Run
 
 AT_ONCE = 2

@@ -5,7 +5,7 @@ from pathlib import Path
 from conformance.report import Part
 from kthena_components.resources._elsewhere import RULE
 from sandbox.cluster import Sandbox
-from tests.engine.lives import replace_images
+from tests.pulumi.lives import replace_images
 from tests.support.engine import ROOT, Run, Stack
 
 SOURCES = {"sandbox": ROOT, "dev": ROOT / "examples" / "ten-lines"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.engine.lives import NEW_IMAGE, OWN, TOKEN, replace_images
+from tests.pulumi.lives import NEW_IMAGE, OWN, TOKEN, replace_images
 from tests.support.engine import ROOT, Stack
 
 _SERVING = re.compile(r"(ModelServing\(\s*(?:\"chat\"|manifest\[\S+),\s*\{)")

@@ -1,6 +1,6 @@
 """The workflow files that users copy, and the action: every command in them exists.
 
-tests/engine/test_ci_steps.py runs them.
+tests/pulumi/test_ci_steps.py runs them.
 """
 
 import os
@@ -134,7 +134,7 @@ TRUSTED = ("github judge", "github comment", "gitlab judge", "gitlab comment")
 
 @pytest.mark.parametrize("job", TRUSTED)
 def test_the_jobs_with_a_token_or_a_required_verdict_run_nothing_of_the_branch(job: str) -> None:
-    """The branch is never a file there. tests/engine/test_ci_hostile.py runs these jobs."""
+    """The branch is never a file there. tests/pulumi/test_ci_hostile.py runs these jobs."""
     for script in ALL[job]:
         assert "worktree add" not in script or "refs/heads/head" not in script
         for words in commands(script):

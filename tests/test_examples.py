@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 ROW = re.compile(r"\| \[([\w-]+)\]\(\1\) \| .*? \| (\d+) \| (\d+) \| (.*?) \|")
 ROWS = {found[1]: found for found in ROW.finditer((EXAMPLES / "README.md").read_text())}
 GENERATED = "secret-token"
-"""Reads a name that only a cluster or the provider generates: tests/engine runs it."""
+"""Reads a name that only a cluster or the provider generates: tests/pulumi runs it."""
 COUNTED = ("kthena:index:ModelServing", "kthena:index:ServingGroup", "kthena:index:Role")
 
 

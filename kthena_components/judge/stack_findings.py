@@ -156,7 +156,7 @@ docs/own-program.md has a row for each option.
 Pass: depends_on; ignore_changes in a transform that sets it on the StatefulSets.
 Fail: ignore_changes, which Pulumi applies to the component; protect, if an update replaces objects.
 Level: mandatory.
-Source: run with pulumi 3.259, tests/engine/test_options.py.""",
+Source: run with pulumi 3.259, tests/pulumi/test_options.py.""",
     "policy-config": """The config of a policy is valid; otherwise each finding keeps its own level.
 
 A release of pulumi-policy that does not mark secret values is also reported under this name: then

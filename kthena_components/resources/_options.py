@@ -1,7 +1,7 @@
 """Refuses the options of a component that do nothing to its objects, or break their updates.
 
 Pulumi applies most options to the component alone, which has no object. What each one does is in
-docs/own-program.md, and tests/engine/test_options.py shows it with the engine.
+docs/own-program.md, and tests/pulumi/test_options.py shows it with the engine.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -18,7 +18,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.engine
+@pytest.mark.programs
 def test_a_quick_run_measures_everything(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     done = bench("--quick", "--json", str(file))

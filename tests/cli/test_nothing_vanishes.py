@@ -139,7 +139,7 @@ def test_nothing_vanishes_without_programs(
     _law(data.draw(trees(base / f"m{next(COUNT)}")), capsys)
 
 
-@pytest.mark.engine
+@pytest.mark.programs
 @pytest.mark.programs("kustomize", "helm")
 @settings(MANY, max_examples=60)
 @given(data=st.data())

@@ -14,7 +14,7 @@ from kthena_components.cli.results import Summary
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems.volcano.rules.cluster_queues import queue_exists
 from tests.cli.conftest import Command, Write
-from tests.judge.stack_samples import SECRET, SERVICE, STACK
+from tests.judge.cluster_samples import SECRET, SERVICE, STACK
 from tests.support.specs import ENGINE_RAY, Args, changed
 from tests.systems.volcano.samples import POD_GROUP, exact, hyper_node, pods, secret_env
 

@@ -119,7 +119,7 @@ def test_settings_are_sorted_by_whom_they_are_for() -> None:
 def test_settings_of_a_project_that_is_called_like_a_provider_are_those_of_the_provider(
     project: str,
 ) -> None:
-    """Pulumi passes them to both: tests/engine/test_review_attacks.py."""
+    """Pulumi passes them to both: tests/pulumi/test_review_attacks.py."""
     after = stack_values(
         "config: {gpu_budget: 8, servings: [], cluster: a, pluginDownloadURL: b}\n",
         "Pulumi.s.yaml", Project(name=project),

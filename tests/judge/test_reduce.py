@@ -12,7 +12,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import reduce_object
 from kthena_components.systems import INDEX
-from tests.judge.stack_samples import ENV, STACK
+from tests.judge.cluster_samples import ENV, STACK
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed
 from tests.support.strategies import damaged, json_trees

@@ -1,4 +1,4 @@
-"""Values as TypeScript. tests/engine/test_languages.py asks TypeScript's compiler and Node."""
+"""Values as TypeScript. tests/pulumi/test_languages.py asks TypeScript's compiler and Node."""
 
 import json
 from typing import Any

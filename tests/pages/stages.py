@@ -47,7 +47,7 @@ class Elsewhere:
 
 ELSEWHERE: Mapping[str, Elsewhere] = {
     "docs/own-program.md": Elsewhere(
-        "tests/engine/test_own_program.py", "its pulumi and pip are real"
+        "tests/pulumi/test_own_program.py", "its pulumi and pip are real"
     ),
     "docs/sandbox.md": Elsewhere(
         "conformance/sandbox_page.py", "starts a cluster, whose programs take 20 minutes to build"

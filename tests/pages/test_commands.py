@@ -25,7 +25,7 @@ def test_a_page_prints_what_it_shows(
     follow(page, InProcess(capsys), tmp_path)
 
 
-@pytest.mark.engine
+@pytest.mark.programs
 @pytest.mark.parametrize("page", WITH_PROGRAMS)
 def test_a_page_with_helm_and_kustomize_prints_what_it_shows(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

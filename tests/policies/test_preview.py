@@ -11,7 +11,7 @@ from kthena_components.core.rules.production import PRODUCTION_NAMES
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 
 PROGRAM = Path(__file__).with_name("program")
 DEPLOYMENT = (

@@ -10,7 +10,7 @@ from tests.policies.process import PACK
 from tests.policies.test_preview import findings
 from tests.support.engine import Run, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 
 PROGRAM = Path(__file__).with_name("secret_program")
 TOKEN = "ochre-token of several words"  # noqa: S105 - opens nothing

@@ -1,4 +1,4 @@
-"""What the engine is answered, without the engine: tests/engine/test_languages.py has that."""
+"""What the engine is answered, without the engine: tests/pulumi/test_languages.py has that."""
 
 from contextvars import copy_context
 from typing import Any

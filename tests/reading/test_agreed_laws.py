@@ -26,7 +26,7 @@ from kthena_components.reading.project import (
 )
 from tests.support.engine import Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 AT_ONCE = 400
 """Spellings in one stack file."""
 MOST_RUNS = 8

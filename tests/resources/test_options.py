@@ -1,6 +1,6 @@
 """What a component says of Pulumi's resource options that do not reach its objects.
 
-tests/engine/test_options.py has the engine as judge.
+tests/pulumi/test_options.py has the engine as judge.
 """
 
 import inspect

@@ -106,7 +106,7 @@ def output(code: str, project: Path) -> str:
     ).stdout
 
 
-@pytest.mark.engine
+@pytest.mark.programs
 def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: Path) -> None:
     project = checkout(tmp_path)
 
@@ -120,7 +120,7 @@ def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: 
     }
 
 
-@pytest.mark.engine
+@pytest.mark.programs
 def test_plain_pulumi_finds_the_stacks_of_make_up(tmp_path: Path) -> None:
     project = checkout(tmp_path)
     variables = environment() | json.loads(output(VARIABLES, project))

@@ -133,7 +133,7 @@ def test_a_launch_is_written_word_by_word(shape: Launch, commands: Commands) -> 
 
 
 def test_trtllm_over_pods_is_started_by_mpirun() -> None:
-    """tests/engine/test_mpi_launch.py runs it."""
+    """tests/pulumi/test_mpi_launch.py runs it."""
     shape = launch(kind="trtllm", launcher="mpi", pipeline=3, pods=3)
 
     written = write_commands(shape)

@@ -11,7 +11,7 @@ import yaml
 from tests.support.programs import program
 from tests.systems.prometheus.monitored import MONITORED, alerts, compiled, expressions, made
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 each = pytest.mark.parametrize("name", MONITORED)
 
 

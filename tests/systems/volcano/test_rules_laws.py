@@ -15,7 +15,7 @@ from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX
 from kthena_components.systems.volcano.system import SYSTEM
-from tests.judge.stack_samples import STACK
+from tests.judge.cluster_samples import STACK
 from tests.support.specs import ALL, Args, changed
 from tests.support.strategies import damaged, json_trees, law, servings
 from tests.systems.volcano.samples import (

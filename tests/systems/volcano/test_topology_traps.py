@@ -40,7 +40,7 @@ from kthena_components.core.findings import Level
 from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
-from tests.judge.stack_samples import GANG_TOPOLOGY, STACK, TEMPLATE, TIER_NAME
+from tests.judge.cluster_samples import GANG_TOPOLOGY, STACK, TEMPLATE, TIER_NAME
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.systems.volcano.samples import exact, hyper_node

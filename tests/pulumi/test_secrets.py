@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.lives import OWN, TOKEN, render_to_files
+from tests.pulumi.lives import OWN, TOKEN, render_to_files
 from tests.support.engine import ROOT, Run, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 NEW_TOKEN = f"new-{TOKEN}"
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.engine.languages import EXAMPLES, files_of, missing, without_provider
+from tests.pulumi.languages import EXAMPLES, files_of, missing, without_provider
 from tests.support.engine import ROOT, Stack
 from tests.support.wheel import install_as
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 NEEDED = ("LICENSE", "README.md", "kthena_components", "plugin", "pyproject.toml")
 
 

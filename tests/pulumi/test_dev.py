@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.engine import ROOT, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 TABLE: Final = """\
 1 serving, 2 pods, 2 GPUs:
 serving    role    groups    engines    pods    GPUs/pod    TP × PP × DP    world    GPUs    backend

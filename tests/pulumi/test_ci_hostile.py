@@ -28,7 +28,7 @@ from tests.support.git_server import serving
 from tests.support.user_project import STACK, files_of
 
 __all__ = ["host"]
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 UNAPPROVED = "**A person must approve this branch.**"
 PROGRAMS = ("git", "make", "python", "python3", "pip", "pulumi", "bash", "sh", "mktemp", "base64",
             "kthena-components", "cat", "helm")  # fmt: skip

@@ -28,7 +28,7 @@ from tests.support.user_project import FILES, STACK, files_of
 from tests.support.workflow import Runner
 
 __all__ = ["host"]
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 WORKFLOW = jobs("github-actions")
 GITLAB = jobs("gitlab-ci")
 REFUSED = "starts tensor 1 × pipeline 3 = 3 ranks, but its 2 pods × 1 GPU hold 2"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.engine import ROOT, Run, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 REFUSED = (
     "the update of ModelServing default/chat is refused: 1 problem\n"
     "  spec.template.roles[0].replicas: changes from 1 to 2 with a partition that holds 1 of 2 "

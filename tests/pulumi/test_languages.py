@@ -13,7 +13,7 @@ from kthena_components.cli.convert_output import objects_of, write_typescript
 from kthena_components.convert.changes import SAME, Changes
 from kthena_components.convert.convert import convert
 from kthena_components.languages.names import schema_text
-from tests.engine.languages import (
+from tests.pulumi.languages import (
     EXAMPLES,
     SECRET,
     example,
@@ -27,7 +27,7 @@ from tests.engine.languages import (
 from tests.support.convertible import leader_worker_set
 from tests.support.engine import ROOT, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 TEN_LINES = ROOT / "examples" / "ten-lines"
 RENDER = {"kubernetes:renderYamlToDirectory": "rendered"}
 Make = Callable[..., Stack]

@@ -9,10 +9,10 @@ from threading import Thread
 
 import pytest
 
-from tests.engine.test_review import DEV, OWN, SENTENCE, Repository
+from tests.pulumi.test_review import DEV, OWN, SENTENCE, Repository
 from tests.support.engine import ROOT, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 LEVELS = "policies/levels/dev.json"
 OFF = json.dumps({"serving-rules": {"levels": {"*": "disabled"}}, "serving-groups": "disabled"})
 DECODE = "engine 'decode' starts tensor 8 × pipeline 2 = 16 ranks, but its 3 pods × 8 GPUs hold 24."

@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from tests.engine.test_review import DEV, OWN, Repository
-from tests.engine.test_review_attacks import LEVELS, write
+from tests.pulumi.test_review import DEV, OWN, Repository
+from tests.pulumi.test_review_attacks import LEVELS, write
 from tests.support.engine import ROOT
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from kthena_components.cli.comment import MARK
 from tests.support.engine import ROOT, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 COPIED = ("ci", "policies", "kthena_components")
 DEV = "stacks/Pulumi.dev.yaml"
 OWN = """\

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.judge.cluster_rules import compare_objects
-from tests.judge.stack_samples import ENV, GANG_TOPOLOGY, TEMPLATE, said
+from tests.judge.cluster_samples import ENV, GANG_TOPOLOGY, TEMPLATE, said
 from tests.systems.volcano.samples import (
     LATE,
     OTHER,

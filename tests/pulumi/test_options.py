@@ -9,7 +9,7 @@ import pytest
 from tests.support.engine import ROOT, Run, Stack
 from tests.support.pages import block
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 OLD, NEW = "vllm/vllm-openai:v0.33.0", "vllm/vllm-openai:v0.32.0"
 LAST = "pulumi.export"
 PAGE = "docs/own-program.md"

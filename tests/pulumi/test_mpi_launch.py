@@ -24,7 +24,7 @@ from tests.support.launches import launch
 
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 pytestmark = [
-    pytest.mark.engine,
+    pytest.mark.programs,
     pytest.mark.skipif(
         shutil.which("mpirun", path=PATH) is None, reason="there is no mpirun (Open MPI)"
     ),

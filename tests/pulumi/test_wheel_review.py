@@ -13,7 +13,7 @@ from tests.support.engine import STATE_VARIABLES, environment
 from tests.support.user_project import FILES, STACK
 from tests.support.wheel import Venv, install
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 NOTHING = "from pulumi_policy import PolicyPack\n\nPolicyPack(name='nothing', policies=[])\n"
 
 

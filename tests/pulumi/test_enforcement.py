@@ -12,7 +12,7 @@ from kthena_components.reading.maps import parse_map
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 PROGRAM = Path(__file__).parent.parent / "policies" / "program"
 RULE, ADVICE = "world-size-equals-gpus", "gpu-requests-equal-limits"
 OFF = {"levels": {RULE: "disabled"}}

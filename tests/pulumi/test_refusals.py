@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.engine.lives import OWN
+from tests.pulumi.lives import OWN
 from tests.support.engine import ROOT, Run, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 REFUSED = "stack 'dev' is refused, and nothing was changed:"
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.engine.lives import OWN
+from tests.pulumi.lives import OWN
 from tests.support.discovery import discovery
 from tests.support.engine import ROOT, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 CONTENT = {
     "current-context": "staging",
     "users": [{"name": "me", "user": {"token": "t"}}],

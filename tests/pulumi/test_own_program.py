@@ -23,7 +23,7 @@ from tests.support.recorder import attempt
 from tests.support.shells import Bash
 from tests.support.wheel import build, libraries
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 PAGE = (ROOT / "docs" / "own-program.md").read_text()
 ADDED = "an unhandled error occurred"
 PODS: Any = {

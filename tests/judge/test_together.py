@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.judge.stack_samples import (
+from tests.judge.cluster_samples import (
     ENOUGH,
     ENV,
     GANG_TOPOLOGY,

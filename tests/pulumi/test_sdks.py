@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from kthena_components.languages.names import schema_text
-from tests.engine.languages import variables
+from tests.pulumi.languages import variables
 from tests.support.engine import STATE_VARIABLES, environment
 from tests.support.programs import program
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 SCHEMA: dict[str, Any] = json.loads(schema_text())
 COMPONENTS = {token.rpartition(":")[2] for token in SCHEMA["resources"]}
 ENUMS = {token.rpartition(":")[2]: each["enum"] for token, each in SCHEMA["types"].items()

@@ -10,7 +10,7 @@ from kthena_components.cli.preview_runner import Previewer, state_of
 from tests.cli.previews import cells
 from tests.support.engine import ROOT, Stack
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 PROGRAM = """\
 from kthena_components import ModelServing
 

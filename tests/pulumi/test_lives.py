@@ -10,10 +10,10 @@ from kthena_components.convert.conversion import Kept, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.core import naming
 from kthena_components.systems.booster.emit import EMITTER as BOOSTER
-from tests.engine.lives import CASES, NEW_IMAGE, TOKEN, Life, live
+from tests.pulumi.lives import CASES, NEW_IMAGE, TOKEN, Life, live
 from tests.support.engine import ROOT, Run
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 COMPONENTS = "kthena:index:"
 
 

@@ -18,7 +18,7 @@ from tests.support.engine import ROOT, environment
 from tests.support.pages import block
 from tests.support.shells import Bash
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.programs
 README, STACKS = ((ROOT / page).read_text() for page in ("README.md", "docs/stacks.md"))
 FOREIGN = ("PULUMI_CONFIG", "PULUMI_BACKEND", "PULUMI_ACCESS", "KUBE")
 
