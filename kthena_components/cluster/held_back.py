@@ -17,7 +17,7 @@ from kthena_components.cluster.objects import (
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.objects.object import read_object
-from kthena_components.systems.kthena.rules.partition_scaling import held_groups
+from kthena_components.systems.kthena.partition import held_groups
 from kthena_components.systems.kthena.view import Role, read_serving
 
 

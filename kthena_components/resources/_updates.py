@@ -73,7 +73,7 @@ def refuse_by_cluster(manifest: Manifest, access: Access, new: Mapping[str, Any]
     Raises:
         RefusedUpdateError: A mandatory finding that no waiver covers.
     """
-    from kthena_components.systems.kthena.rules.partition_scaling import (  # noqa: PLC0415
+    from kthena_components.systems.kthena.partition import (  # noqa: PLC0415
         PARTITION_RESTORES,
         restored_roles,
     )

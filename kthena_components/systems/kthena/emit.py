@@ -35,7 +35,7 @@ from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
 from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
-from kthena_components.systems.kthena.rules.partition_scaling import (
+from kthena_components.systems.kthena.partition import (
     PARTITION_RESTORES,
     PARTITION_SCALING,
 )

@@ -1,21 +1,14 @@
-"""Checks a ModelServing's update while a partition holds groups back."""
+"""The rule kthena-partition-scaling."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.support.update import Change
-from kthena_components.core.values.budget import is_budget, scaled
-from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
-from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.systems.kthena.partition import PARTITION_SCALING, held_between
 from kthena_components.systems.kthena.view import BY_GROUP, Role, Serving, read_serving
-
-PARTITION_SCALING = "kthena-partition-scaling"
-PARTITION_RESTORES = "kthena-partition-restores"
-REVISION = "modelserving.volcano.sh/revision"
-"""Label of a ControllerRevision with the revision whose roles it stores."""
-_ALL = 100
 
 
 def kthena_partition_scaling(change: Change) -> Iterator[Finding]:
@@ -32,7 +25,7 @@ def kthena_partition_scaling(change: Change) -> Iterator[Finding]:
     syncRoleReplicas.
     """
     old, new = (read_serving(read_object(body)) for body in (change.before, change.after))
-    held = _held(old, new)
+    held = held_between(old, new)
     if new.rollout != BY_GROUP or held == 0:
         return
     known = {role.name: role for role in old.roles if isinstance(role.name, str)}
@@ -56,67 +49,3 @@ def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator
             f"replicas: {before.replicas}",
             rule=PARTITION_SCALING,
         )
-
-
-def restored_roles(
-    after: Mapping[str, Any], live: Mapping[str, Any], stored: Iterable[Mapping[str, Any]]
-) -> Iterator[Finding]:
-    """Report roles of which the held groups get the number that Kthena stored for them.
-
-    Kthena stores the roles of a revision when it creates groups. If a role is scaled later, the
-    groups follow; once a partition holds groups back, they get the stored number again. A group
-    whose numbers differ from the spec is never ready, so the ModelServing does not get Available.
-
-    Args:
-        after: The ModelServing after the update.
-        live: The ModelServing in the cluster, with its status.
-        stored: The ControllerRevisions of the ModelServing.
-
-    Source: Kthena v1.0.0 pkg/model-serving-controller/controller/model_serving_controller.go
-    syncRoleReplicas, checkServingGroupReady.
-    """
-    before, new = (read_serving(read_object(body)) for body in (live, after))
-    held = _held(before, new)
-    numbers = _stored(mapping(live.get("status")).get("currentRevision"), stored)
-    if new.rollout != BY_GROUP or not isinstance(held, int) or held == 0:
-        return
-    for role in new.roles:
-        number = numbers.get(role.name)
-        if isinstance(number, int) and isinstance(role.replicas, int) and number != role.replicas:
-            grows = number > role.replicas
-            yield Finding(
-                path=f"{role.path}.replicas",
-                seen=f"is {role.replicas}, but Kthena stored {number} when it created groups, and "
-                f"gives the {count_of(held, 'group')} that the partition holds back {number} again"
-                + ("; the ModelServing then does not become Available" if grows else ""),
-                remedy="remove the partition in this update, which updates all groups, or first "
-                f"write replicas: {number} in an update without a partition",
-                rule=PARTITION_RESTORES,
-            )
-
-
-def _stored(revision: object, stored: Iterable[Mapping[str, Any]]) -> dict[object, object]:
-    """Return the stored number of replicas of each role; empty if the revision is not stored."""
-    for body in stored:
-        if mapping(mapping(body.get("metadata")).get("labels")).get(REVISION) == revision:
-            roles = map(mapping, sequence(mapping(body.get("data")).get("data")))
-            return {role.get("name"): role.get("replicas", 1) for role in roles}
-    return {}
-
-
-def held_groups(view: Serving) -> MaybeInt:
-    """Count the first groups that a partition holds back."""
-    return _held(view, view) if view.rollout == BY_GROUP else 0
-
-
-def _held(old: Serving, new: Serving) -> MaybeInt:
-    """Count the groups that exist already and keep their roles; percentages round up."""
-    stated = mapping(new.strategy.get("rollingUpdateConfiguration")).get("partition")
-    if gap := unknown_in(stated):
-        return gap
-    if not is_budget(stated, _ALL):
-        return 0
-    groups = all_known(old.replicas or 0, new.replicas or 0)
-    if isinstance(groups, Unknown):
-        return groups
-    return min(scaled(stated, groups[1], 0, up=True) or 0, *groups)
