@@ -191,7 +191,7 @@ def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) ->
 
 
 def _unnamed(body: Body) -> dict[str, Any]:
-    """Leave out the fields that every kind of object has, but with other values."""
+    """Leave out apiVersion, kind and name, which differ between kinds of objects."""
     metadata = {k: v for k, v in mapping(body.get("metadata")).items() if k != "name"}
     return {**{k: v for k, v in body.items() if k not in _NAMES}, "metadata": metadata}
 
