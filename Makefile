@@ -103,6 +103,10 @@ policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backe
 	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
 	@$(RUN) -m kthena_components.cli.backends_page > docs/backends.md
 
+.PHONY: house
+house: venv ## Draw the packages and their imports in docs/architecture.md
+	@$(RUN) -m toolchain.house
+
 .PHONY: language-schema
 language-schema: venv ## Regenerate the schema of the components for other languages
 	@$(RUN) -m kthena_components.provider.schema > .schema.json

@@ -2,9 +2,9 @@
 
   GITLAB_TOKEN=… python -I -m kthena_components.cli.artifact PIPELINE JOB FILE
 
-A job that needs another one gets all its artifacts, also variables (`dotenv`) that replace its own,
-such as PATH. Code of a branch in the other job can upload those. So the job with the token needs no
-artifacts, and asks the host for this file alone. It imports only the standard library.
+In GitLab, a job that needs another one gets all artifacts of it, also variables (`dotenv`) that
+replace the job's variables, such as PATH. Code of a branch may have uploaded them. So the job with
+the token takes no artifacts, and requests this file alone. It imports only the standard library.
 
 The exit status is 0 if the file is written, and 1 if not: then one sentence says why.
 

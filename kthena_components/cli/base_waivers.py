@@ -29,7 +29,7 @@ _WAIVED = re.compile(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$"
 _SUFFIXES = {".py", ".yaml", ".yml", ".json", ".ts", ".js", ".go", ".cs", ".java", ".tf", ".toml"}
 _MOST = 2**20
 _BETWEEN = r"[\s\"'\\+]+"
-"""What may stand between two words of a waiver: long texts are written as several strings."""
+"""Pattern between two words of a waiver: a long text may be written as several strings."""
 _QUOTE = re.compile(r"\\?([\"'])")
 _NO_STATE = (
     "Whether the base waives it for this object was not checked, because the preview has no state"
@@ -152,7 +152,7 @@ def _escaped(word: str) -> str:
 
 
 def _chain(urn: str, steps: Mapping[str, Step]) -> Iterator[Step]:
-    """Yield the step of an object, and those of the components around it."""
+    """Yield the step of an object, and the steps of its parents."""
     seen: set[str] = set()
     while urn in steps and urn not in seen:
         seen.add(urn)

@@ -2,7 +2,7 @@
 
 A branch that changes only stack files runs the code and the checks of its base. A path is harmless
 only if nothing executes a file of its form, and if neither the program nor a link reaches it. Its
-folder says nothing: `main: docs` makes a program of docs/. Every other path counts as code.
+folder does not matter: `main: docs` makes a program of docs/. Every other path counts as code.
 """
 
 import re
@@ -27,7 +27,7 @@ _BESIDE = re.compile(
     rf"(policies|ci|\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml|{_OWNERS}",
     re.IGNORECASE | re.DOTALL,
 )
-"""Checking files that previews do not run, because previews use those of the base."""
+"""Files of checks. Previews do not run the branch's version: they use the base's."""
 _CALLERS = re.compile(
     rf"(\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml|{_OWNERS}", re.IGNORECASE | re.DOTALL
 )

@@ -53,7 +53,7 @@ class Sides:
 
     @cached_property
     def merged(self) -> Tree:
-        """The files after a merge: those of the base, and of the branch where it changes them."""
+        """The files after a merge: the files of the base, with the branch's changes."""
         entries = dict(self.before.entries)
         for path, (_, new) in self.changed.items():
             entries.pop(path, None)

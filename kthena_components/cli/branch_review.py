@@ -45,7 +45,7 @@ class BranchReview:
     """Findings that do not belong to one stack."""
     notes: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    """Why the branch, or one of its stacks, could not be checked."""
+    """Reasons why the branch, or one of its stacks, could not be checked."""
     previews: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of a stack and the file with the events of its preview."""
     states: dict[str, str] = field(default_factory=dict)

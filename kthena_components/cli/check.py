@@ -207,7 +207,7 @@ class _Beside:
 
 @dataclass(slots=True)
 class _Checked:
-    """What was found in one source, and what was read of it."""
+    """The results of one source, and the counts of what was read from it."""
 
     kept: KeptObjects
     results: list[Result | Unreadable] = field(default_factory=list)

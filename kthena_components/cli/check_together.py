@@ -30,8 +30,8 @@ from kthena_components.systems.native.facts import join_parts
 
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
 _OWNER = re.compile(f"{OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{CLOSE}")
-"""An object in the paths for the rules, by its number, or by those of its source and in it. It
-cannot be part of a file name."""
+"""Stands for an object in the paths that rules get: the object's number, or the number of its
+source and its number there. The brackets cannot occur in a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

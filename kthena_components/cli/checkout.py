@@ -14,7 +14,7 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def other_settings(sides: Sides, folder: Path, file: str) -> str:
-    """Return which settings of a checkout are not those of the commit; empty if none.
+    """Return which settings of a checkout differ from the commit; empty if none.
 
     Args:
         sides: The commits.
@@ -32,7 +32,7 @@ def other_settings(sides: Sides, folder: Path, file: str) -> str:
 
 
 def uncommitted(sides: Sides, folder: Path) -> Iterator[str]:
-    """Tell which files of the project in a checkout are not those of the commit."""
+    """Name the files of the project in a checkout that differ from the commit."""
     start = sides.at("")
     files = [entry for entry in sides.after.entries.values() if is_below(entry.path, start)]
     files = [entry for entry in files if entry.is_file]

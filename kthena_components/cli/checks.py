@@ -1,4 +1,4 @@
-"""Compares the checks that a branch's files lead to with those of its base, for each stack."""
+"""Compares how strictly a branch and its base check each stack."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

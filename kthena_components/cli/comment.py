@@ -145,7 +145,7 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
 
 
 def _stopped(stack: Reviewed) -> str:
-    """Say what the list and the total leave out."""
+    """Write a note about what the list and the total leave out."""
     told = "The program stopped early, so the list of changes is incomplete."
     if stack.preview.deployed:
         missing = any(not pair.is_registered for pair in stack.pairs)

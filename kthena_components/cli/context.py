@@ -120,7 +120,7 @@ def add_from_files(
 
 
 def sharing_in(paths: Iterable[str]) -> Sharing:
-    """Collect what files say of accelerators that several pods share.
+    """Read from files which accelerators several pods share.
 
     A device plugin is configured by a ConfigMap or by the values of its chart, which are no object.
     It serves all objects, wherever they are.

@@ -55,7 +55,7 @@ _EXITS = """exit status:
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
-    """Add the command to those of `kthena-components`."""
+    """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "convert",
         help=told,

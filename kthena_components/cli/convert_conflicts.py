@@ -14,9 +14,9 @@ def find_clashes(files: Sequence[Source], *, as_yaml: bool, as_stack: bool) -> I
     """Report objects that two parts of the result would make, and servings of one name.
 
     Args:
-        files: What was converted.
-        as_yaml: Whether the result has the objects that are kept, too.
-        as_stack: Whether the servings become those of one stack, which have names of their own.
+        files: The conversions.
+        as_yaml: Whether the result also contains the objects that are kept.
+        as_stack: Whether the result is one stack, in which each serving needs a name.
     """
     parts = [(file, part) for file in files for part in file.conversion.parts]
     servings = [(_place(f, p.source), p) for f, p in parts if isinstance(p, Converted)]

@@ -38,7 +38,7 @@ _FAR = 10**6
 
 
 class ProofError(RuntimeError):
-    """What was written does not say what was converted. The text is written for users."""
+    """The written result, read back, differs from the conversion. The text is for users."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -164,7 +164,7 @@ def write_typescript(servings: Sequence[Converted], origin: str, today: date | N
 
 
 def titled(servings: Sequence[Converted]) -> list[tuple[str, Converted]]:
-    """Give each serving a name of its own for Pulumi: the shortest that no other one has."""
+    """Give each serving a unique name for Pulumi, as short as possible."""
     plans = [serving.compiled.plan for serving in servings]
     several = [
         (p.name, f"{p.namespace}/{p.name}", f"{p.namespace}/{p.name}-{p.roles[0].name}")

@@ -1,4 +1,4 @@
-"""What `convert` reads: files, or the objects of a cluster."""
+"""Reads the input of `convert`: files, or the objects of a cluster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -21,7 +21,7 @@ Each line begins with ok, warn, fail, or unknown if the result could not be dete
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
-    """Add the command to those of `kthena-components`."""
+    """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "doctor",
         help=told,

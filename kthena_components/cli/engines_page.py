@@ -140,7 +140,7 @@ def _engine(name: str) -> str:
 
 
 def _changes(table: Table) -> Iterator[str]:
-    """Yield a line for each release whose options differ from those of the release before."""
+    """Yield a line for each release whose options differ from the release before."""
     before: frozenset[str] = frozenset()
     for text, version in zip(table.texts, table.versions, strict=True):
         rows = table.at(version)

@@ -126,8 +126,8 @@ class Repository:
         """Return the best common ancestors of two commits.
 
         Raises:
-            GitError: There is none, there are too many, or they cannot be told in a shallow clone:
-                its history may end before the best one, and a branch can lead to an older one.
+            GitError: There is none, or there are too many, or the clone is shallow: its history
+                may end before the best one, and a branch can lead to an older one.
         """
         try:
             found = self._git("merge-base", "--all", base, head).decode().split()

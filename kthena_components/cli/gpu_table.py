@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def is_changed(self) -> bool:
-        """Whether one of its numbers changes."""
+        """Whether any of its numbers changes."""
         return self.before is None or self.after is None or _told(self.before) != _told(self.after)
 
     def cell(self, key: str) -> str:
@@ -97,7 +97,7 @@ def pairs_of(preview: Preview) -> list[Pair]:
 
 
 def unregistered(preview: Preview) -> list[Pair]:
-    """Return what the state has and a stopped program did not register, as it is deployed."""
+    """Return the deployed sizes of resources that a program did not register before it stopped."""
     steps = [step for urn, step in preview.deployed.items() if urn not in preview.steps]
     rows = _numbered(row for step in steps for row in _rows(step, step.old))
     found = sorted(rows.items(), key=lambda item: item[0][:2])
@@ -105,7 +105,7 @@ def unregistered(preview: Preview) -> list[Pair]:
 
 
 def deployed(preview: Preview) -> list[Row]:
-    """Return the rows that the last update exported, or those of its state."""
+    """Return the rows that the last update exported, or else the rows of the state."""
     roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
     rows = [_whole(mapping(row)) for s in roots for row in sequence(s.outputs.get("servings"))]
     return rows or [pair.before for pair in unregistered(preview) if pair.before is not None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PAGE, MOST_PAGES = 100, 100
-"""GitHub has at most 2,500 comments of an issue, GitLab 5,000 without those of the system."""
+"""GitHub has at most 2,500 comments of an issue, GitLab 5,000 besides system notes."""
 SECONDS = 60
 PAUSES = (2.0, 8.0)
 """Seconds before the second and the third try, if the host is not available."""
@@ -117,7 +117,7 @@ def gitlab(number: int) -> Host:
 
 
 def gitlab_project() -> tuple[tuple[str, str], str, str]:
-    """Return the header with the token, the URL of the API, and that of the project."""
+    """Return the header with the token, the URL of the API, and the URL of the project."""
     api, header = os.environ["CI_API_V4_URL"], ("PRIVATE-TOKEN", os.environ["GITLAB_TOKEN"])
     project = urllib.parse.quote(os.environ["CI_PROJECT_ID"], safe="")
     return header, api, f"{api}/projects/{project}"
@@ -185,7 +185,7 @@ def _asked(method: str, url: str) -> str:
 
 
 def _message(error: urllib.error.HTTPError) -> str:
-    """Return what the host says beside the status, as one line."""
+    """Return the message in the host's answer, as one line."""
     try:
         told = json.loads(error.read(10 * 1024)).get("message")
     except (OSError, http.client.HTTPException, ValueError, AttributeError):

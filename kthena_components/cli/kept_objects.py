@@ -1,6 +1,6 @@
-"""What is kept of each object until all files are read: a few hundred bytes.
+"""Keeps a few hundred bytes of each object until all files are read.
 
-No command lines, values of Secrets or line numbers. It is sent between processes.
+No command lines, values of Secrets or line numbers. They are sent between processes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ class ReducedObject:
 
 @dataclass(slots=True)
 class KeptObjects:
-    """What is kept of the objects of one source."""
+    """The reduced objects of one source."""
 
     source: int
     """Its number."""

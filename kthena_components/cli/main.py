@@ -13,7 +13,7 @@ from kthena_components import __version__
 
 WRONG = 2
 INTERRUPTED = 128 + signal.SIGINT
-"""What shells return for a command that Ctrl-C ended."""
+"""Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("check_options", "check manifests in files; needs no cluster"),
     "convert": ("convert", "write servings of one backend for another one, or as a program"),

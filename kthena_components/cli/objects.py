@@ -20,7 +20,7 @@ _LIST = "List"
 _DIGITS = 9
 _NULL = "tag:yaml.org,2002:null"
 _ENDS = frozenset({"", ".", "["})
-"""What can follow a key in a path."""
+"""Texts that can follow a key in a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

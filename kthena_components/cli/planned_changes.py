@@ -28,7 +28,7 @@ _FOLLOWS = re.compile(
 
 
 class Effect(StrEnum):
-    """What happens to an object, the most disruptive first."""
+    """Operations on an object, the most disruptive first."""
 
     DELETED = "Deleted"
     REPLACED = "Replaced"

@@ -41,7 +41,7 @@ class PackError(Exception):
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
-    """Add the command to those of `kthena-components`."""
+    """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "policy-pack",
         help=told,
@@ -72,7 +72,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _is_free(folder: Path) -> bool:
-    """Return whether a folder has no pack and no program, or those of an earlier run."""
+    """Return whether the pack may be written: no other pack or program is in the folder."""
     if not (folder / START).exists():
         return not (folder / SETTINGS).exists()
     return "kthena_components" in (folder / START).read_text(errors="replace")
@@ -121,9 +121,9 @@ def complete(judge: Path, *, runs: bool) -> None:
 
 
 def virtualenv_from(folder: Path) -> str | None:
-    """Return the virtual environment of this command: relative if it is beside the folder.
+    """Return the virtual environment of this command: a relative path if both share a parent.
 
-    None if it is not in one. Pulumi then starts the first python3 on PATH.
+    None outside of a virtual environment. Pulumi then starts the first python3 on PATH.
     """
     if sys.prefix == sys.base_prefix:
         return None

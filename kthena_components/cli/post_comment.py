@@ -43,7 +43,7 @@ SYNTAX = re.compile(r"\](?=[(:\[])|``(?=`)")
 """The middle of a link, and the beginning of a block of code, which a host may draw as a diagram or
 a formula with links."""
 BROKEN = re.compile(rf"(?<!\\)\\*{APART}")
-"""What is broken already. A backslash before it would write it out, and #8203 is a reference."""
+"""Syntax that is broken already. A backslash before it would show it, and #8203 is a reference."""
 REFERENCE = re.compile(r"&(?!(?:amp|lt|gt);)")
 FOLD = re.compile(r"<details>(?:<summary>[^<>]*</summary>)?|</details>")
 """A whole line with the only tags that a comment keeps. Elsewhere, such as in code, a host may not

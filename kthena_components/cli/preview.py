@@ -145,7 +145,7 @@ class Preview:
     errors: int = 0
     """Errors that are not findings. They are in the log of the preview."""
     exits: int = 0
-    """Errors that only say that the program ended."""
+    """Errors that only report the end of the program."""
 
 
 def read_preview(stack: str, path: str) -> Preview:

@@ -19,7 +19,7 @@ _MARGIN = "| "
 
 
 def state_of(log: Path) -> Path:
-    """Return the file for what a stack has deployed, beside that for the events of its preview."""
+    """Return the file for the deployed state of a stack, in the folder of its preview's events."""
     return log.with_suffix(".state.json")
 
 

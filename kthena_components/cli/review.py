@@ -43,7 +43,7 @@ _WEIGHTS = {
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
-    """Add the command to those of `kthena-components`."""
+    """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "review",
         help=told,
@@ -235,7 +235,7 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
 
 
 def _add_state(preview: Preview, found: BranchReview) -> None:
-    """Add what the stack has deployed, if a file has it. Without it the review says less."""
+    """Add the deployed state of the stack, if there is a file with it. The review works without."""
     path = found.states.get(preview.stack)
     try:
         preview.deployed = {} if path is None else read_state(path)

@@ -13,7 +13,7 @@ _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
-    """Add the command to those of `kthena-components`."""
+    """Add the command to the parser of `kthena-components`."""
     parser = commands.add_parser(
         "rights",
         help=told,

@@ -135,7 +135,7 @@ def stack_values(text: str, file: str, project: Project) -> StackValues:
 
 
 def _as_program(name: str, value: Any, file: str) -> Any:
-    """Return a value as the stack program reads it, encrypted ones as they are written."""
+    """Return a value as the stack program reads it. Encrypted values stay encrypted."""
     if is_encrypted(value):
         return value
     try:

@@ -73,7 +73,7 @@ def _nearness(item: Said) -> tuple[int, str, str]:
 
 
 def _others(items: Sequence[Said]) -> int:
-    """Count the other findings. A program reports those of several servings at one resource."""
+    """Count the other findings. A program reports all findings of its servings at one resource."""
     first = items[0]
     others = len({item.urn for item in items if item.urn} - {first.urn})
     if first.urn and first.urn.split("::")[2:3] != [STACK_TYPE]:

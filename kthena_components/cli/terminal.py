@@ -55,7 +55,7 @@ def _painter(stream: TextIO) -> Callable[[str], str]:
 
 
 class Progress:
-    """A line at the end of a terminal that says what a slow command does."""
+    """The last line of a terminal, which shows what a slow command does."""
 
     def __init__(self, stream: TextIO, says: str | Callable[[], str]) -> None:
         """Prepare it; `says` is called a few times a second, from another thread."""
@@ -108,7 +108,7 @@ class Progress:
 
 
 class _Line:
-    """What rich shows: the text of the moment."""
+    """The current text, for rich to show."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

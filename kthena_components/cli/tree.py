@@ -130,7 +130,7 @@ class Tree:
 
     @cached_property
     def _targets(self) -> Mapping[str, str]:
-        """What each link contains."""
+        """The target of each link, by path."""
         links = [entry for entry in self.entries.values() if entry.is_link]
         contents = self.load([link.oid for link in links], _LONGEST_TARGET)
         return {
@@ -201,7 +201,7 @@ class Tree:
 
 
 def odd_path(paths: Iterable[str]) -> str:
-    """Return a path that is stated twice, is both file and folder, is too long, or is forbidden.
+    """Return a path that occurs twice, is both file and folder, is too long, or is forbidden.
 
     git writes no such commit, and reads one that somebody has made. A checkout has only one of two
     entries of the same name, and not always the one that is read here.

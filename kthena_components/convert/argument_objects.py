@@ -1,7 +1,7 @@
-"""Finds the objects beside a serving that the package has written for one of its arguments. Pure.
+"""Finds the arguments for which the package has written other objects, such as a Service. Pure.
 
-An argument is tried: if the objects that it adds are all there, and equal, it is what they stand
-for. Other objects stay what they are.
+Each argument is tried. If all objects that it adds are among the given ones, and equal, the
+argument replaces them. All other objects are kept.
 """
 
 import re
@@ -20,19 +20,19 @@ from kthena_components.systems.contract import Body
 
 _SECONDS = re.compile(r"([1-9][0-9]{0,5})s")
 _SWITCHES = ("pod_disruption_budget", "monitoring")
-"""Arguments that add objects of their own."""
+"""Arguments that only add objects, if they are true."""
 _FOUND = (*_SWITCHES, "expose", "ready_timeout_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithBeside:
-    """A description with the arguments for objects beside its serving."""
+    """A described serving, with the arguments that replace other objects."""
 
     compiled: Compiled
-    """For its own backend."""
+    """Compiled for the backend that the objects are written for."""
     args: dict[str, Any]
     used: tuple[int, ...]
-    """The objects that these arguments write again."""
+    """Indices of the objects that these arguments write again."""
 
 
 def read_beside(
@@ -42,14 +42,14 @@ def read_beside(
     title: str,
     changes: Changes,
 ) -> WithBeside:
-    """Compile a description for its own backend, with what stands for the objects beside it.
+    """Find the arguments that replace other objects, and compile with them.
 
     Args:
-        args: The description.
-        given: The part of it that its own backend gets.
-        others: The objects beside the serving.
+        args: The arguments that describe the serving.
+        given: The same for the backend that the objects are written for.
+        others: The objects that are not part of a serving, by index.
         title: Title of the serving's object.
-        changes: What is asked for.
+        changes: The options of the conversion.
     """
     compiled = compile_serving(given, title, today=changes.today)
     found = WithBeside(compiled=compiled, args=args, used=())
@@ -74,7 +74,7 @@ def read_beside(
 
 
 def _waits(others: Mapping[int, Body]) -> list[int]:
-    """Return how long alerts wait: some for as long as an engine may take to start."""
+    """Return the seconds that alerts wait. Some wait for `ready_timeout_seconds`."""
     rules = (body for body in others.values() if body.get("kind") == "PrometheusRule")
     groups = (g for body in rules for g in sequence(mapping(body.get("spec")).get("groups")))
     alerts = (mapping(a) for group in groups for a in sequence(mapping(group).get("rules")))
@@ -88,7 +88,7 @@ def _only(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place(body: Body, others: Mapping[int, Body]) -> int | None:
-    """Return the place of an equal object."""
+    """Return the index of an equal object."""
     for index, other in others.items():
         if short_title(other) == short_title(body) and _are_equal(other, body):
             return index

@@ -1,4 +1,4 @@
-"""What is asked of a conversion, and changes of arguments by path. Pure."""
+"""The options of a conversion, and changes of arguments by path. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ class ChangeError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What is asked for, besides the objects."""
+    """The options of a conversion."""
 
     target: str
     """The backend to convert for, or SAME."""
     adopts: bool = False
     """Whether the objects stay where they are, so that each change restarts something."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that replace those of the description, by path; None removes one."""
+    """Arguments that replace the described ones, by path; None removes an argument."""
     today: date | None = None
     """The day on which waivers are checked; without it, all are ignored."""
 

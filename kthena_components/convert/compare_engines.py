@@ -1,4 +1,4 @@
-"""Compares the engines of a result with those of the object that it was described by. Pure."""
+"""Compares the engines of a converted serving with the engines of its source object. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -23,8 +23,8 @@ _OF_THE_LAUNCH = frozenset(
         *("ray_role", "ray_cluster_size", "ray_gpus", "ray_script"),
     }
 )
-"""Facts about how the pods are joined: the launcher's, which is another one. And those that quote
-the command line."""
+"""Facts that may differ: how the pods are joined, because the package uses its own launcher, and
+facts that quote the command line."""
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _OF_THE_LAUNCH)
 _BY_VARIABLES = frozenset({"long_context_allowed", "stages_draft"})
 """Facts that an unknown variable may set: a Secret that the object mounts by its controller."""
@@ -32,7 +32,7 @@ Pair = tuple[str, object, object]
 
 
 def find_differences(described: ByEngines, plan: ServingPlan) -> Iterator[Finding]:
-    """Report engines that the checks read differently. What the object does not say may differ."""
+    """Report engines with other facts than before. Facts that are unknown before may differ."""
     made, open_ones = facts_from_plan(plan).engines, {gap.argument for gap in described.gaps}
     for role, engine, planned in zip(described.roles, made, plan.roles, strict=True):
         number = product(role.engine.replicas, described.facts.copies)

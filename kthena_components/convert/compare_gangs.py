@@ -10,7 +10,7 @@ from kthena_components.core.findings import count_of, join_path
 from kthena_components.systems.contract import EMPTY_ROLES, IDLE_WORKERS
 
 Placed = tuple[int, str]
-"""How many pods are scheduled together, and in words what they are."""
+"""How many pods are scheduled together, and which, in words."""
 
 
 def placed(facts: ServingFacts, most: int) -> Placed:
@@ -44,7 +44,7 @@ def lost_gang(before: Placed, after: Compiled) -> Iterator[Loss]:
 
 
 def gained_gang(before: Placed, after: Compiled) -> Iterator[str]:
-    """Say that more pods are scheduled together than before."""
+    """Yield a note if more pods are scheduled together than before."""
     (pods, said), (more, now) = before, placed_by_plan(after)
     if 0 < pods < more:
         yield f"the pods are scheduled {now}, and were {said}"

@@ -1,4 +1,4 @@
-"""What a conversion gives: servings, and the objects beside them."""
+"""The result of a conversion: servings, and the objects that are kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Converted:
     """One serving, and what its conversion loses, adds and rewrites."""
 
     source: Body
-    """Its object, or the first one."""
+    """The object that was converted; the first one of several."""
     backend: str
     """The backend that the source was written for; empty if it has none."""
     args: Mapping[str, Any]
@@ -31,11 +31,11 @@ class Converted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """An object that is no serving, and how it is changed to find the pods of one."""
+    """An object that is not a serving. Its selector may be changed to find the converted pods."""
 
     source: Body
     body: Body
-    """The object with these changes."""
+    """The object with its changed selector."""
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
 

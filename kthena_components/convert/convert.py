@@ -1,7 +1,7 @@
 """Converts the servings among some objects for another backend. Pure.
 
-An object is described by the arguments of a ModelServing. What they do not say is found by writing
-the object again for its own backend, and by comparing the two.
+An object is described by the arguments of a ModelServing. They are compiled for the object's own
+backend, and the result is compared with the object: what differs is a loss.
 """
 
 from collections import Counter
@@ -100,7 +100,10 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
 
 
 def _serves(body: Body, context: Context) -> bool:
-    """Return whether an object runs engines, or stands for some: kept, it would serve twice."""
+    """Return whether an object runs engines, itself or through its controller.
+
+    If such an object were kept, its model would be served twice.
+    """
     kind = systems.find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return False
@@ -167,7 +170,7 @@ def _lacks_requests(role: object) -> bool:
 
 
 def _own_labels(source: Body) -> dict[str, Any]:
-    """Return the labels of an object that are not those of the package."""
+    """Return the labels of an object that the package does not set itself."""
     labels = mapping(mapping(source.get("metadata")).get("labels"))
     return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
 
@@ -188,7 +191,7 @@ def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) ->
 
 
 def _unnamed(body: Body) -> dict[str, Any]:
-    """Leave out what another kind of object states in another way."""
+    """Leave out apiVersion, kind and name, which differ between kinds of objects."""
     metadata = {k: v for k, v in mapping(body.get("metadata")).items() if k != "name"}
     return {**{k: v for k, v in body.items() if k not in _NAMES}, "metadata": metadata}
 

@@ -37,7 +37,7 @@ from kthena_components.systems.contract import Body
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SAME_FOR_ALL = frozenset({*EngineKind, "worker"})
-"""Words in names of engines that tell nothing about one of them."""
+"""Words in names of engines that do not distinguish them."""
 _LONG = 12
 """Characters that every backend allows in the name of a role."""
 _BY_HAND = (
@@ -57,13 +57,13 @@ class ByEngines:
     """With paths in the arguments."""
     sketch: Sketch
     pods: tuple[EnginePod, ...]
-    """Those of engines."""
+    """The pods that run engines."""
     without_engine: tuple[str, ...]
     """Paths of the other pods."""
 
     @property
     def said(self) -> frozenset[object]:
-        """What its pods say that the described ones say, too."""
+        """The settings of its pods that the described pods have, too: path of the pods, setting."""
         overlays = [role.get("overlay") for role in self.args["roles"]]
         return shared(self.pods, [role.lead for role in self.roles], overlays)
 
@@ -89,10 +89,10 @@ def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
 
     Args:
         body: The object.
-        context: The ConfigMaps beside it, whose scripts may start the engines.
+        context: ConfigMaps of the same cluster, whose scripts may start the engines.
 
     Raises:
-        SpecError: One of them cannot be described.
+        SpecError: An engine cannot be described.
     """
     kind, found = systems.find_kind(group_kind(body)), read_object(body, context=context)
     view = kind.view(found) if kind is not None else None
@@ -173,7 +173,7 @@ def _other(pods: PodSet, roles: Sequence[EngineRole]) -> EnginePod:
 
 
 def _once(unsaid: Sequence[Gap], missing: Sequence[Gap]) -> list[Gap]:
-    """Prefer what the object leaves to others to what is merely missing."""
+    """List each argument once: with the reason why the object leaves it out, if there is one."""
     named = {gap.argument for gap in unsaid}
     return [*unsaid, *(gap for gap in missing if gap.argument not in named)]
 
@@ -216,7 +216,7 @@ def _role(
 
 
 def _transfer(engine: EngineFacts, pod: EnginePod) -> tuple[Transfer | None, Env]:
-    """Return how an engine shares its KV cache, and the variables that say so."""
+    """Return how an engine shares its KV cache, and the variables that configure it."""
     command = engine.entry.command or CommandFacts()
     env = sequence(pod.container.get("env"))
     return read_transfer(str(command.engine), command.options, env) or (None, ())

@@ -36,15 +36,15 @@ class PodRole:
     name: str
     engine: EngineFacts | None
     sets: tuple[PodSet, ...]
-    """The pods of the entry, then those of the workers. One set: all have the same template."""
+    """The pods of the entry, then the workers. One set: all have the same template."""
     replicas: int
-    """In one copy of the object's group."""
+    """Number of such engines in one group of the object."""
     pods: int
     """Pods of one engine."""
 
     @property
     def after(self) -> int:
-        """Pods of an engine before its workers, if these have a template of their own."""
+        """Pods of an engine before its workers: 1 if the workers have another template, else 0."""
         return 1 if len(self.sets) > 1 else 0
 
 
@@ -101,7 +101,7 @@ def describe(body: Body, replicas: object = None) -> Described:
 def _counted(
     facts: ServingFacts, sets: tuple[PodSet, ...], replicas: object
 ) -> tuple[ServingFacts, tuple[PodSet, ...]]:
-    """Use a stated number of pods where the object leaves it to others, as one that is scaled."""
+    """Use the given number of copies where the object has none, such as one that is scaled."""
     if len(sets) != 1 or not isinstance(sets[0].count, Unknown) or not isinstance(replicas, int):
         return facts, sets
     engines = tuple(
@@ -136,7 +136,7 @@ def _known(number: MaybeInt, path: str, body: Body) -> int:
 
 
 def labels_of(found: Object) -> dict[str, Any]:
-    """Return the labels of an object that are not those of the package."""
+    """Return the labels of an object that the package does not set itself."""
     labels = mapping(found.metadata.get("labels"))
     return {key: value for key, value in labels.items() if key not in naming.KTHENA_LABELS}
 
@@ -174,7 +174,7 @@ def _roles(
 def _engine(
     found: Object, engine: EngineFacts, sets: Sequence[PodSet], free: list[int], copies: int
 ) -> tuple[int, PodRole]:
-    """Take the pods of an engine out of those that are free."""
+    """Take the pods of an engine out of the pods that belong to no engine yet."""
     body = found.body
     pods, replicas = (_known(n, engine.path, body) for n in (engine.pods, engine.replicas))
     engines = replicas * copies
@@ -208,7 +208,7 @@ def _take(
     body: Body,
     like: Sequence[PodSet] = (),
 ) -> int:
-    """Return the next free pods with containers at a path, or with the pods of some others."""
+    """Return the index of the next free pods whose GPUs are at a path, or that equal `like[0]`."""
     for index in free:
         each = sets[index]
         same = each.spec == like[0].spec if like else _stands_at(each, path)
@@ -225,7 +225,7 @@ def _stands_at(each: PodSet, path: str) -> bool:
 
 
 def _name(found: Object, each: PodSet, engine: EngineFacts | None) -> str:
-    """Return a name for a role: that of the engine, or of what has its pods."""
+    """Return a name for a role: the name of the engine, or of the part of the object above it."""
     own = name_of(found.body)
     if engine is not None and engine.name not in {own, "?"}:
         return naming.dns_name(engine.name) or SERVE
@@ -235,7 +235,7 @@ def _name(found: Object, each: PodSet, engine: EngineFacts | None) -> str:
 
 
 def _name_above(body: Body, path: str) -> str:
-    """Return the name of what stands above a template: its own, or the key that it stands under."""
+    """Return the `name` of the map around a template, or else the key that leads to it."""
     steps = [int(index) if index else key for index, key in _STEP.findall(path)][:-1]
     holders: list[Any] = [body]
     for step in steps:
@@ -263,7 +263,7 @@ def _arguments(role: PodRole, scheduler: str, *, alone: bool) -> dict[str, Any]:
 
 
 def _template(each: PodSet) -> dict[str, Any]:
-    """Return the template of some pods; those of a serving restart always."""
+    """Return the template of some pods, without restartPolicy Always: a serving implies it."""
     metadata = {"labels": dict(each.labels), "annotations": dict(each.annotations)}
     usual = {"restartPolicy": "Always"}
     spec = {k: v for k, v in each.spec.items() if k not in usual or v == usual[k]}
@@ -271,7 +271,7 @@ def _template(each: PodSet) -> dict[str, Any]:
 
 
 def known_paths(body: Body, described: Described) -> Iterator[str]:
-    """Yield the paths of the fields that a description has as they are."""
+    """Yield the paths of the fields that the description has with the same value."""
     yield from _HEAD
     labels = described.args.get("labels", {})
     yield from (path_of(("metadata", "labels", str(key))) for key in labels)
@@ -286,7 +286,7 @@ def known_paths(body: Body, described: Described) -> Iterator[str]:
 
 
 def _selected(body: Body, sets: Sequence[PodSet]) -> Iterator[str]:
-    """Yield the labels by which an object finds pods of its own: they have these labels."""
+    """Yield the paths of the selector with which an object finds its own pods."""
     for steps, value in leaves(body):
         inside = "selector" in steps and any(
             each.labels.get(str(steps[-1])) == value for each in sets

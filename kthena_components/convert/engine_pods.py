@@ -1,4 +1,4 @@
-"""Takes pods that a controller completes apart: what an engine's arguments say, and the rest.
+"""Splits pods that a controller completes: what an engine's arguments express, and the rest.
 
 Pure.
 """
@@ -17,7 +17,7 @@ from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
 
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
-"""Fields of a container that only pods which serve have."""
+"""Fields of a container that only pods with an HTTP server have."""
 _LAUNCH = ("command", "args", "image", "resources", "name")
 """Fields of the engine's container that its arguments replace."""
 _AMOUNTS = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
@@ -36,17 +36,17 @@ class EnginePod:
 
     set: PodSet
     container: Mapping[str, Any]
-    """The one of the engine, as written."""
+    """The container of the engine, as written."""
     index: int
     """Its index in the template."""
     is_whole: bool = True
-    """Whether the engine has all of the pod: a replica of Ray Serve may share one."""
+    """Whether the engine has the pod alone. Replicas of Ray Serve may share one."""
     said: Sequence[Mapping[str, Any]] = ()
-    """Variables that an argument states."""
+    """Variables whose meaning an argument of the role expresses, so an overlay leaves them out."""
 
     @property
     def amounts(self) -> dict[str, Any]:
-        """Return the arguments about what it requests, besides GPUs."""
+        """Return the arguments for its requests, besides GPUs."""
         if not self.is_whole:
             return {}
         limits, requests = self.resources("limits"), self.resources("requests")
@@ -66,11 +66,11 @@ class EnginePod:
                 yield self.set.at(f"spec.containers[{self.index}].{field}[{index}]")
 
     def rest(self, peers: "Sequence[EnginePod] | None" = None) -> dict[str, Any]:
-        """Return what an overlay would have to say: all that the arguments do not.
+        """Return the overlay for the fields that no argument expresses.
 
         Args:
-            peers: The other pods of the engine, which an overlay changes, too: it must not have
-                probes, and no container that one of them lacks. None: there are none.
+            peers: The other pods of the engine, which an overlay changes, too. So it must not have
+                probes, or a container that one of these pods lacks. None: there are none.
         """
         spec, memory = self.set.spec, self.memory.get("name")
         left = {k: v for k, v in spec.items() if k not in _CONTROLLED}
@@ -136,7 +136,7 @@ def engine_pod(pods: PodSet, name: str | None) -> EnginePod:
 
 
 def named_leaves(value: Any, at: Named = (), field: str = "") -> Iterator[tuple[Named, str]]:
-    """Yield the values without parts of a template, members of lists by their names."""
+    """Yield the scalars of a template with their paths. Members of lists are found by name."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from named_leaves(item, (*at, str(key)), str(key))
@@ -150,11 +150,11 @@ def named_leaves(value: Any, at: Named = (), field: str = "") -> Iterator[tuple[
 
 
 Said = tuple[object, ...]
-"""What pods say in the place of a field, to find what others say, too."""
+"""A setting of a pod, to compare pods: its kind or path, and its value."""
 
 
 def says(pod: EnginePod) -> Iterator[Said]:
-    """Yield what a pod says, wherever it stands."""
+    """Yield the settings of a pod."""
     yield "image", str(pod.container.get("image"))
     yield from (("amount", *pair) for pair in pod.amounts.items())
     yield "memory", bool(pod.memory)
@@ -168,7 +168,13 @@ def says(pod: EnginePod) -> Iterator[Said]:
 def shared(
     pods: Sequence[EnginePod], leads: Sequence[EnginePod], overlays: Sequence[object]
 ) -> frozenset[object]:
-    """Return what pods say that a description says: by the pods it is made of, and overlays."""
+    """Return the settings of pods that the description keeps, each with the path of its pods.
+
+    Args:
+        pods: All pods of the object's engines.
+        leads: The pods that the roles are described by.
+        overlays: The overlays of the roles.
+    """
     said = {each for lead in leads for each in says(lead) if each[0] in _SAID}
     said |= {each for lead in leads for each in _gpus(lead)}
     said |= {each for overlay in overlays for each in named_leaves(overlay)}
@@ -176,12 +182,12 @@ def shared(
 
 
 def _common(field: str, items: Sequence[Any], peers: Sequence[EnginePod]) -> list[Any]:
-    """Return the containers that all pods of an engine have, or all of them without others."""
+    """Return the items that all other pods of the engine have, too; all if there are none."""
     return [one for one in items if all(one in sequence(p.set.spec.get(field)) for p in peers)]
 
 
 def _gpus(lead: EnginePod) -> Iterator[Said]:
-    """Yield what pods may say of the GPUs of a described one: requests equal to its limits."""
+    """Yield the settings for GPUs that a described pod gets: limits, and requests equal to them."""
     amounts = {**lead.resources("requests"), **lead.resources("limits")}
     for key, amount in amounts.items():
         if is_accelerator(key) and lead.is_whole:
@@ -189,7 +195,7 @@ def _gpus(lead: EnginePod) -> Iterator[Said]:
 
 
 def _parts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the parts that have nothing."""
+    """Leave out empty maps and lists."""
     return {key: item for key, item in fields.items() if item not in ({}, [])}
 
 

@@ -37,14 +37,14 @@ _GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """An argument that the object does not say."""
+    """An argument that the user has to give, because the object does not state it."""
 
     argument: str
     """Path in the role: `engine.image`."""
     because: str
-    """A clause."""
+    """Why it is missing, as a clause."""
     value: str = ""
-    """What is known of its value, as YAML. Empty: nothing."""
+    """A proposal for its value, as YAML. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +55,15 @@ class EngineRole:
     engine: EngineFacts
     lead: EnginePod
     pods: int
-    """Pods of the engine. A head without GPUs is none of them."""
+    """Number of pods of the engine. A head without GPUs does not count."""
     replicas: int
-    """In one copy of the object's group."""
+    """Number of such engines in one group of the object."""
     peers: tuple[EnginePod, ...] = ()
-    """The other pods of the engine, as they are shown."""
+    """The other pods of the engine, one for each template."""
     folded: str = ""
     """Path of a head without GPUs, whose work the first pod does."""
     transfer: Transfer | None = None
-    """How the engine shares its KV cache, if an argument can say so."""
+    """How the engine shares its KV cache, if an argument can express it."""
 
     @property
     def command(self) -> CommandFacts:
@@ -72,9 +72,10 @@ class EngineRole:
 
 
 def lead_of(engine: EngineFacts, sets: Sequence[PodSet]) -> tuple[EnginePod, str] | None:
-    """Return the pod that an engine is described by, and the path of a head without GPUs.
+    """Return the pod that an engine is described by, and the path of a head without GPUs, or "".
 
-    The workers have the ranks of such a head. None: no pods are those of the engine.
+    If the head has no GPUs, a worker is returned: the ranks run there. None: the object shows no
+    pods of the engine.
     """
     entry = _at(engine.entry.gpus_path, sets)
     if entry is None:
@@ -87,7 +88,7 @@ def lead_of(engine: EngineFacts, sets: Sequence[PodSet]) -> tuple[EnginePod, str
 
 
 def worker_of(engine: EngineFacts, sets: Sequence[PodSet]) -> PodSet | None:
-    """Return the workers of an engine, if they have a template of their own."""
+    """Return the workers of an engine, if they have another template than the entry."""
     return None if engine.worker is None else _at(engine.worker.gpus_path, sets)
 
 
@@ -103,20 +104,20 @@ def starts_same(pod: EnginePod, role: EngineRole) -> bool:
 
 
 def _shares(engine: EngineFacts, lead: EnginePod) -> bool:
-    """Return whether an engine has some of the GPUs of its pod only."""
+    """Return whether an engine uses only some of the GPUs of its pod."""
     whole = read_pod({"spec": lead.set.spec}, "", context=lead.set.owner.context).all_gpus
     own = engine.entry.gpus
     return isinstance(own, int) and isinstance(whole, int) and 0 < own < whole
 
 
 def _at(path: str, sets: Sequence[PodSet]) -> PodSet | None:
-    """Return the pods below whose path another one is; of several, those with the longest path."""
+    """Return the pods whose path contains the given path; the longest such path wins."""
     fits = [each for each in sets if is_below(path, each)]
     return max(fits, key=lambda each: len(each.path), default=None)
 
 
 def is_below(path: str, pods: PodSet) -> bool:
-    """Return whether a path is that of some pods, or below it."""
+    """Return whether a path equals the path of some pods, or is below it."""
     at = pods.owner.at(pods.path)
     return path == at or path.startswith((f"{at}.", f"{at}["))
 
@@ -131,11 +132,11 @@ def _holder(pods: PodSet) -> str | None:
 
 
 def arguments_of(role: EngineRole, extra: Mapping[str, Any]) -> tuple[dict[str, Any], list[Gap]]:
-    """Return the arguments of a role, and those that the object does not say.
+    """Return the arguments of a role, and the arguments that the object does not state.
 
     Args:
         role: The role.
-        extra: Its arguments that the object states in its own way.
+        extra: Its arguments from fields that only this kind of object has.
     """
     gaps = list[Gap]()
     command = role.command
@@ -246,7 +247,7 @@ def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:
 
 
 def refused_role(role: EngineRole) -> Iterator[Finding]:
-    """Report an engine that no role with an engine can be."""
+    """Report an engine that no role with an `engine` can express."""
     command, engine = role.command, role.engine
     for problem in command.problems:
         if problem.hard:

@@ -1,4 +1,4 @@
-"""Finds what scripts of engines do that a description does not have. Pure.
+"""Finds commands in scripts of engines that a description leaves out. Pure.
 
 A script is one field. So each of its commands, and each word of the one that starts the engine, is
 left out in turn: what changes nothing is not kept.
@@ -36,10 +36,10 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script, and what the result has of an object if another one takes its place."""
+    """A script in an object or in a ConfigMap."""
 
     name: str
-    """Of the field that holds it, as the name of a loss."""
+    """Path of its field, as the name of a loss."""
     text: str
     meaning: Callable[[str], object]
 
@@ -49,7 +49,7 @@ def scripts_of(body: Mapping[str, Any], meaning: Callable[[Body], object]) -> It
 
     Args:
         body: The object.
-        meaning: What the result has of an object.
+        meaning: Describes the object again when its fields change.
     """
     for steps, value in leaves(body):
         held = bool(_HOLDERS & set(map(str, steps[-2:])))
@@ -70,8 +70,8 @@ def mounted_scripts(
 
     Args:
         pods: The pods.
-        objects: The objects beside theirs.
-        meaning: What the result has of their object, with these beside it.
+        objects: The objects of the same cluster, among them the ConfigMaps.
+        meaning: Describes the object of the pods again when these objects change.
     """
     volumes = [v for pod in pods for v in map(mapping, sequence(pod.set.spec.get("volumes")))]
     names = {mapping(volume.get("configMap")).get("name") for volume in volumes}
@@ -95,8 +95,8 @@ def find_lost_commands(
 
     Args:
         scripts: The scripts.
-        usual: What the result has of their object.
-        files: Names of scripts that others run, and that are looked at themselves.
+        usual: The description of their object, unchanged.
+        files: Names of scripts that other scripts run. They are searched themselves.
     """
     for script in scripts:
         # A script without which all is the same is a loss itself, or the launcher's.
@@ -140,7 +140,7 @@ def _lost(
 
 
 def _lost_words(script: str, words: Sequence[Span], lost: Callable[[Span], bool]) -> Iterator[str]:
-    """Yield the words that are lost, those that follow each other as one text."""
+    """Yield the lost words; words that follow each other are one text."""
     together = list[str]()
     for word in words:
         text = word.text(script)

@@ -36,7 +36,7 @@ from kthena_components.systems.contract import Body
 _ENGINES = re.compile(
     r"(replicas|roles|roles\[\d+\](\.(replicas|worker_replicas|engine|resources)\b.*)?)"
 )
-"""Arguments that say which engines there are."""
+"""Arguments that decide which engines there are."""
 _HEAD = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
 
 
@@ -45,8 +45,8 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
 
     Args:
         body: The object.
-        changes: What is asked for.
-        objects: Those beside it, whose ConfigMaps may have the scripts of its engines.
+        changes: The options of the conversion.
+        objects: The other objects, whose ConfigMaps may have the scripts of its engines.
 
     Raises:
         SpecError: It cannot be described, or the target cannot express it.
@@ -72,10 +72,10 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
 def _compiled(
     body: Body, described: ByEngines, changes: Changes
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Compile the engines as they are, and with the changes that are asked for.
+    """Compile the described engines, compare them with the object, and apply the user's changes.
 
     Raises:
-        SpecError: Something is not said, or the engines would be others.
+        SpecError: An argument is missing, or the engines would differ from the object's.
     """
     title, given = title_of(body), changes.arguments
     if changes.target == SAME:
@@ -104,7 +104,7 @@ def _compiled(
 
 
 def _is_plain(path: str, described: ByEngines) -> bool:
-    """Return whether a change leaves the engines as they are, or says what the object does not."""
+    """Return whether a change fills a gap of the description, or does not change the engines."""
     fills = any(_covers(path, gap.argument) for gap in described.gaps)
     return fills or _ENGINES.fullmatch(path) is None
 
@@ -180,7 +180,7 @@ def _unread(
 
 
 def _kept(body: Body, compiled: Compiled) -> list[str]:
-    """Return the paths of the fields that an object of the same kind has in the result, too."""
+    """Return the paths of the fields that the result keeps in an object of the same kind."""
     made = (m.body for m in compiled.manifests if group_kind(m.body) == group_kind(body))
     result = next(made, None)
     if result is None:
@@ -191,9 +191,9 @@ def _kept(body: Body, compiled: Compiled) -> list[str]:
 
 
 def _meaning(body: Body, objects: Sequence[Body], gang: GangFacts | None) -> object:
-    """Return what the result has of an object; None if it cannot be described.
+    """Describe an object, to compare it with another one; None if it cannot be described.
 
-    The size of its gang is in the result if that has the same one.
+    The size of its gang counts if the result has a gang of the same size.
     """
     try:
         described = describe_engines(body, Context(config_maps=gather(objects)))

@@ -33,10 +33,10 @@ from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})
-"""Facts that quote the command line, whose variables have other names then."""
+"""Facts that quote the command line: its variables get other names."""
 _TEMPLATES = ("entry_template", "worker_template")
 _COUNTED = ("roles", "replicas")
-"""Arguments that say which engines there are."""
+"""Arguments that decide which engines there are."""
 
 
 def convert_pods(body: Body, changes: Changes) -> Converted:
@@ -82,7 +82,7 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
 def _compiled(
     args: dict[str, Any], title: str, changes: Changes
 ) -> tuple[Compiled, Compiled, dict[str, Any]]:
-    """Compile with the roles as described, and with the changes that are asked for."""
+    """Compile the described roles, and once more with the user's changes."""
     outside = {k: v for k, v in changes.arguments.items() if not k.startswith(_COUNTED)}
     own = with_changes(args, outside)
     compiled = compile_serving(own, title, today=changes.today)
@@ -93,9 +93,9 @@ def _compiled(
 
 
 def _meaning(body: Body, gang: GangFacts | None, replicas: object) -> object:
-    """Return what the result has of an object; None if it cannot be described.
+    """Describe an object, to compare it with another one; None if it cannot be described.
 
-    The size of its gang is in the result if that has the same one.
+    The size of its gang counts if the result has a gang of the same size.
     """
     try:
         described = describe(body, replicas)
@@ -114,7 +114,7 @@ def _rewritten(described: Described, notes: list[str], title: str) -> list[dict[
     """Return the roles with Kthena's variables.
 
     Raises:
-        SpecError: Pods use what only the controller of the object tells them.
+        SpecError: Pods use a variable that only the controller of the object sets.
     """
     roles, unset = list[dict[str, Any]](), list[Finding]()
     for index, (role, args) in enumerate(
@@ -171,7 +171,7 @@ def _unset(path: str, what: str) -> Finding:
 
 
 def _differences(described: Described, compiled: Compiled) -> Iterator[Finding]:
-    """Report engines of the result that the checks read differently from those of the object."""
+    """Report engines of the result whose facts differ from the object's engines."""
     plan = compiled.plan
     made = facts_from_plan(plan).engines
     for role, engine, planned in zip(described.roles, made, plan.roles, strict=True):
@@ -217,6 +217,6 @@ def _first_difference(before: object, after: object) -> tuple[object, object]:
 
 
 def _alike(before: object, after: object) -> bool:
-    """Return whether two facts are equal; two that are not known are."""
+    """Return whether two facts are equal. Two unknown facts count as equal."""
     both = isinstance(before, Unknown) and isinstance(after, Unknown)
     return both or before == after

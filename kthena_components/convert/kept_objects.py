@@ -1,4 +1,4 @@
-"""The objects beside a converted serving: Services that select its pods, and references to it."""
+"""Keeps the other objects of a conversion: Services that select its pods, references to it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,29 +19,29 @@ _SELECTORS = (_SERVICE, ("policy", "PodDisruptionBudget"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A serving whose object is replaced by those of another backend."""
+    """A serving whose object is replaced by the objects of another backend."""
 
     sources: tuple[Body, ...]
     was: str
-    """Name that its pods had as a label."""
+    """Label value with the serving's name on its pods before the conversion."""
     backend: str
     target: str
     name: str
-    """Name of the serving, which its pods have as a label."""
+    """The same label value after the conversion."""
     bodies: tuple[Body, ...]
     """The objects that replace it."""
 
     @property
     def is_same(self) -> bool:
-        """Whether the object stays what it is."""
+        """Whether the object keeps its backend, kind and name."""
         titles = {_title(body) for body in self.bodies}
         return self.backend == self.target and _title(self.sources[0]) in titles
 
 
 def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the `expose` that would write a Service, None for another object.
+    """Return the `expose` argument that would write this Service; None for other objects.
 
-    The caller compares the Service that it gives with this one.
+    The caller compiles it and compares the two Services.
     """
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
     same = metadata.get("name") == args.get("name") and _namespace(body) == args.get("namespace")
@@ -70,7 +70,7 @@ def filled_service(body: Body) -> dict[str, Any]:
 
 
 def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tuple[str, ...]]:
-    """Keep an object, with a selector that finds the pods of the servings as they are now."""
+    """Keep an object. Its selector is changed to find the pods of the converted servings."""
     losses, notes = list[Loss](), list[str]()
     name = short_title(body)
     for each in moved:

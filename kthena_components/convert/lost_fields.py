@@ -1,4 +1,4 @@
-"""Compares an object with the one that its description gives, field by field. Pure."""
+"""Compares an object with the object compiled from its description, field by field. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Loss:
     """Something of an object that its conversion does not keep."""
 
     name: str
-    """Path of the field in the object, or a word for what no field states: `gang`."""
+    """Path of the field in the object, or a word if it is not one field: `gang`."""
     seen: str
     """What happens to it. A clause, no full stop."""
 
@@ -130,7 +130,7 @@ def _is_written(value: object, path: str) -> bool:
 
 
 def _is_empty(value: object) -> bool:
-    """Return whether a value says nothing: missing, null, or a map or list of such values."""
+    """Return whether a value is empty: missing, null, or a map or list of such values."""
     if isinstance(value, Mapping):
         return all(map(_is_empty, value.values()))
     if isinstance(value, list | tuple):

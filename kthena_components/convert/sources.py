@@ -15,12 +15,12 @@ Backend = tuple[str, Emitter, Describer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """An object with others that are written with it."""
+    """An object with the other objects that its backend writes for the same serving."""
 
     source: Body
     whole: Body
     others: Mapping[int, Body]
-    """The others, by their places in the files."""
+    """The other objects, by index."""
 
 
 def describers() -> Iterator[Backend]:
@@ -32,14 +32,14 @@ def describers() -> Iterator[Backend]:
 
 
 def kinds_to_read() -> list[GroupKind]:
-    """List the kinds of which servings of controllers consist, for a cluster that has more."""
+    """List the kinds that `convert` reads from a cluster."""
     several = [d for _, _, d in describers() if d.gathered is None]
     found = (kind for d in several for kind in (*d.kinds, *d.beside))
     return list(dict.fromkeys((*found, SERVICE)))
 
 
 def find_servings(objects: Sequence[Body]) -> dict[int, tuple[Merged, Backend]]:
-    """Return the servings by the place of their first object."""
+    """Return the servings by the index of their first object."""
     found = {place: pair for backend in describers() for place, pair in _gathered(objects, backend)}
     taken = {index for merged, _ in found.values() for index in merged.others} | found.keys()
     rest = {index: body for index, body in enumerate(objects) if index not in taken}
@@ -69,7 +69,7 @@ def _backend_of(body: Body) -> Backend | None:
 
 
 def merge(body: Body, others: Mapping[int, Body], describer: Describer) -> Merged:
-    """Put others that are written with an object into it."""
+    """Merge the other objects of the same serving into an object."""
     if describer.merged is None:
         return Merged(source=body, whole=body, others={})
     places = list(others)
@@ -78,7 +78,7 @@ def merge(body: Body, others: Mapping[int, Body], describer: Describer) -> Merge
 
 
 def written_as_one(bodies: Sequence[Body], describer: Describer) -> Body:
-    """Return the only serving among what a backend has written, in the form of `Merged.whole`."""
+    """Return the only serving among a backend's manifests, in the form of `Merged.whole`."""
     if describer.gathered is not None:
         (places,) = describer.gathered.find(bodies)
         return describer.gathered.joined([bodies[place] for place in places])
@@ -88,7 +88,7 @@ def written_as_one(bodies: Sequence[Body], describer: Describer) -> Body:
 
 
 def runs_engines(body: Body, context: Context) -> bool:
-    """Return whether an object runs engines, by its facts and the ConfigMaps beside it."""
+    """Return whether an object runs engines, by its facts and the ConfigMaps in its context."""
     kind = systems.find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return False

@@ -1,7 +1,7 @@
 """Finds the fields of an object that its description does not depend on. Pure.
 
-Where no backend can write an object again, this takes the place of the comparison: a field that may
-change, or be missing, without a change of the description says something that is not kept.
+No backend can write such an object again, so there is nothing to compare it with. Instead, each
+field is changed and removed. If the description stays the same, the field is lost.
 """
 
 import copy
@@ -17,11 +17,11 @@ NOTHING = object()
 """Stands for no value."""
 _DIGITS = 9
 _LARGE = 3
-"""Fewest steps to a part that is named as a whole."""
+"""Fewest steps of a path to a part that `together` names as a whole."""
 
 
 def leaves(value: object, at: Steps = ()) -> Iterator[tuple[Steps, object]]:
-    """Yield the values without parts, and where they stand. Null, "" and {} say nothing."""
+    """Yield the scalars with their paths, without null, "" and empty maps and lists."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(item, (*at, str(key)))
@@ -39,8 +39,8 @@ def find_unread(
 
     Args:
         body: The object.
-        describe: Describes an object. Two descriptions that mean the same are equal. What cannot be
-            described any more depends on the field, too: no other value fits the rest.
+        describe: Describes an object. Two descriptions with the same meaning are equal. If an
+            object cannot be described without the field's value, the description depends on it.
         known: Paths of fields that need not be tried.
     """
     usual, skipped = describe(body), frozenset(known)
@@ -63,13 +63,13 @@ def find_unread(
 
 
 def _held(value: object) -> Mapping[str, Any] | None:
-    """Return the fields of a text that is YAML itself, such as a config; None for other values."""
+    """Return the fields of a text that contains YAML, such as a config; None for other values."""
     found = read_yaml_text(value, "") if isinstance(value, str) and "\n" in value else None
     return found if isinstance(found, Mapping) else None
 
 
 def _others(value: object) -> Iterator[object]:
-    """Yield what may stand in the place of a value."""
+    """Yield values to try in place of a value; NOTHING removes it."""
     yield NOTHING
     if isinstance(value, bool):
         yield not value
@@ -81,7 +81,7 @@ def _others(value: object) -> Iterator[object]:
 
 
 def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, Any]:
-    """Return an object with another value at a place; NOTHING removes what stands there."""
+    """Return a copy of an object with another value at a path; NOTHING removes the field."""
     result = copy.deepcopy(dict(body))
     holder: Any = result
     for step in steps[:-1]:
@@ -96,9 +96,9 @@ def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, 
 
 
 def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
-    """Yield some paths of values, those of a whole part of an object as one: that of the part.
+    """Yield the lost paths; where all values of a part are lost, yield the part instead.
 
-    The parts right below the object and its spec are too large for that.
+    Only parts at least _LARGE steps deep count: a whole `spec` would not tell what is lost.
     """
     of = {path_of(steps): steps for steps, _ in leaves(body)}
     yield from (path for path in paths if path not in of)

@@ -38,7 +38,7 @@ VOLCANO, WHOLE, WAIVERS = "Volcano objects", "all objects of a cluster", "waiver
 CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
 REVIEW = "engines in production"
 BRANCH, FOLDERS = "a branch and its judge", "objects in folders"
-"""What rules check, if not a kind of a system."""
+"""Groups of rules on the page of rules, for rules that are not about one kind of a system."""
 
 _NAMES = {
     "engine_launch": ("engine-launch", "data-parallel-layout"),

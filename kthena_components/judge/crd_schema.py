@@ -12,9 +12,9 @@ from kthena_components.systems import INDEX, find_emitter
 
 RULE = "crd-schema"
 NAMES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
-"""Names of the rule for systems with a version option of their own."""
+"""Other names of the rule, for systems whose version is an option such as `--kthena-version`."""
 _ELSEWHERE = {"kthena": "kthena-version"}
-"""Names of the rule for what another release accepts, if it has one of its own."""
+"""Name of the finding about a field that only another release accepts. Default: the same."""
 _WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
 
 

@@ -1,4 +1,4 @@
-"""What a config of the policy pack means to Pulumi, and so how each rule's findings end.
+"""Works out how Pulumi enforces each rule's findings with a config of the policy pack.
 
 Source: Pulumi v3.259.0, pkg/resource/analyzer/config.go (parsePolicyPackConfig, applyConfig) and
 pkg/engine/update.go; pulumi-policy 1.21, policy.py (Analyze, AnalyzeStack).
@@ -146,7 +146,7 @@ class PackConfig:
     readers: tuple[Reader, ...]
     """The pairs of policies, and the command line if it can use the config."""
     others: Mapping[str, tuple[str | None, Mapping[str, Any]]] = field(default_factory=dict)
-    """Policies that are not in this package: the level that is stated for them, and settings."""
+    """Policies of other packs: the level in the config, None without one, and the settings."""
     every: str | None = None
     """The level of `all`."""
 
@@ -190,7 +190,7 @@ def read_pack(config: Mapping[str, Any]) -> PackConfig:
 
 
 def _stated(policy: str, value: object) -> tuple[str | None, Mapping[str, Any]]:
-    """Return the level that is stated for a policy, and its settings."""
+    """Return the level that the config gives to a policy, and its settings."""
     level, settings = value, {}
     if isinstance(value, Mapping):
         settings = {key: part for key, part in value.items() if key != _LEVEL}

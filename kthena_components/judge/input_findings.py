@@ -1,8 +1,8 @@
 """Documentation of findings that are not made by rule functions of the catalogue.
 
 They come from readers of input and from backends, in modules that this package may not import.
-Those of the stack program are in stack_findings.py. A test checks that the names equal those in the
-sources.
+The findings of the stack program are in stack_findings.py. A test checks that each name occurs in
+the sources, and that none is missing here.
 """
 
 from collections.abc import Mapping

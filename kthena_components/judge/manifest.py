@@ -113,7 +113,8 @@ def judge_manifest(
 ) -> list[Finding]:
     """Judge one manifest by every rule that applies to its kind.
 
-    Of a kind that is not known, it is told that nobody reads it, where that matters (kind-read).
+    An object of an unknown kind that seems to run an engine gets one finding: no rule reads it
+    (kind-read).
 
     Args:
         body: The object as it would be applied.
@@ -166,7 +167,7 @@ def judge_and_count(
 
 
 def _unread(body: Body, path: str) -> list[Finding]:
-    """Say of an object of a kind that is not known that nobody reads it, where that matters."""
+    """Report an object of an unknown kind that seems to run an engine: no rule reads it."""
     findings = map(tidy, judged(kind_read, read_object(body, path)))
     return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
 
@@ -191,7 +192,7 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
 
 
 def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
-    """Add what the schemas of its pods and of its CRD say, as far as no rule speaks of a place."""
+    """Add findings of the pod schema and the CRD, unless a rule has one at the same path."""
     pods = judge_templates(found.body, kind)
     findings += [finding.under(found.path) for finding in pods]
     crd = (tidy(finding).under(found.path) for finding in judged(crd_schema, found))
@@ -237,7 +238,7 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """One object of a known kind, with everything that is read of it."""
+    """One object of a known kind, with everything that is read from it."""
 
     kind: Kind[Any]
     found: Object

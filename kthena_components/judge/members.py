@@ -44,7 +44,7 @@ def _numbers(told: Told) -> Numbers:
 
 
 def _template(pod: PodFacts, sets: Sequence[PodSet]) -> Template | None:
-    """Return the template of a pod among those of its engine, the first if no path tells."""
+    """Return the template that a pod is made from; the first one if no path shows which."""
     matching = [pods for pods in sets if runs_in(pod, pods)] or sets
     if not matching:
         return None

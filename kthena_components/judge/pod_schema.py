@@ -115,7 +115,7 @@ def pod_values(manifest: Mapping[str, Any], kind: Kind[Any]) -> Iterator[Finding
 
 
 def _ends(pod: Mapping[str, Any], path: str, kind: Kind[Any]) -> Iterator[Finding]:
-    """Report when pods end, if that is possible for pods, but not for those of this kind."""
+    """Report a restartPolicy or a deadline that pods may have, but not the pods of this kind."""
     allowed, policy = kind.restart_policies, pod.get("restartPolicy") or "Always"
     if policy in _POLICIES and allowed and policy not in allowed:
         seen = (

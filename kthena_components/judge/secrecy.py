@@ -123,7 +123,7 @@ def judge_sealed(judge: Callable[[Any], list[Finding]], tree: Any) -> list[Findi
 def conceal(
     found: Sequence[Finding], judge: Callable[[T], Iterable[Finding]], shadow: T, tree: Any = None
 ) -> list[Finding]:
-    """Replace findings by those of the shadow, which show no secret.
+    """Replace the findings of an object by the findings of its shadow, which show no secret.
 
     Args:
         found: Findings of an object.

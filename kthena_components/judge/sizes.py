@@ -1,4 +1,4 @@
-"""Counts what one object makes of each of its engines, for the table of a review.
+"""Counts the pods and accelerators of each engine of an object, for the table of a review.
 
 The pods and GPUs are those of `Kind.pods` and `Kind.demand`, so the table's total equals what the
 rule gpu-budget counts. The facts only add which pods form one engine.
@@ -67,7 +67,7 @@ def _serves(facts: ServingFacts) -> bool:
 
 
 class _Made:
-    """What an object makes: pods by engine, and the accelerators of no engine."""
+    """The pods of an object by engine, and its accelerators that belong to no engine."""
 
     def __init__(self, whole: Whole) -> None:
         facts, pods = whole.facts, whole.kind.pods

@@ -1,7 +1,7 @@
 """Waivers in the config of a stack, with the objects that they are for.
 
-A waiver is for one object: its kind, namespace and name. So it is new if the same waiver was stated
-for another object, even one of that name in another namespace.
+A waiver is for one object: its kind, namespace and name. So it counts as new if only another
+object had it before, even one of the same name in another namespace.
 """
 
 import json

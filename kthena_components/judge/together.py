@@ -135,7 +135,7 @@ def _wrong(
     used: Collection[tuple[str, str]],
     today: date,
 ) -> Iterable[Finding]:
-    """Report wrong waivers that no check of their object alone reports.
+    """Report invalid waivers that the check of the single object leaves out.
 
     The objects of one component have the same waivers, so a waiver that one of them uses is not
     reported in the others.

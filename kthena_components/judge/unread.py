@@ -128,14 +128,14 @@ class _Places:
         self._more = iter(others)
 
     def __contains__(self, path: object) -> bool:
-        """Return whether a path of the object is surely one of them."""
+        """Return whether a path is one of these places. It may miss some: it only searches fast."""
         return self._object.at(str(path)) in self._cheap
 
     def __bool__(self) -> bool:
         return any(True for _ in self._all())
 
     def meet(self, path: str) -> bool:
-        """Return whether a path contains one of them, or is inside one."""
+        """Return whether a path contains one of these places, or is inside one."""
         return any(_meets(path, place) for place in self._all())
 
     def _all(self) -> Iterator[str]:

@@ -32,7 +32,7 @@ class LevelsChange:
 
     file: str
     before: "PackConfig | str"
-    """A text says why it cannot be used."""
+    """The config, or a text with the reason why it cannot be used."""
     after: "PackConfig | str"
     is_deleted: bool = False
     """Whether only the base has the file."""

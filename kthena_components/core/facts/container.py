@@ -45,7 +45,7 @@ _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 
 class SharedMemory(StrEnum):
-    """What is mounted at /dev/shm."""
+    """The kind of volume that is mounted at /dev/shm."""
 
     MEMORY = "memory"
     """A volume in memory, or the node's own."""
@@ -63,9 +63,9 @@ class TokenKind(StrEnum):
     """Where a token was found."""
 
     VALUE = "value"
-    """In the variable that is meant for it."""
+    """As the value of a variable for tokens, such as HF_TOKEN."""
     CONFIG_MAP = "config-map"
-    """The same, from a ConfigMap."""
+    """As the value of such a variable, from a ConfigMap."""
     PATTERN = "pattern"
     """As text that looks like a token, anywhere else."""
 
@@ -167,7 +167,7 @@ def read_container(
 
 
 def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> ContainerFacts:
-    """Replace the paths in a container that the package wrote by those of the user's fields.
+    """Replace the paths in a container that the package wrote by the paths of the user's fields.
 
     Args:
         facts: The container.
@@ -237,7 +237,7 @@ def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFac
 
 
 def _kind_of_token(value: object, source: object) -> TokenKind | None:
-    """Say how the value of a variable that is there for a token shows it, if it does."""
+    """Return how a variable for tokens shows its token; None if it does not."""
     if _is_literal(value):
         return TokenKind.VALUE
     from_map = isinstance(mapping(source).get("configMapKeyRef"), Mapping)

@@ -1,4 +1,4 @@
-"""What an object takes from other objects: ConfigMaps, LimitRanges, and shapes of models.
+"""The context of an object: ConfigMaps, LimitRanges and other objects, and shapes of models.
 
 Readers get one object at a time, with its context. Nothing here reads a Secret.
 """

@@ -1,4 +1,4 @@
-"""Reads the accelerators that a container gets: how many of each resource, as far as is stated."""
+"""Reads how many accelerators a container requests, by resource."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ class DeviceFacts:
 
     @property
     def part(self) -> str:
-        """What part of a GPU one device is: `a MIG device`. Empty: a GPU of its own."""
+        """The part of a GPU that one device is, as in `a MIG device`. Empty: a whole GPU."""
         if self.resource.startswith("nvidia.com/mig-"):
             return "a MIG device"
         return "a share of a GPU" if self.resource.endswith(_SHARED) else ""

@@ -1,7 +1,7 @@
 """Decides which pod templates of a group form an engine: a leader and those that join it.
 
 Some systems describe a group as a list of templates with counts and do not state which of them run
-one model together. The commands tell, or it is unknown.
+one model together. The commands show it, or it is unknown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -97,8 +97,8 @@ def engines_among(
 def _as_many_as_there_are(engine: EngineFacts, count: MaybeInt) -> EngineFacts:
     """Return an engine with all pods of its template if these do not make whole engines.
 
-    A template whose pods take their rank from a variable is the only one of the engine. One that
-    states a rank has others beside it, which may be in another object.
+    If the pods take their rank from a variable, the template is the engine's only one. If the
+    command states a rank, other templates have the other ranks, perhaps in another object.
     """
     command, pods = engine.entry.command, engine.pods
     if command is None or engine.worker is not None or not isinstance(command.node_rank, Unknown):

@@ -1,4 +1,4 @@
-"""What a LimitRange adds to the containers of its namespace: amounts that no pod states.
+"""Reads the default requests and limits that a LimitRange adds to containers of its namespace.
 
 Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem, and
 plugin/pkg/admission/limitranger/admission.go mergePodResourceRequirements.

@@ -1,6 +1,6 @@
 """Derives the ports on which the pods of a template answer, from the command line of the engine.
 
-It only says something of pods in which nothing else may listen: one container, whose command starts
+It only covers pods in which nothing else may listen: they have one container, whose command starts
 one engine or joins one.
 """
 
@@ -40,7 +40,7 @@ class Listening:
 
     @property
     def title(self) -> str:
-        """Say where they listen, as a clause."""
+        """Where the pods listen, as a clause."""
         if self.answers is not None:
             return f"{TITLES[str(self.engine)]} listens on {self.answers}"
         if self.engine == "vllm":
@@ -50,7 +50,7 @@ class Listening:
         return "a worker of Ray answers no requests"
 
     def may_listen(self, port: int) -> bool:
-        """Return whether one of the pods may listen on a port."""
+        """Return whether any of the pods may listen on a port."""
         known = port == self.answers or port in self.others
         return known or (self.ray and port >= _RANDOM_FROM)
 

@@ -1,7 +1,7 @@
-"""Reads the pods of an engine one by one, where a controller tells each its number.
+"""Reads the pods of an engine one by one, where a controller gives each its number.
 
 A pod of a group gets its rank from a variable, such as LWS_WORKER_INDEX, and a pod of a Job gets
-its number among those of its template. core/facts/statefulset_ordinals.py does the same for
+its number among the pods of its template. core/facts/statefulset_ordinals.py does the same for
 StatefulSets.
 """
 
@@ -32,7 +32,7 @@ class Numbers:
     rank_fields: tuple[str, ...] = ()
     """Paths of fields of a pod with that number, for `fieldRef`."""
     ordinal: tuple[str, ...] = ()
-    """Variables with the number of a pod among those of its template."""
+    """Variables with the number of a pod among the pods of its template."""
     fields: tuple[str, ...] = ()
     """Paths of fields of a pod with that number."""
 

@@ -88,7 +88,7 @@ class PodFacts:
 
     @property
     def gpus(self) -> MaybeInt:
-        """Accelerators of the engine: a container cannot use those of others."""
+        """Accelerators of the engine's container, which cannot use those of other containers."""
         own = _sum(d for d in self.devices if self.container in {None, d.container})
         return self.parted if own and self.parted else own
 
@@ -172,7 +172,7 @@ def read_pods(
 ) -> list[PodFacts]:
     """Read a pod template, once for each engine in it, and once if it starts none.
 
-    This includes sidecars: init containers with restartPolicy Always, which run beside the others.
+    This includes sidecars: init containers with restartPolicy Always, which keep running.
     """
     spec = mapping(template).get("spec")
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")

@@ -1,4 +1,4 @@
-"""What other objects of a cluster do for pods besides ConfigMaps and LimitRanges.
+"""Reads the PriorityClasses and PodDisruptionBudgets that apply to pods.
 
 Source: kubernetes plugin/pkg/admission/priority/admission.go, pkg/registry/core/pod/storage
 eviction.go, staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector.

@@ -19,12 +19,12 @@ _SERVERS = re.compile(
     r"|socat|caddy|redis-server|etcd|mooncake_master|proxy|router|dynamo)(?![-\w])"
     r"|(?<!multi-node-serving)\.(?:sh|py)\b"
 )
-"""Programs that may listen beside an engine, and files that may start some."""
+"""Programs in an engine's container that may listen, too, and files that may start some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeFacts:
-    """A probe that connects to a port of its own pod."""
+    """A probe that connects to a port of the same pod."""
 
     path: str = field(compare=False)
     """Path of the port."""
@@ -33,7 +33,7 @@ class ProbeFacts:
     port: MaybeInt | None
     """None: a name that no port of the container has."""
     name: str = ""
-    """The name of the port, if it is stated by its name."""
+    """The name of the port, if the probe names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
 
 
 def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """Return whether a container has no other beside it, no sidecar, and a network of its own."""
+    """Return whether a container is the only one of its pod, without sidecars or hostNetwork."""
     containers = sequence(spec.get("containers"))
     inits = map(mapping, sequence(spec.get("initContainers")))
     return (
@@ -85,12 +85,12 @@ def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
 
 
 def at_overlay(ports: PortFacts, path: str) -> PortFacts:
-    """Replace the paths in a container that the package wrote by that of the user's overlay."""
+    """Replace the paths in a container that the package wrote by the path of the user's overlay."""
     return replace(ports, probes=tuple(replace(probe, path=path) for probe in ports.probes))
 
 
 def resolved(stated: object, named: Mapping[str, int]) -> MaybeInt | None:
-    """Return the number of a port that is stated by number or by name; None for an unknown name."""
+    """Return the number of a port, given by number or by name; None for an unknown name."""
     if gap := unknown_in(stated):
         return gap
     if isinstance(stated, str):

@@ -1,4 +1,4 @@
-"""Objects that others refer to for what they leave out, by name: a runtime, say."""
+"""Objects that other objects name for the fields that they leave out, such as KServe's runtimes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _Key = tuple[tuple[str, str], str]
 
 @dataclass(slots=True)
 class Beside:
-    """Objects of some kinds of one cluster."""
+    """The objects of one cluster that others may name, found by kind, name and namespace."""
 
     kinds: Collection[tuple[str, str]] = ()
     """Their API groups and kinds. Others are ignored."""

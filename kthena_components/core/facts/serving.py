@@ -68,7 +68,7 @@ class NameFacts:
     name: str
     limit: int
     what: str
-    """What has the name, in words: `StatefulSet`."""
+    """The object or label that gets the name, in words: `StatefulSet`."""
     made: bool = True
     """Whether it is derived from the serving's and the role's name, not written by the user."""
 

@@ -38,12 +38,12 @@ class Sharing:
                     self._found.setdefault(str(item.get("name")), Unknown(because))
 
     def of(self, resources: Iterator[str]) -> Unknown | None:
-        """Return why the number of devices of one of these resources is unknown."""
+        """Return why the number of devices of these resources is unknown; None if it is known."""
         return next((self._found[name] for name in resources if name in self._found), None)
 
 
 def _is_renamed(part: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether shares have a name of their own, such as nvidia.com/gpu.shared."""
+    """Return whether shares have another resource name, such as nvidia.com/gpu.shared."""
     return part.get("renameByDefault") is True or item.get("rename") not in (None, "")
 
 

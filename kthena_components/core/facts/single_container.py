@@ -1,4 +1,4 @@
-"""Reads objects that have the fields of one container, such as image and args, themselves."""
+"""Reads kinds whose spec has the fields of one container, such as image, args and env."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from kthena_components.core.facts.workload import fill_requests
 
 _CONTAINER = "spec.containers[0]"
 SHARED_MEMORY: Mapping[str, Any] = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
-"""The volume of a controller that always mounts memory at /dev/shm, as MOUNTED says."""
+"""The volume that some controllers always add, mounted at /dev/shm (MOUNTED)."""
 MOUNTED: Mapping[str, Any] = {"name": "dshm", "mountPath": SHM_PATH}
 
 

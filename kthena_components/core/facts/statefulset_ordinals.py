@@ -1,6 +1,6 @@
 """Reads the pods of a StatefulSet one by one: each gets its rank from its own name.
 
-Names, labels and host names are those of kubernetes
+Source of names, labels and host names: kubernetes
 pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentity.
 """
 
@@ -70,7 +70,7 @@ def _ordinals(spec: Mapping[str, Any], count: int) -> range:
 def _read(
     template: object, path: str, name: str, ordinals: range, context: Context
 ) -> list[PodFacts]:
-    """Read each pod; nothing if one of them has not exactly one part in an engine."""
+    """Read each pod; nothing if any of them does not start or join exactly one engine."""
     pods: list[PodFacts] = []
     for ordinal in ordinals:
         made = _pod(mapping(template), f"{name}-{ordinal}", str(ordinal))

@@ -107,7 +107,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
 
 
 def pods_of(size: MaybeInt | None, command: CommandFacts | None) -> MaybeInt:
-    """Count the pods of one engine, as far as they are stated; size is GROUP_SIZE."""
+    """Count the pods of one engine, or return why it is unknown; size is GROUP_SIZE."""
     if command is None or isinstance(size, int):
         return 1 if size is None else size
     for stated in (command.ray_cluster_size, command.nnodes, size):
@@ -138,9 +138,9 @@ def group_size(template: Mapping[str, Any]) -> MaybeInt | None:
 
 
 def _pods_of_copies(command: CommandFacts) -> MaybeInt:
-    """Count the pods of one engine's copies, each copy whole in a pod.
+    """Count the pods of an engine whose data-parallel copies each fit in a pod.
 
-    With external load balancing, each pod is an engine of its own (vllm/engine/arg_utils.py).
+    With external load balancing, each pod is a separate engine (vllm/engine/arg_utils.py).
     """
     data, local = command.data, command.data_local
     if command.data_mode != "internal" or local is None or local == data:

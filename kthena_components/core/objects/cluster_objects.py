@@ -18,7 +18,7 @@ _ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """All objects of a cluster, as far as they are given, with lookups."""
+    """The given objects of a cluster, with lookups."""
 
     objects: list[Object] = field(default_factory=list)
     by_kind: dict[GroupKind, list[Object]] = field(default_factory=dict)

@@ -104,7 +104,7 @@ def _container(
 def _states_first(command: CommandFacts, fields: Mapping[str, Any]) -> bool:
     """Return whether a container's own env says that its pod has rank 0.
 
-    Facts are about all pods of an engine, and so leave out the value of this variable.
+    Facts cover all pods of an engine, so they do not have the value of this variable.
     """
     by_index = naming.WORKER_INDEX in command.where.get("node_rank", "")
     listed = map(mapping, sequence(fields.get("env")))

@@ -59,12 +59,12 @@ _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A place that states an engine or several accelerators."""
+    """A place in an object that starts an engine, or requests several accelerators."""
 
     path: str
     """Path in the object: of the container, its command, or the field."""
     what: str
-    """What it states, as a clause: `asks for 8 nvidia.com/gpu`."""
+    """What was found, as a clause: `asks for 8 nvidia.com/gpu`."""
     by_field: bool = False
     """Whether it is a field or a variable, not a command or a resource."""
 
@@ -137,7 +137,7 @@ def _below(path: str, fields: Mapping[Any, object]) -> list[tuple[str, object]]:
 def _may_be_command(text: str) -> bool:
     """Return whether a text may be a command or a flag.
 
-    Any other single word is a name, such as that of an image.
+    Any other single word is a name, such as an image's.
     """
     return " " in text or "\n" in text or text[:1] in {"-", "{"}
 

@@ -121,8 +121,8 @@ class PodSet:
     name: str = ""
     """Name of the part of the object that has these pods. Empty: it stands above their template."""
     added: Mapping[str, object] | None = None
-    """Labels that their controller adds to those of the template: a value, Unknown, or the pattern
-    of a value that no manifest shows. None: any."""
+    """Labels that their controller adds to the template's: a value, Unknown, or the pattern of a
+    value that no manifest shows. None: it may add any."""
 
     def at(self, path: str) -> str:
         """Return a path of their template in the caller's input: `spec.containers[0]`."""
