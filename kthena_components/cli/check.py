@@ -16,8 +16,8 @@ from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.workers import jobs_for, side_by_side
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.limit_ranges import LimitRanges
-from kthena_components.core.facts.pod_policies import AROUND, Around
-from kthena_components.core.facts.referenced_objects import Beside
+from kthena_components.core.facts.pod_policies import AROUND, PodPolicies
+from kthena_components.core.facts.referenced_objects import ReferencedObjects
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, Level, fault
@@ -162,7 +162,10 @@ def check_sources(
     texts = Texts(named)
     paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
-    around, completing = Around(complete=given.asked.whole), Beside(COMPLETING, NAMED_BY)
+    around, completing = (
+        PodPolicies(complete=given.asked.whole),
+        ReferencedObjects(COMPLETING, NAMED_BY),
+    )
     adds = {
         "LimitRange": limits.add,
         **{kind: completing.add for _, kind in (*COMPLETING, *NAMED_BY)},
@@ -175,8 +178,8 @@ def check_sources(
         limits=limits,
         sharing=sharing,
         shapes=given.shapes,
-        around=around,
-        beside=completing,
+        pod_policies=around,
+        referenced=completing,
     )
     beside = _Beside(given, texts, context)
     together = Together(sources, given.asked, given.today, read=texts.read)

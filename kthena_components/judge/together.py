@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import Context, gather
-from kthena_components.core.facts.referenced_objects import Beside
+from kthena_components.core.facts.referenced_objects import ReferencedObjects
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.cluster_rules import compare_objects
@@ -50,10 +50,10 @@ def judge_stack(
         gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    beside = Beside(COMPLETING, NAMED_BY)
+    beside = ReferencedObjects(COMPLETING, NAMED_BY)
     for body in bodies.values():
         beside.add(body)
-    context = Context(config_maps=gather(bodies.values()), beside=beside, versions=versions)
+    context = Context(config_maps=gather(bodies.values()), referenced=beside, versions=versions)
     findings = list(judged(_grouped, bodies, context, name=READING_ALL))
     findings += judged(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
     findings += judged(_completed, bodies, context, name=READING_ALL)
@@ -90,7 +90,7 @@ def _compared(
 
 def _completed(bodies: Bodies, context: Context) -> Iterator[Finding]:
     """Check the objects that refer to others again, together with these."""
-    for name, body in bodies.items() if context.config_maps or context.beside else ():
+    for name, body in bodies.items() if context.config_maps or context.referenced else ():
         if _REFERS.search(json.dumps(body, default=str)):
             yield from judge_manifest(body, name, context=context)
 

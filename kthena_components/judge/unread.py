@@ -83,7 +83,7 @@ def part_read(
     empty = facts is not None and not facts.engines
     if empty and any(finding.level is not Level.ADVISORY for finding in said):
         return
-    if kind.completes and found.context.beside.is_named(found.body):
+    if kind.completes and found.context.referenced.is_named(found.body):
         return  # it is read with the object that refers to it
     places = _Places(found, (), ())
     if not empty:

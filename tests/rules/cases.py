@@ -12,7 +12,7 @@ import yaml
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.limit_ranges import LimitRanges
-from kthena_components.core.facts.pod_policies import Around
+from kthena_components.core.facts.pod_policies import PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
@@ -113,11 +113,11 @@ def judge_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
 
 def judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
-    around, limits = Around(complete=True), LimitRanges()
+    around, limits = PodPolicies(complete=True), LimitRanges()
     for body in bodies:
         around.add(body)
         limits.add(body)
-    context = Context(config_maps=gather(bodies), around=around, limits=limits)
+    context = Context(config_maps=gather(bodies), pod_policies=around, limits=limits)
     given = {"context": context, "versions": asked.get("versions", {})}
     given["asked"] = PRODUCTION_NAMES
     alone = [f for name, body in named.items() for f in judge_manifest(body, name, **given)]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components.core.facts.limit_ranges import LimitRanges
-from kthena_components.core.facts.pod_policies import Around
-from kthena_components.core.facts.referenced_objects import Beside
+from kthena_components.core.facts.pod_policies import PodPolicies
+from kthena_components.core.facts.referenced_objects import ReferencedObjects
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import is_map, mapping
@@ -121,8 +121,8 @@ class Context:
     config_maps: ConfigMaps = field(default_factory=ConfigMaps)
     limits: LimitRanges = field(default_factory=LimitRanges)
     sharing: Sharing = field(default_factory=Sharing)
-    around: Around = field(default_factory=Around)
-    beside: Beside = field(default_factory=Beside)
+    pod_policies: PodPolicies = field(default_factory=PodPolicies)
+    referenced: ReferencedObjects = field(default_factory=ReferencedObjects)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes by the model's name in command lines. They override the table of models."""
     namespace: str = ""

@@ -14,12 +14,12 @@ from kthena_components.core.values.unknown import Unknown, is_unresolved
 PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
 BUDGET = ("policy", "PodDisruptionBudget")
 AROUND = ("PriorityClass", "PodDisruptionBudget")
-"""Kinds of objects that `Around.add` reads."""
+"""Kinds of objects that `PodPolicies.add` reads."""
 _DEFAULT = "default"
 
 
 @dataclass(slots=True)
-class Around:
+class PodPolicies:
     """PriorityClasses and PodDisruptionBudgets of one cluster."""
 
     complete: bool = False

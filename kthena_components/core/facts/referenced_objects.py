@@ -11,7 +11,7 @@ _Key = tuple[tuple[str, str], str]
 
 
 @dataclass(slots=True)
-class Beside:
+class ReferencedObjects:
     """The objects of one cluster that others may name, found by kind, name and namespace."""
 
     kinds: Collection[tuple[str, str]] = ()

@@ -110,7 +110,7 @@ def production_availability(view: Reviewed) -> Iterator[Finding]:
 
 
 def _availability(found: Object, container: EngineContainer) -> Iterator[Lack]:
-    pods, around, copies = container.pods, found.context.around, container.copies
+    pods, around, copies = container.pods, found.context.pod_policies, container.copies
     # The spec of a Volcano Job has one for all pods, and the template of a PodCliqueSet.
     holders = (pods.spec, found.spec, mapping(found.spec.get("template")))
     stated = any(each.get("priorityClassName") is not None for each in holders)

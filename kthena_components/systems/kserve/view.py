@@ -145,7 +145,7 @@ def _runtime(found: Object, predictor: Mapping[str, Any]) -> Mapping[str, Any] |
     name = mapping(predictor.get("model")).get("runtime")
     if not isinstance(name, str) or unknown_in(name):
         return None
-    beside, space = found.context.beside, namespace_of(found.body)
+    beside, space = found.context.referenced, namespace_of(found.body)
     for kind, where in ((_RUNTIME, space), (_OF_CLUSTER, "")):
         body = beside.find((GROUP, kind), name, where)
         if body is not None:

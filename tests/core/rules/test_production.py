@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.pod_policies import Around
+from kthena_components.core.facts.pod_policies import PodPolicies
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind
@@ -148,7 +148,7 @@ def test_the_waiver_of_a_component_is_on_the_objects_with_the_finding() -> None:
     ],
 )
 def test_a_budget_selects_pods_by_their_labels(selector: Any, more: bool, limited: bool) -> None:
-    around = Around(complete=True)
+    around = PodPolicies(complete=True)
     spec = {} if selector is None else {"selector": selector}
     around.add({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec})
     assert around.evictions_limited("default", {"app": "chat"}, more=more) is limited

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.referenced_objects import Beside
+from kthena_components.core.facts.referenced_objects import ReferencedObjects
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.judge.together import judge_stack
@@ -148,7 +148,7 @@ def test_a_runtime_of_the_namespace_comes_first() -> None:
 
 
 def test_the_container_is_that_of_both() -> None:
-    beside = Beside(COMPLETING)
+    beside = ReferencedObjects(COMPLETING)
     beside.add(RUNTIME)
     view = read_service(read_object(SERVICE, context=Context(beside=beside)))
     (engine,) = facts(view).engines
