@@ -162,23 +162,21 @@ def check_sources(
     texts = Texts(named)
     paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
-    around, completing = (
-        PodPolicies(complete=given.asked.whole),
-        ReferencedObjects(COMPLETING, NAMED_BY),
-    )
+    policies = PodPolicies(complete=given.asked.whole)
+    completing = ReferencedObjects(COMPLETING, NAMED_BY)
     adds = {
         "LimitRange": limits.add,
         **{kind: completing.add for _, kind in (*COMPLETING, *NAMED_BY)},
     }
     if given.settings.levels.asked:
-        adds |= dict.fromkeys(AROUND, around.add)
+        adds |= dict.fromkeys(AROUND, policies.add)
     size = add_from_files(adds, paths, texts.read)
     context = Context(
         config_maps=maps,
         limits=limits,
         sharing=sharing,
         shapes=given.shapes,
-        pod_policies=around,
+        pod_policies=policies,
         referenced=completing,
     )
     beside = _Beside(given, texts, context)

@@ -133,7 +133,7 @@ class Kind(Generic[V]):
     sketch: Callable[[V], Sketch] | None = None
     """Its engines for `convert`, if its controller completes their pods. None: `pods` are whole."""
     completes: bool = False
-    """Whether other objects name it for what they leave out, and find it in `Context.referenced`."""
+    """Whether other objects name it for what they leave out: it is in `Context.referenced`."""
     only_fields: bool = False
     """Whether its CRD checks it, and nothing else."""
     cluster_wide: bool = False

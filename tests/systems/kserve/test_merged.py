@@ -150,7 +150,7 @@ def test_a_runtime_of_the_namespace_comes_first() -> None:
 def test_the_container_is_that_of_both() -> None:
     beside = ReferencedObjects(COMPLETING)
     beside.add(RUNTIME)
-    view = read_service(read_object(SERVICE, context=Context(beside=beside)))
+    view = read_service(read_object(SERVICE, context=Context(referenced=beside)))
     (engine,) = facts(view).engines
     command = engine.entry.command
     assert command is not None
