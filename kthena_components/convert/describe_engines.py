@@ -57,7 +57,7 @@ class ByEngines:
     """With paths in the arguments."""
     sketch: Sketch
     pods: tuple[EnginePod, ...]
-    """Those of engines."""
+    """The pods that run engines."""
     without_engine: tuple[str, ...]
     """Paths of the other pods."""
 

@@ -36,12 +36,13 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script, and what the result has of an object if another one takes its place."""
+    """A script of an object, and how the object is described with another one in its place."""
 
     name: str
-    """Of the field that holds it, as the name of a loss."""
+    """The field that holds it, as a loss names it."""
     text: str
     meaning: Callable[[str], object]
+    """Describes the object with another text as the script."""
 
 
 def scripts_of(body: Mapping[str, Any], meaning: Callable[[Body], object]) -> Iterator[Script]:
@@ -71,7 +72,7 @@ def mounted_scripts(
     Args:
         pods: The pods.
         objects: The objects beside theirs.
-        meaning: What the result has of their object, with these beside it.
+        meaning: Describes the object of the pods again when these objects change.
     """
     volumes = [v for pod in pods for v in map(mapping, sequence(pod.set.spec.get("volumes")))]
     names = {mapping(volume.get("configMap")).get("name") for volume in volumes}
@@ -95,7 +96,7 @@ def find_lost_commands(
 
     Args:
         scripts: The scripts.
-        usual: What the result has of their object.
+        usual: The description of the object of the pods as it is.
         files: Names of scripts that others run, and that are looked at themselves.
     """
     for script in scripts:

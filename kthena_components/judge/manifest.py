@@ -166,7 +166,7 @@ def judge_and_count(
 
 
 def _unread(body: Body, path: str) -> list[Finding]:
-    """Say of an object of a kind that is not known that nobody reads it, where that matters."""
+    """Report an object of unknown kind that seems to run an engine: no rule reads it."""
     findings = map(tidy, judged(kind_read, read_object(body, path)))
     return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
 

@@ -1,4 +1,4 @@
-"""Reads objects that have the fields of one container, such as image and args, themselves."""
+"""Reads kinds whose spec is one container (image, args, env)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
