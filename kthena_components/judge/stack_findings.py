@@ -1,4 +1,4 @@
-"""Documentation of findings of the stack program and of `convert`, as extra.py has it of others."""
+"""Documentation of findings of the stack program and of `convert`."""
 
 from collections.abc import Mapping
 
