@@ -21,7 +21,7 @@ from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind
-from kthena_components.judge.crd_schema import NAMES, RULE
+from kthena_components.judge.crd_schema import SCHEMA_RULE, SCHEMA_RULES
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kthena.view_autoscaling import POLICY
@@ -67,7 +67,7 @@ class Kind:
     def rules(self) -> frozenset[str]:
         """List its admission rules. For a ModelServing, Volcano checks the topologies."""
         known = find_kind(self.of)
-        schema = NAMES.get(INDEX[self.of], RULE)
+        schema = SCHEMA_RULES.get(INDEX[self.of], SCHEMA_RULE)
         named = frozenset({schema, *map(rule_name, known.rules if known else ())})
         return named if self.of != MODEL_SERVING else frozenset(filter(_is_kthenas, named))
 

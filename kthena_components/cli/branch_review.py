@@ -29,7 +29,7 @@ from kthena_components.cli.stack_config import StackValues
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.tree import Tree
 from kthena_components.core.findings import Finding
-from kthena_components.judge.weakening import STACK_RULES, StackChange
+from kthena_components.judge.weakening import BRANCH_RULES, StackChange
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
 
@@ -184,7 +184,7 @@ def _stack_findings(
         after={**after.others, **after.own},
         today=today,
     )
-    for rule in STACK_RULES:
+    for rule in BRANCH_RULES:
         yield from rule(change)
 
 

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.cli.kept_objects import CLOSE, OPEN, KeptObjects, ReducedObject
+from kthena_components.cli.kept_objects import (
+    OBJECT_IN_TEXT,
+    KeptObjects,
+    ReducedObject,
+    path_of_object,
+)
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.cli.sources import Source
 from kthena_components.core.findings import (
@@ -29,9 +34,6 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.systems.native.facts import join_parts
 
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
-_OWNER = re.compile(f"{OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{CLOSE}")
-"""Stands for an object in the paths that rules get: the object's number, or the number of its
-source and its number there. The brackets cannot occur in a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,24 +134,21 @@ class Together:
     def _judge(self, numbers: list[int]) -> Iterator[LocatedFinding]:
         if not numbers:
             return
-        found = self._findings([self._kept[number] for number in numbers], numbers)
-        for finding in found:
-            if hash((finding.rule, finding.seen)) in self._said:
-                continue
-            match = _OWNER.match(finding.path)
-            owner = (match and self._owner(match)) or self._kept[numbers[0]]
-            path = finding.path[match.end() :].removeprefix(".") if match else finding.path
-            named = replace(
-                finding,
-                path=path,
-                seen=self._named(finding.seen),
-                remedy=self._named(finding.remedy),
-            )
-            waived = named if match is None else self._waived(named, owner)
-            file, line = self.source(owner).start(owner.line)
-            yield LocatedFinding(
-                kept=owner, file=file, line=line, finding=waived, of_all=match is None
-            )
+        kept = [self._kept[number] for number in numbers]
+        for finding in self._findings(kept, numbers):
+            if hash((finding.rule, finding.seen)) not in self._said:
+                yield self._located(finding, kept[0])
+
+    def _located(self, finding: Finding, first: ReducedObject) -> LocatedFinding:
+        """Find the object of a finding by its path. One about all objects gets the first object."""
+        named = replace(finding, seen=self._named(finding.seen), remedy=self._named(finding.remedy))
+        match, owner = OBJECT_IN_TEXT.match(finding.path), first
+        if match is not None:
+            owner = self._owner(match) or first
+            below = finding.path[match.end() :].removeprefix(".")
+            named = self._waived(replace(named, path=below), owner)
+        file, line = self.source(owner).start(owner.line)
+        return LocatedFinding(kept=owner, file=file, line=line, finding=named, of_all=match is None)
 
     def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:
         """Apply the waivers of the object. Invalid waivers are reported with the single object."""
@@ -169,7 +168,7 @@ class Together:
     def _compared(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
         return compare_objects(
             [one.body for one in kept],
-            [f"{OPEN}{number}{CLOSE}" for number in numbers],
+            [path_of_object(number) for number in numbers],
             held={i: one.held for i, one in enumerate(kept) if one.held is not None},
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
@@ -187,13 +186,13 @@ class Together:
         ]
 
     def _named(self, text: str) -> str:
-        """Replace the numbers of objects by their files and lines."""
+        """Replace the numbers of objects by their files and lines. Other texts stay a `Remedy`."""
 
         def place(match: re.Match[str]) -> str:
             owner = self._owner(match)
             return match[0] if owner is None else owner.place
 
-        return _OWNER.sub(place, text) if OPEN in text else text
+        return OBJECT_IN_TEXT.sub(place, text) if OBJECT_IN_TEXT.search(text) else text
 
     def _owner(self, match: re.Match[str]) -> ReducedObject | None:
         """Find the object that is meant in a path. A user's text may look like a path: None."""

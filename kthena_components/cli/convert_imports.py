@@ -21,7 +21,7 @@ def write_imports(
     Args:
         servings: The servings with the Pulumi names of their components.
         there: For each serving, the titles of the objects that exist.
-        version: The version of the Kubernetes provider, on which the types of resources depend.
+        version: Version of the Kubernetes provider, which decides the types of its resources.
     """
     entries: list[Mapping[str, Any]] = []
     for (component, serving), titles in zip(servings, there, strict=True):

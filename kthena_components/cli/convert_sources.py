@@ -30,7 +30,7 @@ class Source:
     """Some objects, and what became of them."""
 
     name: str
-    """Of a file, or of the cluster."""
+    """Name of a file, or of the cluster."""
     objects: tuple[KubeObject, ...]
     conversion: Conversion
     is_live: bool = False

@@ -3,6 +3,7 @@
 No command lines, values of Secrets or line numbers. They are sent between processes.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +15,21 @@ from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.systems.native.facts import GroupMember, read_part
 
-OPEN, CLOSE = "\ue002", "\ue003"
-"""Around the number of an object in a path."""
+_OPEN, _CLOSE = "\ue002", "\ue003"
+OBJECT_IN_TEXT = re.compile(f"{_OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{_CLOSE}")
+"""An object in a path or a text of a rule, as `path_of_object` writes it."""
+
+
+def path_of_object(number: int, source: int | None = None) -> str:
+    """Return the path of an object for the rules. No file name can contain it.
+
+    Rules also write it into their texts. The file and the line take its place in the output.
+
+    Args:
+        number: The number of the object, among all or in its source.
+        source: The number of its source. None: the object is numbered among all.
+    """
+    return f"{_OPEN}{number}{_CLOSE}" if source is None else f"{_OPEN}{source}-{number}{_CLOSE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +85,7 @@ class KeptObjects:
         if not is_compared(item.body):
             return []
         try:
-            part = read_part(item.body, f"{OPEN}{self.source}-{len(self.kept)}{CLOSE}")
+            part = read_part(item.body, path_of_object(len(self.kept), self.source))
             body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]

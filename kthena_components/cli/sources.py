@@ -36,7 +36,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return shown_name(self.path)
 
     def opened(self, item: KubeObject) -> KubeObject:
@@ -72,7 +72,7 @@ class RenderedSource(Source):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return self.rendering.name
 
     def opened(self, item: KubeObject) -> KubeObject:

@@ -86,7 +86,7 @@ class _Team:
     work: Callable[[int], Any]
     count: int
     size: int
-    """Of a share."""
+    """Items in a share."""
     _running: dict["Connection", int] = field(default_factory=dict)
     """The process behind each pipe."""
 

@@ -132,7 +132,7 @@ class Controller:
 
     title: str
     label: tuple[str, str]
-    """Of its Deployment."""
+    """Label of its Deployment: key and value."""
     leases: tuple[str, ...]
     evidence: Callable[[Snapshot], str | None]
     """Evidence: what only it can have written; None without any."""

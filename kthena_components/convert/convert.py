@@ -6,6 +6,7 @@ backend, and the result is compared with the object: what differs is a loss.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components import systems
@@ -58,45 +59,77 @@ _NAMES = frozenset({"apiVersion", "kind"})
 
 def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     """Convert every serving among some objects, and keep the others."""
-    found = find_servings(objects)
-    firsts = Counter(_first_name(merged) for merged, _ in found.values())
-    shared = {place for merged, _ in found.values() for place in merged.others}
-    others = {i: body for i, body in enumerate(objects) if i not in found and i not in shared}
+    described = find_servings(objects)
+    parts_of_others = {place for merged, _ in described.values() for place in merged.others}
+    taken = described.keys() | parts_of_others
+    others = {index: body for index, body in enumerate(objects) if index not in taken}
     context = Context(config_maps=gather(objects))
-    by_pods = {index: body for index, body in others.items() if _serves(body, context)}
-    errors: list[SpecError] = []
-    parts: dict[int, Converted | Kept] = {}
-    moved: list[Moved] = []
-    for index, (merged, backend) in found.items():
-        try:
-            for each in (merged.source, *merged.others.values()):
-                check_version(each)
-            several = firsts[_first_name(merged)] > 1
-            part, used = _convert(merged, backend, others, changes, shared=several)
-        except SpecError as error:
-            errors.append(error)
-            continue
-        parts[index] = part
-        moved.append(_moved(part, merged, changes.target))
-        for place in used:
-            del others[place]
-    for index, body in by_pods.items():
-        try:
-            check_version(body)
-            sketched = is_sketched(body)
-            part = (
-                convert_engines(body, changes, objects) if sketched else convert_pods(body, changes)
-            )
-            parts[index] = part
-        except SpecError as error:
-            errors.append(error)
-            continue
-        moved.append(_moved(part, Merged(source=body, whole=body, others={}), changes.target))
-    for index, body in others.items():
-        if index not in by_pods:
-            result, losses, notes = keep(body, moved)
-            parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
-    return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
+    undescribed = {index: body for index, body in others.items() if _serves(body, context)}
+
+    result = _Result(changes)
+    unused = result.add_described(described, others)
+    result.add_undescribed(undescribed, objects)
+    result.add_kept({i: body for i, body in unused.items() if i not in undescribed})
+    return result.conversion()
+
+
+@dataclass(slots=True)
+class _Result:
+    """What has been converted so far."""
+
+    changes: Changes
+    parts: dict[int, Converted | Kept] = field(default_factory=dict)
+    """The parts by the places of their first objects."""
+    moved: list[Moved] = field(default_factory=list)
+    errors: list[SpecError] = field(default_factory=list)
+
+    def add_described(
+        self, servings: Mapping[int, tuple[Merged, Backend]], others: Mapping[int, Body]
+    ) -> dict[int, Body]:
+        """Convert the servings that a backend describes. Return the others that none writes."""
+        names = Counter(_first_name(merged) for merged, _ in servings.values())
+        unused = dict(others)
+        for index, (merged, backend) in servings.items():
+            try:
+                for body in (merged.source, *merged.others.values()):
+                    check_version(body)
+                shared = names[_first_name(merged)] > 1
+                part, used = _convert(merged, backend, unused, self.changes, shared=shared)
+            except SpecError as error:
+                self.errors.append(error)
+                continue
+            self._add(index, part, merged)
+            unused = {place: body for place, body in unused.items() if place not in used}
+        return unused
+
+    def add_undescribed(self, bodies: Mapping[int, Body], objects: Sequence[Body]) -> None:
+        """Convert the servings that no backend describes, by their engines or by their pods."""
+        for index, body in bodies.items():
+            try:
+                check_version(body)
+                if is_sketched(body):
+                    part = convert_engines(body, self.changes, objects)
+                else:
+                    part = convert_pods(body, self.changes)
+            except SpecError as error:
+                self.errors.append(error)
+                continue
+            self._add(index, part, Merged(source=body, whole=body, others={}))
+
+    def add_kept(self, bodies: Mapping[int, Body]) -> None:
+        """Keep the objects that are no servings, with selectors of the converted servings."""
+        for index, body in bodies.items():
+            kept, losses, notes = keep(body, self.moved)
+            self.parts[index] = Kept(source=body, body=kept, losses=losses, notes=notes)
+
+    def conversion(self) -> Conversion:
+        """Return the parts in the order of the objects."""
+        parts = tuple(self.parts[index] for index in sorted(self.parts))
+        return Conversion(parts=parts, errors=tuple(self.errors))
+
+    def _add(self, index: int, part: Converted, merged: Merged) -> None:
+        self.parts[index] = part
+        self.moved.append(_moved(part, merged, self.changes.target))
 
 
 def _serves(body: Body, context: Context) -> bool:
@@ -176,7 +209,7 @@ def _own_labels(source: Body) -> dict[str, Any]:
 
 
 def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
-    """Name the objects that are part of the result, except those that are written again."""
+    """Name the merged objects that no manifest of the result replaces."""
     titles = {title_of(manifest.body) for manifest in compiled.manifests}
     return [f"includes {title_of(body)}" for body in merged if title_of(body) not in titles]
 
@@ -222,12 +255,12 @@ def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     result = dict(role)
-    for field in TEMPLATES:
-        if field in role:
-            result[field], told = with_kthena_names(role[field])
+    for template in TEMPLATES:
+        if template in role:
+            result[template], renamed = with_kthena_names(role[template])
             notes += [
-                f"rewrites {name} to {naming.LWS_ENV[name]} in {path}.{field}.{place}"
-                for place, name in told
+                f"rewrites {name} to {naming.LWS_ENV[name]} in {path}.{template}.{place}"
+                for place, name in renamed
             ]
     return result
 

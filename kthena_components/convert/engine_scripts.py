@@ -36,12 +36,13 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script in an object or in a ConfigMap."""
+    """A script of an object, and how the object is described with another one in its place."""
 
     name: str
-    """Path of its field, as the name of a loss."""
+    """The field that holds it, as a loss names it."""
     text: str
     meaning: Callable[[str], object]
+    """Describes the object with another text as the script."""
 
 
 def scripts_of(body: Mapping[str, Any], meaning: Callable[[Body], object]) -> Iterator[Script]:
@@ -70,7 +71,7 @@ def mounted_scripts(
 
     Args:
         pods: The pods.
-        objects: The objects of the same cluster, among them the ConfigMaps.
+        objects: The objects beside theirs.
         meaning: Describes the object of the pods again when these objects change.
     """
     volumes = [v for pod in pods for v in map(mapping, sequence(pod.set.spec.get("volumes")))]
@@ -95,8 +96,8 @@ def find_lost_commands(
 
     Args:
         scripts: The scripts.
-        usual: The description of their object, unchanged.
-        files: Names of scripts that other scripts run. They are searched themselves.
+        usual: The description of the object of the pods as it is.
+        files: Names of scripts that others run, and that are looked at themselves.
     """
     for script in scripts:
         # A script without which all is the same is a loss itself, or the launcher's.

@@ -6,7 +6,7 @@ field is changed and removed. If the description stays the same, the field is lo
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.findings import join_path, path_of
@@ -96,24 +96,25 @@ def replaced(body: Mapping[str, Any], steps: Steps, value: object) -> dict[str, 
 
 
 def together(body: Mapping[str, Any], paths: Sequence[str]) -> Iterator[str]:
-    """Yield the lost paths; where all values of a part are lost, yield the part instead.
+    """Yield the lost paths; where all values of a part are lost, yield the part.
 
-    Only parts at least _LARGE steps deep count: a whole `spec` would not tell what is lost.
+    The parts right below the object and its spec are too large for that.
+
+    Args:
+        body: The object.
+        paths: Lost paths. Those inside a text, such as a config, stay as they are and come first.
     """
-    of = {path_of(steps): steps for steps, _ in leaves(body)}
-    yield from (path for path in paths if path not in of)
-    paths = [path for path in paths if path in of]
-    lost, told = {of[path] for path in paths}, set[Steps]()
-    for path in paths:
-        steps = of[path]
-        ends = (
-            end for end in range(_LARGE, len(steps)) if _all_below(of.values(), lost, steps[:end])
-        )
-        part = steps[: next(ends, len(steps))]
-        if part not in told:
-            told.add(part)
-            yield path_of(part)
+    steps_of = {path_of(steps): steps for steps, _ in leaves(body)}
+    yield from (path for path in paths if path not in steps_of)
+    lost_steps = [steps_of[path] for path in paths if path in steps_of]
+    kept = set(steps_of.values()).difference(lost_steps)
+    # A part with a value that is kept is not lost: all parts around such values.
+    partly_kept = {steps[:end] for steps in kept for end in range(len(steps))}
+    parts = (_lost_part(steps, partly_kept) for steps in lost_steps)
+    yield from map(path_of, dict.fromkeys(parts))
 
 
-def _all_below(every: Iterable[Steps], lost: set[Steps], part: Steps) -> bool:
-    return all(steps in lost for steps in every if steps[: len(part)] == part)
+def _lost_part(steps: Steps, partly_kept: set[Steps]) -> Steps:
+    """Return the largest part around a lost value of which nothing is kept; at least the value."""
+    parts = (steps[:end] for end in range(_LARGE, len(steps)))
+    return next((part for part in parts if part not in partly_kept), steps)

@@ -10,8 +10,8 @@ from kthena_components.core.schema.metadata import judge_metadata
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.systems import INDEX, find_emitter
 
-RULE = "crd-schema"
-NAMES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
+SCHEMA_RULE = "crd-schema"
+SCHEMA_RULES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
 """Other names of the rule, for systems whose version is an option such as `--kthena-version`."""
 _ELSEWHERE = {"kthena": "kthena-version"}
 """Name of the finding about a field that only another release accepts. Default: the same."""
@@ -63,11 +63,11 @@ def crd_schema(found: Object) -> Iterator[Finding]:
     table = load(f"kthena_components.systems.{system}") if system else None
     if table is None or found.kind not in table.kinds:
         return
-    rule, stated = NAMES.get(system, RULE), found.context.versions.get(system)
+    rule, stated = SCHEMA_RULES.get(system, SCHEMA_RULE), found.context.versions.get(system)
     known = stated is not None and system in VERSIONS and known_version(stated, system)
     asked = read_release(stated) if known and stated is not None else None
     for finding, elsewhere in judge_crd(found.body, found.kind, table, asked):
         # For other systems, their rules report values that are not known yet.
-        if finding.level is not Level.UNKNOWN or system in NAMES:
+        if finding.level is not Level.UNKNOWN or system in SCHEMA_RULES:
             yield replace(finding, rule=_ELSEWHERE.get(system, rule) if elsewhere else rule)
     yield from judge_metadata(found.body.get("metadata"), rule)

@@ -167,7 +167,7 @@ def judge_and_count(
 
 
 def _unread(body: Body, path: str) -> list[Finding]:
-    """Report an object of an unknown kind that seems to run an engine: no rule reads it."""
+    """Report an object of unknown kind that seems to run an engine: no rule reads it."""
     findings = map(tidy, judged(kind_read, read_object(body, path)))
     return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
 

@@ -1,4 +1,4 @@
-"""Documentation of findings of the stack program and of `convert`, like input_findings.py."""
+"""Documentation of findings of the stack program and of `convert`."""
 
 from collections.abc import Mapping
 

@@ -281,5 +281,5 @@ def _weaker(path: str, seen: str, remedy: str, rule: str) -> Finding:
 
 LEVEL_RULES: tuple[Callable[[LevelsChange], Iterator[Finding]], ...] = (levels_weakened,)
 """Rules of a file of levels."""
-STACK_RULES: tuple[Callable[[StackChange], Iterator[Finding]], ...] = (waiver_new, limits_weakened)
+BRANCH_RULES: tuple[Callable[[StackChange], Iterator[Finding]], ...] = (waiver_new, limits_weakened)
 """Rules of a stack file."""

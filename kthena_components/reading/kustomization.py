@@ -53,7 +53,7 @@ class Kustomization:
     parts: list[str] = field(default_factory=list)
     """Files that are not objects: patches, replacements, texts of ConfigMaps."""
     texts: list[str] = field(default_factory=list)
-    """Those of the parts that become texts of ConfigMaps and Secrets."""
+    """The parts that become texts of ConfigMaps and Secrets."""
     problem: str = ""
     """Why it must not be built; empty if it may be built."""
 

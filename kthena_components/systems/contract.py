@@ -192,8 +192,8 @@ class Describer:
     gathered: Gathering | None = None
     """None: each object of its kinds is a serving."""
     only_here: tuple[str, ...] = ()
-    """The `backend_options` that are a loss for other backends, where the backend writes nothing
-    without options. Empty: the comparison without options finds what they stand for.
+    """Options that no other backend has. List them only if the backend cannot be emitted without
+    them: else the comparison without options finds what is lost.
     """
     elsewhere: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Changes the arguments for another backend. None: they are the same."""
@@ -266,8 +266,8 @@ class Emitter:
     options: type[Spec] | None = None
     """Fields of `backend_options`, all with defaults. None: the backend has no options."""
     stays_from: int | None = 1
-    """Fewest roles of a serving whose objects keep their names if it gets another role. None: a
-    serving never has another role.
+    """From this number of roles on, adding a role renames no object. None: a serving cannot get
+    another role.
     """
     drops: tuple[str, ...] = ()
     """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""

@@ -4,7 +4,7 @@ Some systems describe a group as a list of templates with counts and do not stat
 one model together. The commands show it, or it is unknown.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts
@@ -46,16 +46,25 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
     started = [part for part in serving if part.pod.command and part.pod.command.engine]
     starts = {part.path for part in started}
     first = {part.path for part in started if _is_first(part.pod.command)}
-    joins = [_follows(part, starts, first) for part in serving]
-    followers = [part for part, follows in zip(serving, joins, strict=True) if follows]
-    leaders = [part for part, follows in zip(serving, joins, strict=True) if not follows]
+    leaders, followers = _partition(lambda part: _follows(part, starts, first), serving)
     if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
+        # The engines of one template share its size: it is read once, however many they are.
         templates = {id(part.template): part.template for part in leaders}
         sizes = {key: group_size(mapping(template)) for key, template in templates.items()}
         return tuple(_alone(part, replicas, sizes[id(part.template)]) for part in leaders)
     if len(leaders) == 1:
         return (_together(leaders[0], followers, replicas),)
     return tuple(_unknown(part, replicas) for part in leaders)
+
+
+def _partition(
+    follows: Callable[[EngineTemplate], bool], parts: Iterable[EngineTemplate]
+) -> tuple[list[EngineTemplate], list[EngineTemplate]]:
+    """Separate the templates that do not follow another one from those that do."""
+    leaders, followers = list[EngineTemplate](), list[EngineTemplate]()
+    for part in parts:
+        (followers if follows(part) else leaders).append(part)
+    return leaders, followers
 
 
 def templates_of(

@@ -180,33 +180,67 @@ def read_pods(
         return [_hidden(at)]
     spec = context.limits.fill(mapping(spec), context.namespace)
     stated = stated_shape(mapping(template).get("metadata"))
-    pod = PodVolumes(read_volumes(spec), context)
+    volumes = PodVolumes(read_volumes(spec), context)
     found = [
-        _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
-        for i, c in enumerate(sequence(spec.get("containers")))
+        _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
     ]
-    for c, where in sidecars(spec, path):
-        one = _shaped(_container(c, spec, pod, where, env or {}), context, stated)
-        found += [one] if one.command and one.command.engine else []
-    starts = [c for c in found if c.command and (c.command.engine or c.gap)]
-    starts = starts or [c for c in found if c.command][:1]
-    others = {id(container) for container in starts[1:]}
-    devices = tuple(d for c in found if id(c) not in others for d in c.devices)
-    engines = {id(container) for container in starts}
-    beside = tuple(c.own for c in found if c.own and id(c) not in engines)
-    inits = _init_containers(spec, pod, join_path(path, "spec.initContainers"))
-    started = {c.own.path for c in starts if c.own}
-    beside += tuple(init for init in inits if init.path not in started)
+    engines = _engine_places(found)
     gpu, parted = stated_gpu(spec), parted_chips(spec)
-    missing = tuple(key for c in found for key in c.missing if id(c) not in others)
-    if starts:
-        placed = [replace(start, gpu=start.gpu or gpu, parted=parted) for start in starts]
-        first = replace(placed[0], devices=devices, others=beside, missing=missing)
-        return [first, *placed[1:]]
-    gap = next((c.gap for c in found if c.gap), None)
-    gpus_at = devices[0].path if devices else at
-    none = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)
-    return [replace(none, gap=gap, others=beside, gpu=gpu, missing=missing)]
+    pods = [replace(found[i], gpu=found[i].gpu or gpu, parted=parted) for i in engines]
+    # The first pod has all accelerators but those of the other engines, which have their own.
+    first = pods[0] if pods else replace(_without_engine(found, at), gpu=gpu)
+    shared = [container for i, container in enumerate(found) if i not in engines[1:]]
+    inits = _init_containers(spec, volumes, join_path(path, "spec.initContainers"))
+    first = replace(
+        first,
+        devices=tuple(device for container in shared for device in container.devices),
+        others=_other_containers(found, engines, inits),
+        missing=tuple(key for container in shared for key in container.missing),
+    )
+    return [first, *pods[1:]]
+
+
+def _read_containers(
+    spec: Mapping[str, Any], volumes: PodVolumes, path: str, env: Mapping[str, str]
+) -> Iterator[PodFacts]:
+    """Read the containers of a pod, and the sidecars that start an engine."""
+    at = join_path(path, "spec.containers")
+    for index, container in enumerate(sequence(spec.get("containers"))):
+        yield _container(mapping(container), spec, volumes, f"{at}[{index}]", env)
+    for sidecar, where in sidecars(spec, path):
+        read = _container(sidecar, spec, volumes, where, env)
+        if read.command and read.command.engine:
+            yield read
+
+
+def _engine_places(found: list[PodFacts]) -> list[int]:
+    """Return the indexes of the containers that start an engine, or may start one.
+
+    If there is none, the first container with a command stands for the pod.
+    """
+    commands = [i for i, container in enumerate(found) if container.command]
+    engines = [i for i in commands if _may_start_engine(found[i])]
+    return engines or commands[:1]
+
+
+def _may_start_engine(container: PodFacts) -> bool:
+    return container.command is not None and bool(container.command.engine or container.gap)
+
+
+def _other_containers(
+    found: list[PodFacts], engines: list[int], inits: Iterable[ContainerFacts]
+) -> tuple[ContainerFacts, ...]:
+    """Return the containers and init containers that start no engine."""
+    started = {own.path for i in engines if (own := found[i].own)}
+    beside = (own for container in found if (own := container.own))
+    return tuple(own for own in (*beside, *inits) if own.path not in started)
+
+
+def _without_engine(found: list[PodFacts], path: str) -> PodFacts:
+    """Return the facts of a pod none of whose containers has a command that can be read."""
+    gap = next((container.gap for container in found if container.gap), None)
+    gpus_path = next((d.path for container in found for d in container.devices), path)
+    return PodFacts(devices=(), command=None, gpus_path=gpus_path, command_path=path, gap=gap)
 
 
 def _init_containers(

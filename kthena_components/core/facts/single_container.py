@@ -1,4 +1,4 @@
-"""Reads kinds whose spec has the fields of one container, such as image, args and env."""
+"""Reads kinds whose spec is one container (image, args, env)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

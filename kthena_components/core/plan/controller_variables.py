@@ -5,7 +5,7 @@ there only after its definition, and only these are put first (core/plan/lws_var
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -98,17 +98,17 @@ def rewrite(template: Template, told: Told, *, after: int, pods: int) -> Rewritt
         pods: Pods of the engine. With 1, a number among the copies of an engine has no counterpart.
     """
     spec, result = dict(mapping(template.get("spec"))), Rewritten({})
-    own = mapping(template.get("metadata"))
+    metadata = mapping(template.get("metadata"))
     for kind in _KINDS:
         if isinstance(spec.get(kind), list):
-            spec[kind] = [
-                _Container(f"spec.{kind}[{index}]", mapping(item), told, result, own).made(
-                    after=after, pods=pods
-                )
-                if isinstance(item, Mapping)
-                else item
-                for index, item in enumerate(spec[kind])
-            ]
+            spec[kind] = spec[kind].copy()
+            for index, item in enumerate(spec[kind]):
+                if isinstance(item, Mapping):
+                    at = f"spec.{kind}[{index}]"
+                    container = _Container(at, mapping(item), metadata, told, after, pods)
+                    spec[kind][index], notes, unset = container.rewritten(result.notes)
+                    result.notes += notes
+                    result.unset += [(at, name) for name in unset]
     result.template = {**template, "spec": spec}
     return result
 
@@ -118,46 +118,72 @@ class _Container:
     """A container of a template, while it is rewritten."""
 
     at: str
+    """Its path in the template."""
     stated: Mapping[str, Any]
-    told: Told
-    result: Rewritten
     metadata: Mapping[str, Any]
+    """The metadata of the template."""
+    told: Told
+    after: int
+    pods: int
+    notes: list[str] = field(default_factory=list)
 
     @property
     def env(self) -> list[Mapping[str, Any]]:
         return [mapping(entry) for entry in sequence(self.stated.get("env"))]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Variables with the number of the pod, which it reads from its own fields."""
+        return self.reading(*self.told.fields)
+
+    @property
+    def names(self) -> list[str]:
+        """Variables with the name of the pod."""
+        return ["HOSTNAME", *self.reading("metadata.name")]
+
+    @property
+    def own(self) -> set[str]:
+        """The other variables that it sets itself: they are left as they are."""
+        return {str(e.get("name")) for e in self.env} - {*self.numbers, *self.names}
 
     def reading(self, *paths: str) -> list[str]:
         """Return the variables that are set from some fields of the pod."""
         names = [e.get("name") for e in self.env if _field_of(e) in paths]
         return [name for name in names if isinstance(name, str) and name]
 
-    def made(self, *, after: int, pods: int) -> dict[str, Any]:
-        numbers = self.reading(*self.told.fields)
-        names = ["HOSTNAME", *self.reading("metadata.name")]
-        own = {str(e.get("name")) for e in self.env} - {*numbers, *names}
-        changes = list(self.changes(own, numbers if pods > 1 else [], names, after, pods))
+    def rewritten(self, before: list[str]) -> tuple[dict[str, Any], list[str], list[str]]:
+        """Return the container with Kthena's variables, its notes, and its names for `unset`.
+
+        Args:
+            before: The notes on other containers. A removed variable is not noted once more.
+        """
+        changes = list(self.changes())
         made = {k: self.changed(v, changes, k in _COMMANDS) for k, v in self.stated.items()}
         env = [self.changed_entry(entry, changes) for entry in self.env]
         texts = _texts({**made, "env": env})
-        used = {n for n in numbers if any(re.search(_word(n), text) for text in texts)}
-        gone = [name for name in numbers if pods > 1 and name not in used]
+        gone = self.unused_numbers(texts)
         kept = [entry for entry in env if entry.get("name") not in gone]
-        told = {note.partition(" ")[0] for note in self.result.notes}
-        self.tell(f"{n} to {naming.WORKER_INDEX} in {self.at}.env" for n in gone if n not in told)
-        unset = [*self.unset(texts, own), *self.hidden_fields(kept)]
-        if pods > 1 and "HOSTNAME" not in own:
-            mentioned = "|".join([_HOST, *map(_word, names)])
-            unset += [m[0] for text in texts for m in re.finditer(mentioned, text)]
-        self.result.unset += [(self.at, name) for name in dict.fromkeys(unset)]
+        noted = {note.partition(" ")[0] for note in (*before, *self.notes)}
+        self.tell(f"{n} to {naming.WORKER_INDEX} in {self.at}.env" for n in gone if n not in noted)
+        unset = (*self.unset(texts), *self.hidden_fields(kept), *self.pod_names(texts))
         made.pop("env", None)
-        return {**made, "env": kept} if kept else made
+        return ({**made, "env": kept} if kept else made), self.notes, list(dict.fromkeys(unset))
 
-    def changes(
-        self, own: set[str], numbers: list[str], names: list[str], after: int, pods: int
-    ) -> Iterator[_Change]:
+    def unused_numbers(self, texts: list[str]) -> list[str]:
+        """Return the variables with the number of the pod that no text mentions any more."""
+        numbers = self.numbers if self.pods > 1 else []
+        return [n for n in numbers if not any(re.search(_word(n), text) for text in texts)]
+
+    def pod_names(self, texts: list[str]) -> Iterator[str]:
+        """Yield what reads the name of the pod, from which a script may take its number."""
+        if self.pods > 1 and "HOSTNAME" not in self.own:
+            pattern = "|".join([_HOST, *map(_word, self.names)])
+            for text in texts:
+                yield from (match[0] for match in re.finditer(pattern, text))
+
+    def changes(self) -> Iterator[_Change]:
         """Yield what is rewritten; names that the container sets itself are left as they are."""
-        told, index = self.told, naming.WORKER_INDEX
+        told, own, index = self.told, self.own, naming.WORKER_INDEX
         same = {naming.GROUP_SIZE: told.size, naming.ENTRY_ADDRESS: told.leader, index: told.rank}
         for ours, variables in same.items():
             for name in (v for v in variables if v not in own):
@@ -165,12 +191,17 @@ class _Container:
         ours = naming.ENTRY_ADDRESS
         for pattern in told.addresses:
             yield _Change(pattern, ours, _writing(pattern, f"$({ours})"), f"$({_FIRST[ours]})")
-        for name in (v for v in (*told.ordinal, *numbers) if v not in own and pods > 1):
-            how = _shifting(name) if after else _renaming(name, index)
-            yield _Change(_word(name), index, how, "" if after else f"$({_FIRST[index]})")
-        for name in names if told.numbered_names and pods > 1 else ():
+        yield from self.number_changes() if self.pods > 1 else ()
+
+    def number_changes(self) -> Iterator[_Change]:
+        """Yield how the number of a pod among those of its template is rewritten."""
+        told, own, index = self.told, self.own, naming.WORKER_INDEX
+        for name in (v for v in (*told.ordinal, *self.numbers) if v not in own):
+            how = _shifting(name) if self.after else _renaming(name, index)
+            yield _Change(_word(name), index, how, "" if self.after else f"$({_FIRST[index]})")
+        for name in self.names if told.numbered_names else ():
             pattern = rf"\$\{{{re.escape(name)}##\*-\}}"
-            yield _Change(pattern, index, _writing(pattern, _number(after)))
+            yield _Change(pattern, index, _writing(pattern, _number(self.after)))
 
     def changed(self, value: Any, changes: list[_Change], is_command: bool) -> Any:
         """Rewrite the commands of a container, those of its probes and hooks included."""
@@ -199,12 +230,12 @@ class _Container:
         if before != after and match is not None:
             self.tell([f"{match[0]} to {change.ours} in {at}"])
 
-    def tell(self, notes: Any) -> None:
-        self.result.notes += [note for note in notes if note not in self.result.notes]
+    def tell(self, notes: Iterable[str]) -> None:
+        self.notes += [note for note in notes if note not in self.notes]
 
-    def unset(self, texts: list[str], own: set[str]) -> Iterator[str]:
+    def unset(self, texts: list[str]) -> Iterator[str]:
         """Yield the variables that are still used and that only the controller sets."""
-        told = self.told
+        told, own = self.told, self.own
         names = (*told.size, *told.leader, *told.rank, *told.ordinal)
         patterns = [*map(_word, names)] + [rf"\b{p}\w*" for p in told.others]
         for text in texts:

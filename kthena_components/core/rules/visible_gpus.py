@@ -15,6 +15,8 @@ from kthena_components.core.values.unknown import Unknown
 
 RULE = "visible-gpus"
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
+_FIRST, _STEP = "--base-gpu-id", "--gpu-id-step"
+"""SGLang's options for the first GPU of its ranks, and for the distance between two."""
 _WHOLE = frozenset({"nvidia.com/gpu"})
 _BY_NAME = ("GPU-", "MIG-")
 
@@ -89,27 +91,43 @@ def _twice(items: list[str]) -> bool:
 
 
 def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
-    own = {device.resource for device in pod.devices if device.container == pod.container}
-    first = command.options.get("--base-gpu-id") if command.engine == "sglang" else None
-    step = command.options.get("--gpu-id-step") if command.engine == "sglang" else None
-    stated = [value for value in (command.devices, first, step) if value is not None]
+    stated = _stated(command)
+    if not stated or not _has_whole_gpus(pod):
+        return
     held, needed = pod.gpus, _ranks_here(engine, command)
-    if not stated or own != _WHOLE or not isinstance(held, int) or not isinstance(needed, int):
+    if not isinstance(held, int) or not isinstance(needed, int):
         return
     if needed > held:
         return  # world-size-equals-gpus reports it
+    seen = seen_by(command.devices, held) if isinstance(command.devices, str) else Seen(held)
     unknown = next((value for value in stated if isinstance(value, Unknown)), pod.sees_more)
-    seen = Seen(held) if not isinstance(command.devices, str) else seen_by(command.devices, held)
     if unknown is None and seen.by_name and needed <= seen.count:
         unknown = Unknown(f"{_VARIABLE} has UUIDs, which only their node knows")
     if unknown is not None:
         yield from unjudged(engine, unknown, RULE, pod.command_path)
-    elif needed > seen.count:
+        return
+    if needed > seen.count:
         yield _hidden(engine, pod, seen, needed)
-    elif isinstance(first, int | None) and isinstance(step, int | None):
-        last = _last(command, first or 0, step or 1)
-        if last is not None and last >= seen.count:
-            yield _beyond(engine, pod, seen, last)
+        return
+    last = _last_stated(command)
+    if last is not None and last >= seen.count:
+        yield _beyond(engine, pod, seen, last)
+
+
+def _stated(command: CommandFacts) -> list[object]:
+    """List the values that choose GPUs: of the variable, and of SGLang's options."""
+    values = (command.devices, *(_option(command, name) for name in (_FIRST, _STEP)))
+    return [value for value in values if value is not None]
+
+
+def _option(command: CommandFacts, name: str) -> object:
+    return command.options.get(name) if command.engine == "sglang" else None
+
+
+def _has_whole_gpus(pod: PodFacts) -> bool:
+    """Return whether the container has whole GPUs of NVIDIA, and no other devices."""
+    own = {device.resource for device in pod.devices if device.container == pod.container}
+    return own == _WHOLE
 
 
 def _ranks_here(engine: EngineFacts, command: CommandFacts) -> int | None:
@@ -120,8 +138,16 @@ def _ranks_here(engine: EngineFacts, command: CommandFacts) -> int | None:
     return ranks // pods
 
 
+def _last_stated(command: CommandFacts) -> int | None:
+    """Return the largest number of a GPU by SGLang's options; None if it is unknown."""
+    first, step = (_option(command, name) for name in (_FIRST, _STEP))
+    if not isinstance(first, int | None) or not isinstance(step, int | None):
+        return None
+    return _last(command, first or 0, step or 1)
+
+
 def _last(command: CommandFacts, first: int, step: int) -> int | None:
-    """Return the largest number of a GPU that SGLang uses in a pod."""
+    """Return the largest number of a GPU that SGLang uses in a pod; None if it is unknown."""
     tensor, pipeline, data = command.tensor, command.pipeline, command.data
     nodes = 1 if command.nnodes is None else command.nnodes
     sizes = (tensor, pipeline, data, nodes)
@@ -151,8 +177,8 @@ def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Find
 def _beyond(engine: EngineFacts, pod: PodFacts, seen: Seen, last: int) -> Finding:
     return Finding(
         path=pod.command_path,
-        seen=f"{title(engine)} uses GPUs up to number {last} (--base-gpu-id, --gpu-id-step), but "
+        seen=f"{title(engine)} uses GPUs up to number {last} ({_FIRST}, {_STEP}), but "
         f"its container shows {count_of(seen.count, 'GPU')}, counted from 0",
-        remedy=either(without("--base-gpu-id", "--gpu-id-step"), "give the container more GPUs"),
+        remedy=either(without(_FIRST, _STEP), "give the container more GPUs"),
         rule=RULE,
     )

@@ -75,7 +75,7 @@ class Graph:
     at: str
     """Path of the components."""
     listed: Any
-    """That list or map, as written."""
+    """The components as written: a list or a map."""
     components: tuple[Component, ...]
 
     @property

@@ -47,7 +47,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject what a PodGroup of its own would have, and a time that no controller waits."""
+    """Reject topology, queue, autoscaled and a restart delay: KServe has nothing for them."""
     policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
     for field, policy in policies.items():
         if policy is not None:

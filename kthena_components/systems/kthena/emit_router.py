@@ -4,8 +4,9 @@ Source: Kthena v1.0.0 pkg/apis/networking/v1alpha1 and pkg/kthena-router.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import EngineFacts
@@ -29,6 +30,8 @@ from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MOD
 _ENGINES = {"vllm": InferenceEngine.VLLM, "sglang": InferenceEngine.SGLANG}
 _SERVED_AS = "--served-model-name"
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
@@ -49,25 +52,49 @@ class Served:
 def served(plan: ServingPlan) -> Served:
     """Read from the command lines what the options do not state."""
     server = options_of(plan).model_server or ModelServerSpec()
-    names = tuple(role.name for role in plan.roles)
-    pair = server.pd_group
-    if pair is None and server.role is None and sorted(names) == ["decode", "prefill"]:
-        pair = PairSpec()
-    roles = (pair.prefill, pair.decode) if pair else names if len(names) == 1 else ()
-    roles = (server.role,) if server.role is not None else roles
+    pair = server.pd_group or _usual_pair(plan, server)
+    roles = _entry_roles(plan, server, pair)
     engines = [engine for engine in facts_from_plan(plan).engines if engine.name in roles]
-    ports = {port_of(engine) for engine in engines}
-    kinds = {_ENGINES.get(str(e.entry.command and e.entry.command.engine)) for e in engines}
-    renamed = [r for r in plan.roles if r.name in roles and _SERVED_AS in json.dumps(r.entry)]
-    models = {_model(engine) for engine in engines} if not renamed else {None}
     return Served(
         roles=roles,
         pair=pair,
-        port=server.workload_port.port or (ports.pop() if len(ports) == 1 else None),
-        engine=server.inference_engine or (kinds.pop() if len(kinds) == 1 else None),
-        model=server.model or (models.pop() if len(models) == 1 else None),
+        port=server.workload_port.port or _only(map(port_of, engines)),
+        engine=server.inference_engine or _only(map(_engine, engines)),
+        model=server.model or (None if _is_renamed(plan, roles) else _only(map(_model, engines))),
         connector=connector_of(engines) if pair else None,
     )
+
+
+def _usual_pair(plan: ServingPlan, server: ModelServerSpec) -> PairSpec | None:
+    """Return the pair of a serving whose roles are named decode and prefill."""
+    names = sorted(role.name for role in plan.roles)
+    return PairSpec() if server.role is None and names == ["decode", "prefill"] else None
+
+
+def _entry_roles(
+    plan: ServingPlan, server: ModelServerSpec, pair: PairSpec | None
+) -> tuple[str, ...]:
+    """Return the roles that get requests: the stated one, the pair, or the only one."""
+    if server.role is not None:
+        return (server.role,)
+    if pair is not None:
+        return (pair.prefill, pair.decode)
+    return (plan.roles[0].name,) if len(plan.roles) == 1 else ()
+
+
+def _only(values: Iterable[T]) -> T | None:
+    """Return the value that all have in common; None if there is none."""
+    different = set(values)
+    return different.pop() if len(different) == 1 else None
+
+
+def _is_renamed(plan: ServingPlan, roles: tuple[str, ...]) -> bool:
+    """Return whether an engine may serve its model by another name."""
+    return any(_SERVED_AS in json.dumps(r.entry) for r in plan.roles if r.name in roles)
+
+
+def _engine(engine: EngineFacts) -> InferenceEngine | None:
+    return _ENGINES.get(str(engine.entry.command and engine.entry.command.engine))
 
 
 def _model(engine: EngineFacts) -> str | None:

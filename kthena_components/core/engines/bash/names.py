@@ -30,7 +30,7 @@ _OWN = frozenset(_SET.split())
 _GIVEN = frozenset({"HOME", "PATH", "TERM", "SHELL", "USER", "LOGNAME"})
 """Variables that a container's runtime or its image sets."""
 _DYNAMIC = _OWN - {"OPTARG", "OPTIND", "REPLY", "OLDPWD"}
-"""Those of which no assignment lasts."""
+"""Variables of bash that do not keep what a script assigns."""
 
 
 def value_of(shell: Shell, name: str) -> Value | None:

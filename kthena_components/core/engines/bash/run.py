@@ -1,7 +1,7 @@
 """Run a script without running anything: which programs it starts, with which words.
 
-The whole of a script is followed along every path that it may take. What is stated of a program
-is so on each of them; else it is not known.
+The reader follows a script along every path that it may take. It keeps a fact about a program only
+if the fact holds on every path; else the fact is not known.
 """
 
 from collections.abc import Callable, Mapping

@@ -52,7 +52,7 @@ class Started:
     ray_script: str | None = None
     """Path of a Ray script in the image."""
     absent: tuple[str, ...] = ()
-    """What is said of files that it names and that are surely not there."""
+    """Messages about files that it names and that surely do not exist."""
     sure: bool = True
     """Whether it is started, unless something fails before."""
     beside: bool = False

@@ -39,11 +39,11 @@ class Doubt(Enum):
     """An exit status that is not known."""
 
     LIKELY = auto()
-    """A program's: it is expected to succeed, and a script that fails is not looked at."""
+    """The status of a program that is expected to succeed: a script that fails is not read on."""
     OPEN = auto()
-    """That of a condition."""
+    """The status of a condition."""
     VARIES = auto()
-    """That of a condition over something that each pod has a value of its own for."""
+    """The status of a condition that reads a value which differs between pods."""
 
 
 Status = int | Doubt
@@ -62,6 +62,34 @@ class Frame:
     """Whether a path may have left it for something further out."""
     local: dict[str, tuple[bool, dict[str, Any]]] = field(default_factory=dict)
     """Names that belong to a function: whether they surely do, and what they were outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How one alternative of a branch ended."""
+
+    flow: Flow
+    state: dict[str, Any]
+    """What it changed."""
+    sure: bool
+    """Whether no path of it has left the loop or the function around it."""
+    stays: bool
+    """Whether no path of it has left the shell, unless something failed."""
+    started: bool
+    """Whether it surely starts a program."""
+    failed: bool
+    """Whether it ended the shell, on each of its paths with a failure."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it surely starts a program or fails."""
+        return self.started or self.failed
+
+    def stays_after(self, doubt: Doubt) -> bool:
+        """Return whether the shell surely runs on if a pod takes another alternative."""
+        if self.flow is not Flow.ENDED:
+            return self.stays
+        return self.failed or doubt is not Doubt.OPEN
 
 
 @dataclass(slots=True)
@@ -105,38 +133,35 @@ class Shell:
         return Flow.ENDED
 
     def branch(self, ways: Sequence[Way], doubt: Doubt = Doubt.OPEN) -> Flow:
-        """Run what may run instead of each other, and join what becomes of it.
+        """Run alternatives, of which one happens, and join their states.
 
         A program that one of them starts is sure if each of them starts one or fails, and so is
         what follows.
         """
-        session, state = self.session, self.state
+        session = self.session
         outside, first = (session.sure, session.stays), len(session.log)
-        ends: list[dict[str, Any]] = []
-        leads, jumped, sure, stays = True, False, *outside
-        for way in ways:
-            state.layers.append({})
-            session.sure = session.stays = True
-            before, left = len(session.log), len(self.exits)
-            flow = way()
-            end = state.layers.pop()
-            if flow is Flow.GOES:
-                ends.append(end)
-                sure = sure and session.sure
-            if flow is not Flow.ENDED:
-                stays = stays and session.stays
-            jumped = jumped or flow is Flow.JUMPED
-            started = any(found.sure and found.starts for found in session.log[before:])
-            failed = flow is Flow.ENDED and self._failed(left)
-            leads = leads and (started or failed)
-            stays = stays and (failed or flow is not Flow.ENDED or doubt is not Doubt.OPEN)
-        if not all(outside) or (doubt is Doubt.OPEN and not leads):
+        outcomes = [self._outcome(way) for way in ways]
+        session.sure, session.stays = outside
+        if not all(outside) or (doubt is Doubt.OPEN and not all(each.leads for each in outcomes)):
             session.doubt(first)
-        session.sure, session.stays = sure and not (jumped and doubt is Doubt.OPEN), stays
-        state.join(ends, IN_BRANCH, self.gap)
-        if ends:
-            return Flow.GOES
-        return Flow.JUMPED if jumped else Flow.ENDED
+        flows = {each.flow for each in outcomes}
+        after = [each for each in outcomes if each.flow is Flow.GOES]
+        jump_in_doubt = Flow.JUMPED in flows and doubt is Doubt.OPEN
+        session.sure &= all(each.sure for each in after) and not jump_in_doubt
+        session.stays &= all(each.stays_after(doubt) for each in outcomes)
+        self.state.join([each.state for each in after], IN_BRANCH, self.gap)
+        return next((flow for flow in (Flow.GOES, Flow.JUMPED) if flow in flows), Flow.ENDED)
+
+    def _outcome(self, way: Way) -> _Outcome:
+        """Run one alternative on a layer of state of its own."""
+        session, state = self.session, self.state
+        state.layers.append({})
+        session.sure = session.stays = True
+        before, left = len(session.log), len(self.exits)
+        flow = way()
+        started = any(found.sure and found.starts for found in session.log[before:])
+        failed = flow is Flow.ENDED and self._failed(left)
+        return _Outcome(flow, state.layers.pop(), session.sure, session.stays, started, failed)
 
     def _failed(self, first: int) -> bool:
         """Return whether the paths that have left the shell since then all failed."""

@@ -1,7 +1,7 @@
 """Rules between fields of a spec, independent of the backend.
 
-Each function is one rule and yields its findings; RULES is the list. Each backend's package checks
-what the backend cannot express.
+Each function is one rule and yields its findings; SERVING_RULES is the list. Each backend's package
+checks what the backend cannot express.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ def check_spec(
         alone: Whether it is a standalone group or role, which has no rollout.
         role_path: Path of a standalone role, instead of `roles[i]`.
     """
-    findings = [finding for rule in RULES for finding in rule(spec)]
+    findings = [finding for rule in SERVING_RULES for finding in rule(spec)]
     if role_path is not None:
         findings = [f.at(lambda path: path.removeprefix("roles[0].")) for f in findings]
     for index, role in enumerate(spec.roles):
@@ -267,7 +267,7 @@ def _too_many(path: str, seen: str, most: int) -> Finding:
     )
 
 
-RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
+SERVING_RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     role_names_unique,
     pods_within_cluster,
     gang_minimum,
