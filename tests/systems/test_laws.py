@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kthena_components
-from kthena_components.cli import kinds_page
 from kthena_components.core.findings import RULE_FAULT, Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.production import PRODUCTION_NAMES
@@ -35,6 +34,7 @@ from kthena_components.systems.contract import Kind
 from tests.rules.cases import bases, documents
 from tests.support.for_each import for_each
 from tests.support.strategies import damaged, json_trees
+from toolchain.pages import kinds
 
 PACKAGE = Path(kthena_components.__file__).parent
 KINDS = [kind for system in all_systems() for kind in system.kinds]
@@ -173,4 +173,4 @@ def code_of(path: Path) -> str:
 
 def test_the_page_of_kinds_is_current() -> None:
     """`make policies-docs` writes it."""
-    assert (PACKAGE.parent / "docs" / "kinds.md").read_text() == kinds_page.render()
+    assert (PACKAGE.parent / "docs" / "kinds.md").read_text() == kinds.render()

@@ -1,4 +1,4 @@
-"""Writes docs/kinds.md from the systems: `python -m kthena_components.cli.kinds_page`."""
+"""Writes docs/kinds.md from the systems: `python -m toolchain.pages.kinds`."""
 
 import sys
 from collections.abc import Iterator

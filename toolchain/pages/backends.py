@@ -1,4 +1,4 @@
-"""Writes docs/backends.md from the emitters: `python -m kthena_components.cli.backends_page`."""
+"""Writes docs/backends.md from the emitters: `python -m toolchain.pages.backends`."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""Writes docs/policies.md from the rules' docstrings: `python -m kthena_components.cli.docs`."""
+"""Writes docs/policies.md from the rules' docstrings: `python -m toolchain.pages.rules`."""
 
 import sys
 from itertools import groupby

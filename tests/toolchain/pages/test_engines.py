@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.engines_page import render
+from toolchain.pages.engines import render
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_of_engines_is_current() -> None:
