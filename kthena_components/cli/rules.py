@@ -4,7 +4,7 @@ from tabulate import tabulate
 
 from kthena_components.core.findings import Level, nearest
 from kthena_components.core.rules.support.documentation import RuleDoc
-from kthena_components.judge.catalogue import all_rules
+from kthena_components.judge.catalogue import BRANCH, all_rules
 from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
 
 
@@ -42,6 +42,8 @@ def explain(rule: RuleDoc) -> str:
     facts = [f"level: {rule.weighs}", *_by_environment(rule), f"checks: {rule.judges}"]
     facts += [f"{'pass' if case.passes else 'fail'}: {case.text}" for case in rule.examples]
     facts += [f"source: {source}" for source in rule.sources]
+    facts += [f"code: {rule.file}"] if rule.file else []
+    facts += [f"cases: {rule.cases}"] if rule.cases and rule.judges != BRANCH else []
     parts = [f"{rule.name}: {rule.summary}", rule.body, "\n".join(facts)]
     return "\n\n".join(part for part in parts if part)
 

@@ -27,8 +27,7 @@ from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
-from kthena_components.core.rules.models import MODEL_RULES
-from kthena_components.core.rules.registry import run_checks
+from kthena_components.core.rules.registry import MODEL_RULES, run_checks
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import (
     GroupSpec,

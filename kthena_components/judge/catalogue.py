@@ -95,7 +95,7 @@ def _of_system(system: System) -> list[RuleDoc]:
 
 def _documented(rules: Iterable[Callable[..., Any]], judges: str) -> list[RuleDoc]:
     return [
-        read_docstring(inspect.getdoc(rule) or "", name=name, judges=judges)
+        read_docstring(inspect.getdoc(rule) or "", name=name, judges=judges, module=rule.__module__)
         for rule in rules
         for name in _NAMES.get(rule.__name__) or (rule_name(rule),)
     ]

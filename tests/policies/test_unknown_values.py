@@ -3,7 +3,7 @@
 import pytest
 from pulumi_policy import proxy
 
-from kthena_components.core.rules.models import MODEL_RULES
+from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.policies import marks
 from tests.policies.objects import (
     DEPLOYMENT,

@@ -1,12 +1,14 @@
 """Every rule has cases of five kinds. The folder that holds them runs them: its test_cases.py."""
 
 from itertools import chain
+from pathlib import Path
 
 from kthena_components.core.values.read import group_kind
 from kthena_components.judge.catalogue import BRANCH, EDGES, FOLDERS, all_rules
 from tests.rules.cases import KINDS, bases, case_files, documents, read_cases
 from tests.support.for_each import for_each
 
+ROOT = Path(__file__).parents[2]
 OTHERS = {EDGES, BRANCH, FOLDERS}
 RULES = sorted(rule.name for rule in all_rules() if rule.judges not in OTHERS)
 """Those that judge manifests or the input of a component: the others have tests of their own."""
@@ -50,3 +52,12 @@ def kind_of(base: str) -> object:
 def test_every_folder_with_cases_runs_them() -> None:
     folders = {path.parent.parent for path in case_files().values()}
     assert {folder for folder in folders if not (folder / "test_cases.py").exists()} == set()
+
+
+def test_the_documentation_of_a_rule_names_its_code_and_its_cases() -> None:
+    named = [rule for rule in all_rules() if rule.file]
+    assert [rule.name for rule in named if not (ROOT / rule.file).is_file()] == []
+    cased = [rule for rule in named if rule.judges != BRANCH]
+    assert [rule.name for rule in cased if not (ROOT / rule.cases).is_file()] == []
+    assert cased
+    assert len(named) > 9 * len(RULES) / 10

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.kv_connector_known import kv_connector_known
+from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
+from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
-from kthena_components.core.rules.kv_pairs import (
-    kv_connector_known,
-    kv_halves_alike,
-    kv_halves_complete,
-)
 from tests.support.startup import IMAGES, LAUNCH, serving
 
 RULES = (kv_connector_known, kv_halves_complete, kv_halves_alike, kv_halves_parallel)

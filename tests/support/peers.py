@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.models import MODEL_RULES
+from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.judge.manifest import judge_manifest
 
 Manifest = dict[str, Any]

@@ -12,7 +12,7 @@ from tests.toughness.targets import ROOT
 PROGRAM = """
 import json, os, pathlib, shutil, socket, subprocess, sys, tempfile
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.core.rules.pods import image_pinned
+from kthena_components.core.rules.image_pinned import image_pinned
 from tests.toughness import fuzz, guard
 from tests.toughness.targets import Target
 

@@ -15,7 +15,7 @@ from kthena_components.core.memory.sharding import (
     unknown_part,
 )
 from kthena_components.core.remedies import either
-from kthena_components.core.rules.engine_start import sglang_for_amd
+from kthena_components.core.rules.support.engine_images import sglang_for_amd
 from kthena_components.core.rules.support.engine_startup import Start
 
 BLOCKS = "fp8-block-multiple"

@@ -8,7 +8,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import together
-from kthena_components.core.rules.fixes import give_gpus
+from kthena_components.core.rules.support.fixes import give_gpus
 from kthena_components.core.rules.support.kv_halves import (
     MOONCAKE,
     NIXL,

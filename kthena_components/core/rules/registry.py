@@ -9,65 +9,63 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, judged_by
 from kthena_components.core.rules.config_map_key_exists import config_map_key_exists
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
+from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
-from kthena_components.core.rules.devices import gpu_requests_equal_limits, leader_worker_same_gpus
-from kthena_components.core.rules.engine_inputs import (
-    context_within_model,
-    engine_config_file,
-    model_stated,
-)
+from kthena_components.core.rules.engine_config_file import engine_config_file
+from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_known import engine_option_known
-from kthena_components.core.rules.engine_sizes import memory_fraction_range, scheduler_sizes
-from kthena_components.core.rules.engine_start import engine_image, executor_stated
+from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.rules.expert_balance import expert_balance
-from kthena_components.core.rules.fixes import placed
-from kthena_components.core.rules.fp8_block_multiple import fp8_block_multiple
-from kthena_components.core.rules.gpus import nodes_whole, world_size_equals_gpus
-from kthena_components.core.rules.group import (
-    gang_covers_engine,
-    nnodes_equals_group,
-    ray_cluster_size_equals_group,
-)
+from kthena_components.core.rules.ffn_divisible import FEED_FORWARD, ffn_divisible
+from kthena_components.core.rules.fp8_block_multiple import BLOCKS, fp8_block_multiple
+from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
+from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
 from kthena_components.core.rules.headless_workers import headless_workers
+from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
+from kthena_components.core.rules.image_pinned import image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
+from kthena_components.core.rules.kv_connector_known import kv_connector_known
+from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
+from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
-from kthena_components.core.rules.kv_pairs import (
-    kv_connector_known,
-    kv_halves_alike,
-    kv_halves_complete,
-)
+from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
 from kthena_components.core.rules.leader_worker_same_parallelism import (
     leader_worker_same_parallelism,
 )
 from kthena_components.core.rules.master_address import master_address
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
-from kthena_components.core.rules.models import (
-    ffn_divisible,
-    moe_expert_shape,
-    pp_within_layers,
-    tp_divides_heads,
-    tp_divides_kv_heads,
-)
+from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
+from kthena_components.core.rules.model_stated import model_stated
+from kthena_components.core.rules.moe_expert_shape import EXPERTS, moe_expert_shape
 from kthena_components.core.rules.moe_ranks import moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.name_fits import name_fits
+from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
+from kthena_components.core.rules.nodes_whole import nodes_whole
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
-from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.rules.pp_with_ray import pp_with_ray
+from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_port import probe_port
+from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
+from kthena_components.core.rules.ray_in_image import ray_in_image
 from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
-from kthena_components.core.rules.ray_start import (
-    pp_with_ray,
-    ray_in_image,
-    ray_over_pods,
-    ray_script_in_image,
-)
+from kthena_components.core.rules.ray_over_pods import ray_over_pods
+from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
+from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
+from kthena_components.core.rules.shm_present import shm_present
+from kthena_components.core.rules.support.fixes import placed
+from kthena_components.core.rules.tp_divides_heads import HEADS, tp_divides_heads
+from kthena_components.core.rules.tp_divides_kv_heads import KV_HEADS, tp_divides_kv_heads
 from kthena_components.core.rules.visible_gpus import visible_gpus
 from kthena_components.core.rules.whole_gpus import whole_gpus
+from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 
+MODEL_RULES = frozenset({HEADS, KV_HEADS, STAGES, EXPERTS, FEED_FORWARD, BLOCKS})
+"""The rules about the shapes of models."""
 CHECKS: tuple[Check, ...] = (
     world_size_equals_gpus,
     engine_option_known,

@@ -7,7 +7,7 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.data_parallel_layout import product
-from kthena_components.core.rules.fixes import give_gpus
+from kthena_components.core.rules.support.fixes import give_gpus
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.unknown import Unknown, all_known
 

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
-from kthena_components.core.rules.models import MODEL_RULES
+from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 from tests.support.startup import IMAGES, levels, pod, told

@@ -6,11 +6,9 @@ import pytest
 
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.engine_inputs import (
-    context_within_model,
-    engine_config_file,
-    model_stated,
-)
+from kthena_components.core.rules.context_within_model import context_within_model
+from kthena_components.core.rules.engine_config_file import engine_config_file
+from kthena_components.core.rules.model_stated import model_stated
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from tests.support.startup import IMAGES, levels, serving, told
 

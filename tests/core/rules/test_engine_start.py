@@ -6,7 +6,8 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.rules.engine_start import engine_image, executor_stated
+from kthena_components.core.rules.engine_image import engine_image
+from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import ENGINE_RAY, REMOVED, SGLANG, VLLM, changed, gpu_template

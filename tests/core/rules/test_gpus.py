@@ -12,12 +12,20 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.rules.registry import CHECKS
+from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
+from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
+from kthena_components.core.rules.nodes_whole import nodes_whole
+from kthena_components.core.rules.world_size_equals_gpus import world_size_equals_gpus
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import ENGINE_RAY, changed, gpu_template
 from tests.support.strategies import LATE, law
 
-GPU_CHECKS = [check for check in CHECKS if check.__module__.endswith((".gpus", ".devices"))]
+GPU_CHECKS = (
+    world_size_equals_gpus,
+    nodes_whole,
+    gpu_requests_equal_limits,
+    leader_worker_same_gpus,
+)
 SPLIT = (
     "so one tensor group would fill a part of a pod, and a pod would hold parts of two groups. "
     "Set tensor to {}. [nodes-whole]"

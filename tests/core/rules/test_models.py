@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level, SpecError
-from kthena_components.core.rules.models import MODEL_RULES
+from kthena_components.core.rules.registry import MODEL_RULES
 from tests.support.for_each import for_each
 from tests.support.models import DEEPSEEK, FP8, LLAMA, PHI, QWEN, SGLANG, findings, rules, told
 from tests.support.specs import ENGINE_RAY, changed

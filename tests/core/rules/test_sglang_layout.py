@@ -5,8 +5,9 @@ import pytest
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
-from kthena_components.core.rules.models import MODEL_RULES, tp_divides_heads
+from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.core.rules.sglang_layout import sglang_layout
+from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
 from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 from tests.support.specs import changed

@@ -40,9 +40,25 @@ class RuleDoc:
     """The level as the docstring states it: some rules have two."""
     sources: tuple[str, ...]
     examples: tuple[Example, ...]
+    module: str = ""
+    """The module of the rule's function. Empty for findings without a function of their own."""
+
+    @property
+    def file(self) -> str:
+        """Path of the rule's function in the repository; empty without a function."""
+        return f"{self.module.replace('.', '/')}.py" if self.module else ""
+
+    @property
+    def cases(self) -> str:
+        """Path of the rule's cases in the repository: the folder of tests that mirrors its own."""
+        package, _, folder = self.module.rpartition(".")[0].partition(".")
+        if not package:
+            return ""
+        mirror = folder if folder == "core.rules" else folder.removesuffix(".rules")
+        return f"tests/{mirror.replace('.', '/')}/cases/{self.name}.yaml"
 
 
-def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
+def read_docstring(text: str, *, name: str, judges: str, module: str = "") -> RuleDoc:
     """Read a rule's documentation from its docstring."""
     summary, *lines = text.splitlines() or [""]
     told: list[str] = []
@@ -72,6 +88,7 @@ def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
             for kind, at in stated
             if kind in {"Pass", "Fail"}
         ),
+        module=module,
     )
 
 

@@ -6,7 +6,7 @@ from kthena_components.core.findings import Finding, Level, count_of, not_checke
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.engine_sizes import memory_fraction_range
+from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
 from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall

@@ -5,11 +5,9 @@ from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.memory.sharding import divisors
-from kthena_components.core.rules.models import (
-    pp_within_layers,
-    tp_divides_heads,
-    tp_divides_kv_heads,
-)
+from kthena_components.core.rules.pp_within_layers import pp_within_layers
+from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
+from kthena_components.core.rules.tp_divides_kv_heads import tp_divides_kv_heads
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import shown, start_of

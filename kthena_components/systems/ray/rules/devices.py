@@ -6,7 +6,7 @@ from functools import wraps
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.devices import gpu_requests_equal_limits
+from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
 from kthena_components.systems.ray.facts import facts
 from kthena_components.systems.ray.view import Group, RayView
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.rules.fixes import gpus_of_pod
+from kthena_components.core.rules.support.fixes import gpus_of_pod
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole

@@ -1,26 +1,18 @@
-"""Checks that an engine gets a model, and requests of a length that the model supports."""
+"""The rule context-within-model: the longest request does not exceed the model's maximum."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from kthena_components.core.engines import SERVE
-from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.engine_start import sglang_for_amd
+from kthena_components.core.rules.support.engine_images import sglang_for_amd
 from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import Unknown
 
-MODEL = "model-stated"
 CONTEXT = "context-within-model"
-FILE = "engine-config-file"
-_NEWER_DEFAULT = (0, 10)
-"""The first vLLM with the newer default model."""
-_DEFAULTS = "facebook/opt-125m", "Qwen/Qwen3-0.6B"
 _SGLANG_REFUSES = (0, 5, 1)
 """The first SGLang that rejects a longer context; older ones warn."""
 _OTHER_CONTEXT = {
@@ -34,45 +26,6 @@ _ALLOW = {
 }
 _CONFIG_OF = re.compile(r"config\.json of (\S+?)(?:,|;| on | as |$)")
 _CLASS_OF = re.compile(r"transformers [0-9.]+, models/\S+")
-
-
-def model_stated(facts: ServingFacts) -> Iterator[Finding]:
-    """Each pod that starts an engine names the model.
-
-    Without one, vLLM serves a small default model: facebook/opt-125m up to 0.9.2, and
-    Qwen/Qwen3-0.6B since then. SGLang does not start. Other programs that start an engine, such as
-    Dynamo, are not checked.
-
-    Pass: vllm serve Qwen/Qwen3-32B.
-    Fail: vllm serve -tp 8; python3 -m sglang.launch_server --tp 8.
-    Level: advisory for vLLM, which starts; mandatory for SGLang.
-    Source: vllm/config/model.py ModelConfig.model; sglang/srt/server_args.py model_path.
-    """
-    for start in starts(facts, MODEL, "vllm", "sglang"):
-        told: set[str] = set()
-        for pod in filter(None, (start.engine.entry, start.engine.worker)):
-            if pod.command_path not in told:
-                told.add(pod.command_path)
-                yield from _modelless(start, pod)
-
-
-def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
-    command = pod.command
-    if command is None or command.release is None or command.model is not None:
-        return
-    if any(problem.flag == SERVE for problem in command.problems):
-        return  # `vllm serve` of this release ends without one
-    version = command.release.version
-    if command.engine == "sglang":
-        remedy, level = "add --model-path", ALWAYS
-        seen = "names no model, and SGLang does not start without one"
-    else:
-        default = _DEFAULTS[version >= _NEWER_DEFAULT]
-        remedy, level = "write the model after `vllm serve`, or --model", Level.ADVISORY
-        seen = f"names no model, and {command.release.title} serves {default} then"
-    here = replace(start, command=command)
-    for finding in here.refused(seen, remedy, level):
-        yield replace(finding, path=pod.command_path)
 
 
 def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
@@ -141,26 +94,3 @@ def _is_own_config(start: Start, shape: ModelShape) -> bool:
     names = {shape.name.casefold(), model.casefold() if isinstance(model, str) else ""}
     own = found is not None and found[1].casefold() in names
     return own or (_CLASS_OF.match(shape.source) is not None and f"of {shape.name}" in shape.source)
-
-
-def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
-    """The name of an engine's config file ends in .yaml or .yml.
-
-    vLLM requires lower case. Another rule reports what is in the file, and `--config=F`, which no
-    release reads.
-
-    Pass: --config /config/vllm-0.33.yaml.
-    Fail: --config /config/vllm-0.33.json; --config /config/2.YAML for vLLM.
-    Level: mandatory.
-    Source: vllm/utils/argparse_utils.py load_config_file;
-        sglang/srt/utils/server_args_config_parser.py.
-    """
-    for start in starts(facts, FILE, "vllm", "sglang"):
-        path, written = start.option("--config"), start.command.where.get("config", "")
-        ignored = written.partition(" ")[0] != "--config"
-        if not isinstance(path, str) or start.command.release is None or ignored:
-            continue
-        name = path.casefold() if start.command.engine == "sglang" else path
-        if name.rpartition(".")[2] not in {"yaml", "yml"}:
-            seen = f"has --config {path}, and {start.product} reads files named .yaml or .yml"
-            yield from start.refused(seen, "name it so")

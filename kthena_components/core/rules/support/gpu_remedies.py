@@ -11,8 +11,8 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.memory.sharding import Sharding, fits, model_shape
 from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.remedies import Remedy, either, together
-from kthena_components.core.rules.fixes import give_gpus, give_pods
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
+from kthena_components.core.rules.support.fixes import give_gpus, give_pods
 
 
 def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> Remedy:

@@ -1,70 +1,12 @@
-"""Checks that the pods of an engine start together."""
+"""The rule gang-covers-engine: the gang covers whole engines: all pods of each role's minimum."""
 
 from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import either, set_option, write
+from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.messages import unjudged
-from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-
-
-def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
-    """The Ray leader waits for exactly the pods of its engine.
-
-    With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
-
-    Pass: --ray_cluster_size=2 for an entry and 1 worker.
-    Fail: --ray_cluster_size=3 for an entry and 1 worker.
-    Level: mandatory.
-    Source: vllm examples/online_serving/multi-node-serving.sh.
-    """
-    for engine in facts.engines:
-        command = engine.entry.command
-        size = command.ray_cluster_size if command else None
-        if size is None:
-            continue
-        if unknown := first_unknown(size, engine.pods):
-            yield from unjudged(engine, unknown, "ray-cluster-size-equals-group")
-        elif size != engine.pods:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' has {count_of(engine.pods, 'pod')}, "
-                f"but its Ray leader waits for {size} (ray_cluster_size)",
-                remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
-                rule="ray-cluster-size-equals-group",
-            )
-
-
-def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
-    """--nnodes of a native launch equals the pods of the engine.
-
-    With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
-    second one.
-
-    Pass: --nnodes 2 for an entry and 1 worker; --nnodes $(LWS_GROUP_SIZE).
-    Fail: --nnodes 4 for an entry and 1 worker.
-
-    Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
-    """
-    for engine in facts.engines:
-        command, pods = engine.entry.command, engine.pods
-        nodes = command.nnodes if command else None
-        if nodes is None or isinstance(pods, Unknown):
-            continue
-        if isinstance(nodes, Unknown):
-            yield from unjudged(engine, nodes, "nnodes-equals-group")
-        elif nodes != pods:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
-                f"--nnodes {nodes}",
-                remedy=either(
-                    set_option("--nnodes", pods), "the variable with the size of the group"
-                ),
-                rule="nnodes-equals-group",
-            )
 
 
 def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:

@@ -1,14 +1,13 @@
-"""Checks that an engine starts as many ranks as its pods have GPUs."""
+"""The rule world-size-equals-gpus."""
 
-import math
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.sizes import one_of_sizes
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.rules.gpu_remedies import gpu_remedy, is_whole, sizes_of
+from kthena_components.core.rules.support.gpu_remedies import gpu_remedy, sizes_of
+from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.world_size_equals_gpus_joined import joined_share
 from kthena_components.core.values.unknown import Unknown
 
@@ -56,7 +55,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             continue  # engine-option-known reports it
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{_title(engine)}: {problem.text}",
+            seen=f"{title(engine)}: {problem.text}",
             remedy=problem.remedy or f"correct {problem.flag}",
             rule="world-size-equals-gpus",
         )
@@ -76,7 +75,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             return
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{_title(engine)} starts {_product(engine, command)} = "
+            seen=f"{title(engine)} starts {_product(engine, command)} = "
             f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
             remedy=gpu_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
@@ -129,48 +128,6 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
         yield _unjudged(engine, "no command line of a known engine was found")
 
 
-def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
-    """Tensor groups fill pods evenly: TP divides the GPUs of a pod, or they divide TP.
-
-    Otherwise one tensor group uses parts of two pods, and SGLang fails to start if (TP × PP) is not
-    a multiple of its nodes.
-
-    Pass: tensor 16 on 2 pods of 8 GPUs; tensor 4 on pods of 8.
-    Fail: tensor 6 on pods of 8 GPUs: the second group has 2 ranks in one pod and 4 in the next.
-    Level: mandatory.
-    Source: sglang/srt/server_args.py; vllm/executor/ray_utils.py warns about split nodes.
-    """
-    for engine in facts.engines:
-        command, gpus, pods = engine.entry.command, engine.entry.gpus, engine.pods
-        if command is None or not isinstance(pods, int) or pods < 2:  # noqa: PLR2004 - one pod is always whole
-            continue
-        tensor = command.tensor
-        if not isinstance(gpus, int) or not isinstance(tensor, int) or gpus == 0:
-            continue
-        if not is_whole(tensor, gpus, pods):
-            smaller, larger = _nearest_whole(tensor, gpus)
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"{_title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
-                "group would fill a part of a pod, and a pod would hold parts of two groups",
-                remedy=one_of_sizes(command, "tensor", (smaller, larger)),
-                rule="nodes-whole",
-            )
-
-
-def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
-    """Return the valid sizes just below and above an invalid one: multiples or divisors."""
-    if tensor > gpus:
-        return tensor // gpus * gpus, (tensor // gpus + 1) * gpus
-    small = [n for n in range(1, math.isqrt(gpus) + 1) if gpus % n == 0]
-    divisors = [*small, *(gpus // n for n in small)]
-    return max(n for n in divisors if n < tensor), min(n for n in divisors if n > tensor)
-
-
-def _title(engine: EngineFacts) -> str:
-    return f"engine '{engine.name}'"
-
-
 def _pods(engine: EngineFacts, held: int) -> str:
     pods, entry = engine.pods, engine.entry.gpus
     worker = engine.worker.gpus if engine.worker else entry
@@ -193,7 +150,7 @@ def _product(engine: EngineFacts, command: CommandFacts) -> str:
 def _unjudged(engine: EngineFacts, because: str) -> Finding:
     return Finding(
         path=engine.entry.command_path,
-        seen=f"{_title(engine)} was not checked, because {because}",
+        seen=f"{title(engine)} was not checked, because {because}",
         rule="world-size-equals-gpus",
         level=Level.UNKNOWN,
     )

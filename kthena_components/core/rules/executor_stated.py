@@ -1,55 +1,28 @@
-"""Checks what an engine needs to start: its own image, and how its pods connect."""
+"""The rule executor-stated."""
 
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import Remedy, either, set_option, without
+from kthena_components.core.rules.support.engine_images import release_of
 from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.images import (
-    Image,
     Version,
-    read_image,
-    shown_image,
     write_version,
 )
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 
-TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 STATED_SINCE: Version = (0, 11, 1)
 """The first vLLM that requires an executor for several pods, and that has --nnodes."""
 UNI_SINCE: Version = (0, 12, 0)
 """The first vLLM that accepts the executor uni with --nnodes."""
 LAUNCHER_SINCE: Version = (0, 13, 0)
 """The first vLLM that accepts the executor external_launcher with --nnodes."""
-VLLM_INSIDE_UNTIL: Version = (0, 4, 9, 2)
-"""The last SGLang that installs vLLM, in its images for AMD."""
 
 _EXECUTOR = "--distributed-executor-backend"
-
-
-def image_of(pod: PodFacts) -> Image | None:
-    """Return the image of the container that starts a pod's engine; None if unknown."""
-    name = pod.own.image if pod.own else None
-    return read_image(name) if isinstance(name, str) else None
-
-
-def sglang_for_amd(pod: PodFacts) -> bool:
-    """Return whether a pod has SGLang's own image for AMD.
-
-    It sets SGLANG_USE_AITER and SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN (docker/rocm.Dockerfile).
-    """
-    image = image_of(pod)
-    return image is not None and image.engine == "sglang" and "rocm" in (image.tag or "")
-
-
-def release_of(engine: EngineFacts) -> Version | None:
-    """Return the release of vLLM that an engine's image states."""
-    image = image_of(engine.entry)
-    return image.vllm_version if image else None
 
 
 def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
@@ -183,46 +156,3 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
 
 def _stated(version: Version | None) -> str:
     return "" if version is None or version < STATED_SINCE else f" {write_version(version)}"
-
-
-def engine_image(facts: ServingFacts) -> Iterator[Finding]:
-    """An engine runs in an image that contains it: vLLM's own image has no SGLang, nor the reverse.
-
-    The rule checks the images that the vLLM and SGLang projects build, from any registry. The
-    content of other images is unknown. SGLang's own images for AMD contained vLLM up to
-    0.4.9.post2, so those releases are not checked.
-
-    Pass: sglang.launch_server in lmsysorg/sglang:v0.5.23; any image of your own.
-    Fail: kind vllm, or `vllm serve`, in lmsysorg/sglang:v0.5.23.
-    Level: mandatory.
-    Source: vllm docker/Dockerfile and requirements of 0.33.0; what the wheels of sglang 0.4.6 to
-    0.5.23 require.
-    """
-    for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        pods = (engine.entry,) if worker is None else (engine.entry, worker)
-        # In a component both have the same path: the one that the user wrote.
-        yield from dict.fromkeys(found for pod in pods for found in _wrong_image(engine, pod))
-
-
-def _wrong_image(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
-    own, image = pod.own, image_of(pod)
-    kind = pod.command.engine if pod.command else None
-    if own is None or image is None or image.engine in {None, kind}:
-        return
-    if kind not in TITLES or _may_hold(image, kind):
-        return
-    builder = str(image.engine)
-    started, holds = TITLES[kind], TITLES[builder]
-    yield Finding(
-        path=own.image_path,
-        seen=f"{title(engine)} starts {started}, but '{shown_image(str(own.image))}' is {holds}'s "
-        "own image, which does not contain it",
-        remedy=f"use an image of {started}, or start {holds} (kind: {builder} in a component)",
-        rule="engine-image",
-    )
-
-
-def _may_hold(image: Image, engine: str) -> bool:
-    release = image.release_of("sglang")
-    return engine == "vllm" and release is not None and release <= VLLM_INSIDE_UNTIL

@@ -1,13 +1,11 @@
-"""Checks the engines of a serving that share a KV cache: prefill, and decode."""
+"""The rule kv-halves-alike."""
 
 import re
 from collections.abc import Iterator
 
-from kthena_components.core.engines.connectors import CONNECTORS, has_connector, releases_with
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option
-from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.rules.support.kv_halves import (
     LMCACHE,
     NIXL,
@@ -19,9 +17,8 @@ from kthena_components.core.rules.support.kv_halves import (
     same_family,
     same_model,
 )
+from kthena_components.core.rules.support.kv_rule_names import ALIKE
 
-KNOWN, COMPLETE, ALIKE = "kv-connector-known", "kv-halves-complete", "kv-halves-alike"
-_ROLES = ("kv_producer", "kv_consumer", "kv_both")
 _NIXL_HASH = (0, 13, 0)
 """The first vLLM whose NIXL compares the release, the model's name and the cache's type."""
 _NIXL_BLOCKS_DIFFER = (0, 11, 1)
@@ -32,76 +29,6 @@ _SGLANG_PAGES = (0, 5, 8)
 """The first SGLang that compares the pages of both sides."""
 _SAME_TYPE = {"fp8_e4m3": "fp8", "bf16": "bfloat16"}
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-
-
-def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
-    """A vLLM engine's KV connector exists in its release, and has a role.
-
-    Some connectors came back after a pause or were removed. A connector with a module path of its
-    own is not checked.
-
-    Pass: NixlConnector with kv_producer in v0.33.0.
-    Fail: MooncakeConnector in v0.12.0; P2pNcclConnector in v0.24.0; NixlConnector without kv_role;
-    kv_role producer.
-    Level: mandatory, because vLLM rejects it at startup; advisory if the image states no release,
-    or if no known release has the connector, because a plugin may.
-    Source: vllm/config/kv_transfer.py __post_init__;
-    vllm/distributed/kv_transfer/kv_connector/factory.py.
-    """
-    for start in starts(facts, KNOWN, "vllm"):
-        config = start.option("--kv-transfer-config")
-        if isinstance(config, dict) and isinstance(config.get("kv_connector"), str):
-            yield from _role(start, config.get("kv_role"))
-            if not config.get("kv_connector_module_path"):
-                yield from _connector(start, config["kv_connector"])
-
-
-def _role(start: Start, role: object) -> Iterator[Finding]:
-    if role is None:
-        seen = "has a kv_connector without a kv_role, and vLLM requires both"
-        yield from start.refused(seen, f"write one of {', '.join(_ROLES)}")
-    elif isinstance(role, str) and role not in _ROLES:
-        yield from start.refused(
-            f"has kv_role '{role}', which vLLM does not know", f"write one of {', '.join(_ROLES)}"
-        )
-
-
-def _connector(start: Start, name: str) -> Iterator[Finding]:
-    release = start.command.release
-    if release is None or has_connector(name, release.version):
-        return
-    seen = f"has kv_connector '{name}', which {start.product} does not have"
-    if name in CONNECTORS:
-        level = Level.MANDATORY if release.sure else Level.ADVISORY
-        remedy = f"use a vLLM with it ({releases_with(name)}), or another connector"
-        yield from start.refused(seen, remedy, level)
-    elif release.sure:
-        remedy = "correct its name, or give kv_connector_module_path if a module of yours has it"
-        yield from start.refused(seen, remedy, Level.ADVISORY)
-
-
-def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
-    """A serving with several roles that sends its KV cache also receives it, and the reverse.
-
-    Only if every role can be read. kv_both is either half.
-
-    Pass: 2 roles, prefill and decode; 1 role alone, whose other half is another object.
-    Fail: 2 roles, prefill and router; --disaggregation-mode prefill in both of 2 roles.
-    Level: advisory, because the other half may be elsewhere.
-    Source: vllm/config/kv_transfer.py is_kv_producer, is_kv_consumer; sglang/srt/server_args.py
-    disaggregation_mode.
-    """
-    halves = halves_of(facts, COMPLETE)
-    if len(facts.engines) == 1 or not halves or not others_readable(facts, halves):
-        return
-    if any(half.sends for half in halves) and any(half.receives for half in halves):
-        return
-    half = halves[0]
-    missing = "receives it" if half.sends else "sends one"
-    seen = f"{half.verb} ({half.connector}), and no role of the serving {missing}"
-    other = "decode" if half.sends else "prefill"
-    remedy = f"add the {other} half, or make one of the roles that half"
-    yield from half.start.refused(seen, remedy, Level.ADVISORY)
 
 
 def kv_halves_alike(facts: ServingFacts) -> Iterator[Finding]:

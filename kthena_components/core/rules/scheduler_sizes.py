@@ -1,4 +1,4 @@
-"""Checks that an engine accepts its batch sizes and its share of GPU memory."""
+"""The rule scheduler-sizes."""
 
 from collections.abc import Iterator
 
@@ -7,21 +7,18 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
+from kthena_components.core.rules.support.batch_sizes import POSITIVE
+from kthena_components.core.rules.support.engine_startup import Start, starts
 
 SCHEDULER = "scheduler-sizes"
-MEMORY = "memory-fraction-range"
 _FEWEST_SEQUENCES = 256
 """vLLM's smallest default for concurrent sequences."""
 _SEQUENCES_FOLLOW = (0, 10, 1)
 """The first vLLM whose default for them depends on the tokens of a batch."""
-_POSITIVE = (0, 11, 1)
-"""The first vLLM that rejects sizes and shares of 0 and less."""
 _CHUNKS_FORCED = (0, 8), (0, 11, 1)
 """The first vLLM that always chunks prefills, and the first that no longer does."""
 _BACKENDS = ("--attention-backend", "--prefill-attention-backend", "--decode-attention-backend")
 """Options of SGLang that may override the stated page size."""
-_SHARES = {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"}
 
 
 def scheduler_sizes(facts: ServingFacts) -> Iterator[Finding]:
@@ -48,7 +45,7 @@ def scheduler_sizes(facts: ServingFacts) -> Iterator[Finding]:
 
 def _batch(start: Start) -> Iterator[Finding]:
     tokens, sequences = start.number("--max-num-batched-tokens"), start.number("--max-num-seqs")
-    level = start.since(_POSITIVE)
+    level = start.since(POSITIVE)
     if tokens is not None and tokens < 1 and sequences != 0:
         seen = f"has --max-num-batched-tokens {tokens}"
         least = sequences or (_FEWEST_SEQUENCES if start.since((0, 6), _SEQUENCES_FOLLOW) else 1)
@@ -139,33 +136,3 @@ def _page_level(start: Start) -> Level:
     usual = isinstance(shape, ModelShape) and shape.kv_heads is not None and shape.full_cache
     stated = any(start.option(name) is not None for name in _BACKENDS)
     return Level.MANDATORY if usual and not stated and not start.hidden else Level.ADVISORY
-
-
-def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
-    """An engine's share of each GPU's memory is above 0 and at most 1.
-
-    vLLM up to 0.11.0 has no lower bound. SGLang has no upper bound, and asks the GPU for more
-    memory than it has.
-
-    Pass: --gpu-memory-utilization 0.95.
-    Fail: --gpu-memory-utilization 90; --gpu-memory-utilization 0 from vLLM 0.11.1 on;
-    --mem-fraction-static 0.
-    Level: mandatory; advisory above 1 in SGLang, and for 0 and less if the image states no release
-    of vLLM.
-    Source: vllm/config/cache.py gpu_memory_utilization; sglang/srt/model_executor/model_runner.py
-        (0.5.1) and pool_configurator.py (0.5.23).
-    """
-    for start in starts(facts, MEMORY, *_SHARES):
-        share, option = start.command.memory_fraction, _SHARES[start.command.engine or ""]
-        if not isinstance(share, int | float):
-            continue
-        checked = option == _SHARES["vllm"]
-        if share > 1:
-            percent = 1 < share <= 100  # noqa: PLR2004 - per cent
-            right = share / 100 if percent and share > 10 else 0.9  # noqa: PLR2004
-            near = set_option(option, f"{right:g}", f"write {right:g}")
-            seen = f"has {option} {share:g}, and the whole memory is 1"
-            yield from start.refused(seen, near, ALWAYS if checked else Level.ADVISORY)
-        elif share <= 0 and (level := start.since(_POSITIVE) if checked else ALWAYS) is not None:
-            seen = f"has {option} {share:g}, and {start.product} requires more than 0"
-            yield from start.refused(seen, set_option(option, "0.9", "write 0.9"), level)

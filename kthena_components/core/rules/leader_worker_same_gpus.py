@@ -1,0 +1,54 @@
+"""The rule leader-worker-same-gpus."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import either
+from kthena_components.core.rules.support.fixes import give_gpus
+from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
+
+_SAME_GPUS = "leader-worker-same-gpus"
+_NO_ENGINE = Unknown("no command line of a known engine was found")
+
+
+def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
+    """Entry and workers of one engine have equally many GPUs: ranks are distributed evenly.
+
+    This is true for the engines that are known here. Leaders of JetStream and Pathways run on CPUs.
+
+    Pass: 8 GPUs in the entry pod, 8 in each worker.
+    Fail: 4 GPUs in the entry pod, 8 in each worker.
+    Level: mandatory.
+    Source: vllm/config/parallel.py, local world size = world size / nodes.
+    """
+    for engine in facts.engines:
+        if engine.worker is None or engine.pods == 1:
+            continue
+        entry, worker = engine.entry.gpus, engine.worker.gpus
+        if not _is_known(engine.entry) and not _is_known(engine.worker):
+            # If the entry has GPUs, world-size-equals-gpus reports that the engine is unknown.
+            if entry == 0 and worker != 0:
+                gap = engine.entry.gap or _NO_ENGINE
+                yield from unjudged(engine, gap, _SAME_GPUS, engine.worker.gpus_path)
+        elif unknown := first_unknown(entry, worker):
+            yield from unjudged(engine, unknown, _SAME_GPUS, engine.worker.gpus_path)
+        elif isinstance(entry, int) and isinstance(worker, int) and entry != worker:
+            yield Finding(
+                path=engine.worker.gpus_path,
+                seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
+                "and an engine distributes its ranks evenly",
+                remedy=either(
+                    give_gpus(engine, entry, f"write {entry} in both"),
+                    give_gpus(engine, worker, f"{worker} in both"),
+                ),
+                rule=_SAME_GPUS,
+            )
+
+
+def _is_known(pod: PodFacts) -> bool:
+    """Return whether a pod starts a known engine."""
+    return pod.command is not None and pod.command.engine is not None

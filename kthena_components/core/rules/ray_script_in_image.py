@@ -1,0 +1,63 @@
+"""The rule ray-script-in-image."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.engine_images import image_of
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.images import Version, write_version
+
+SCRIPT_SINCE: Version = (0, 8, 0)
+SCRIPT_MOVED: Version = (0, 21, 0)
+"""The first vLLM whose image has multi-node-serving.sh, and the first that has it elsewhere."""
+EXAMPLES = "/vllm-workspace/examples/"
+BEFORE, AFTER = f"{EXAMPLES}online_serving/", f"{EXAMPLES}ray_serving/"
+
+
+def ray_script_in_image(facts: ServingFacts) -> Iterator[Finding]:
+    """A command that runs multi-node-serving.sh of vLLM's own image uses its path in that image.
+
+    The image has it since 0.8.0: in examples/online_serving/ up to 0.20.2, in examples/ray_serving/
+    since 0.21.0. Computed paths, other folders, files from mounted ConfigMaps and other images are
+    not checked. An image without a tag, or with the tag latest, counts as the newest release.
+
+    Pass: examples/online_serving/multi-node-serving.sh in v0.20.2.
+    Fail: examples/online_serving/multi-node-serving.sh in v0.21.0; either in v0.7.3.
+    Level: mandatory if the image states its release; advisory for latest.
+    Source: vllm docker/Dockerfile (COPY examples); vllm examples/ of 0.7.3 to 0.33.0.
+    """
+    for engine in facts.engines:
+        worker = engine.worker if engine.pods != 1 else None
+        for pod in filter(None, (engine.entry, worker)):
+            yield from _elsewhere(engine, pod)
+
+
+def _elsewhere(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    image = image_of(pod)
+    script = pod.command.ray_script if pod.command else None
+    if script is None or not script.startswith((BEFORE, AFTER)) or not (image and image.is_vllm):
+        return
+    version = image.vllm_version
+    if version is None and image.pinned:
+        return  # A build of unknown release.
+    folder = AFTER if version is None or version >= SCRIPT_MOVED else BEFORE
+    missing = version is not None and version < SCRIPT_SINCE
+    if script.startswith(folder) and not missing:
+        return
+    stated = "the newest vLLM" if version is None else f"vLLM {write_version(version)}"
+    if missing:
+        where = f"has no such script, which came with {write_version(SCRIPT_SINCE)}"
+        remedy = f"use vLLM {write_version(SCRIPT_SINCE)} or later"
+    else:
+        since = "since" if folder == AFTER else "before"
+        where = f"has it in {folder} ({since} {write_version(SCRIPT_MOVED)})"
+        remedy = f"write {folder}{script.rpartition('/')[2]}"
+    yield Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} runs {script}, and the image of {stated} {where}",
+        remedy=remedy,
+        rule="ray-script-in-image",
+        level=Level.ADVISORY if version is None else Level.MANDATORY,
+    )

@@ -1,0 +1,93 @@
+"""The rule shm-present."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.container import (
+    SHM_PATH,
+    ContainerFacts,
+    SharedMemory,
+)
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import together, write
+from kthena_components.core.rules.support.engine_pods import pods_of
+from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import MaybeInt
+
+
+def shm_present(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
+
+    Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
+    enough for small models, and a runtime may be configured to provide more. On TPUs and on AWS
+    Neuron one process serves all devices of a pod. It stays advisory for a ModelBooster, whose pods
+    Kthena writes.
+
+    Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
+    Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
+    Level: advisory.
+    Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory;
+    vllm/platforms/neuron.py, which sets the executor uni.
+    """
+    for engine in facts.engines:
+        # One entry in an overlay applies to the entry and the workers.
+        yield from dict.fromkeys(f for pod in pods_of(engine) for f in _shm(engine, pod))
+
+
+_SHM_SEEN = {
+    SharedMemory.NOTHING: "has nothing mounted at /dev/shm and gets 64 MiB there",
+    SharedMemory.DISK: "has a volume at /dev/shm that is not in memory",
+    SharedMemory.MISSING: "mounts a volume at /dev/shm that the pod does not have",
+    SharedMemory.FIXED: "gets 64 MiB at /dev/shm, which its object has no field for",
+}
+_SHM_VOLUME = "dshm"
+_MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
+
+
+def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    own = pod.own
+    if own is None or own.shm is SharedMemory.MEMORY or pod.one_process is True:
+        return
+    ranks = _ranks(engine, pod)
+    unknown = first_unknown(pod.one_process, own.shm, ranks)
+    if isinstance(ranks, int) and ranks <= 1:
+        return
+    if unknown is not None:
+        yield from unjudged(engine, unknown, "shm-present", own.path)
+    elif isinstance(own.shm, SharedMemory):
+        is_fixed = own.shm is SharedMemory.FIXED
+        yield Finding(
+            path=own.path,
+            seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
+            "exchange data through it",
+            remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _mounted(own),
+            rule="shm-present",
+            level=Level.ADVISORY,
+            most=Level.ADVISORY if is_fixed else Level.MANDATORY,
+        )
+
+
+def _mounted(own: ContainerFacts) -> str:
+    """Mount memory into a container of a template that has nothing at that path."""
+    pod, found, _ = own.path.rpartition(".containers[")
+    if own.shm is not SharedMemory.NOTHING or not found:
+        return _MOUNT
+    volume = {"name": _SHM_VOLUME, "emptyDir": {"medium": "Memory"}}
+    mount = {"name": _SHM_VOLUME, "mountPath": SHM_PATH}
+    return together(
+        write(volume, at=f"{pod}.volumes[-]"),
+        write(mount, at=f"{own.path}.volumeMounts[-]"),
+        text=_MOUNT,
+    )
+
+
+def _ranks(engine: EngineFacts, pod: PodFacts) -> MaybeInt:
+    """Return a number above 1 if ranks communicate: several GPUs, or a shared model."""
+    sizes: list[MaybeInt] = [pod.gpus]
+    for command in (engine.entry.command, pod.command):
+        if command is not None and command.engine is not None:
+            sizes += [command.tensor, command.pipeline]
+    several = [size for size in sizes if isinstance(size, int) and size > 1]
+    return several[0] if several else first_unknown(*sizes) or 1
