@@ -99,13 +99,13 @@ goldens: venv ## Regenerate the golden files
 
 .PHONY: policies-docs
 policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backends.md
-	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
-	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
-	@$(RUN) -m kthena_components.cli.backends_page > docs/backends.md
+	@$(RUN) -m toolchain.pages.rules > docs/policies.md
+	@$(RUN) -m toolchain.pages.kinds > docs/kinds.md
+	@$(RUN) -m toolchain.pages.backends > docs/backends.md
 
 .PHONY: house
 house: venv ## Draw the packages and their imports in docs/architecture.md
-	@$(RUN) -m toolchain.house
+	@$(RUN) -m toolchain.pages.house
 
 .PHONY: language-schema
 language-schema: venv ## Regenerate the schema of the components for other languages
@@ -116,7 +116,7 @@ language-schema: venv ## Regenerate the schema of the components for other langu
 engine-tables: venv ## Add new engine releases to the tables of options and metrics, and regenerate docs/engines.md
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
 	@$(RUN) -m toolchain.engine_metrics
-	@$(RUN) -m kthena_components.cli.engines_page > docs/engines.md
+	@$(RUN) -m toolchain.pages.engines > docs/engines.md
 
 .PHONY: crd-tables
 crd-tables: venv ## Read the CRDs of the systems' new releases into their tables of fields

@@ -1,8 +1,10 @@
 """`kthena-components convert`: writes servings of one backend for another one."""
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +23,6 @@ from kthena_components.cli.convert_output import (
     write_typescript,
     write_yaml,
 )
-from kthena_components.cli.convert_remedies import in_flags
 from kthena_components.cli.convert_sources import (
     Source,
     UsageError,
@@ -35,7 +36,8 @@ from kthena_components.convert.conversion import Converted, Kept, title_of
 from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources import kinds_to_read
-from kthena_components.core.findings import nearest
+from kthena_components.core.findings import Finding, SpecError, nearest
+from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.values.visible import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
@@ -52,6 +54,12 @@ _EXITS = """exit status:
   1  nothing was written: the backend cannot express a field, a loss was not accepted, or an
      object would be made twice
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
+
+_REMOVE = re.compile(r"^remove (it|gang_policy)\b")
+_VALUE = re.compile(r"^write ([A-Za-z0-9.-]+)(?=,|$)")
+_BACKEND = re.compile(r"\b(?:(?:write|use a ModelServing with) )?backend: (?=[a-z])")
+_OF_OBJECTS = "convertible"
+"""The rule of findings about what only the object states."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
@@ -140,7 +148,7 @@ def _convert(files: Sequence[Source], asked: argparse.Namespace, changes: Change
     as_yaml = asked.to in EMITTERS
     refused = [error for file in files for error in file.conversion.errors]
     for file in files:
-        for line in "\n".join(map(in_flags, file.conversion.errors)).splitlines():
+        for line in "\n".join(map(_in_flags, file.conversion.errors)).splitlines():
             _say(line if line.startswith(" ") else f"{file.name}: {line}")
     open_losses = list(_report(files, asked.accept_loss, as_yaml=as_yaml))
     clashes = list(find_clashes(files, as_yaml=as_yaml, as_stack=asked.to == STACK))
@@ -298,3 +306,22 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 
 def _say(text: str) -> None:
     sys.stderr.write(f"{visible(text)}\n")
+
+
+def _in_flags(error: SpecError) -> str:
+    """Return the text of an error, with options of `convert` for changes of arguments.
+
+    The arguments come from the object, so that its file may not have the field at all.
+    """
+    return str(SpecError([_for_convert(each) for each in error.findings], error.subject))
+
+
+def _for_convert(finding: Finding) -> Finding:
+    first = re.split(r"[.\[]", finding.path, maxsplit=1)[0]
+    if finding.rule == _OF_OBJECTS or first not in ModelServingSpec.model_fields:
+        return finding
+    found = _REMOVE.match(finding.remedy)
+    removed = finding.path if found is None or found[1] == "it" else found[1]
+    remedy = _REMOVE.sub(f"remove it with --set {removed}=null", finding.remedy)
+    remedy = _VALUE.sub(rf"write --set {finding.path}=\1", remedy)
+    return replace(finding, remedy=_BACKEND.sub("convert it to ", remedy))

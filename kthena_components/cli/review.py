@@ -1,6 +1,7 @@
 """`kthena-components review`: writes the comment on a pull request from Pulumi previews."""
 
 import argparse
+import json
 import os
 import posixpath
 import sys
@@ -17,10 +18,10 @@ from kthena_components.cli.git import GitError, Repository, find_repository, ope
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
-from kthena_components.cli.preview import Preview, PreviewError, Said, Weight, read_preview
+from kthena_components.cli.preview import Preview, PreviewError, Said, Step, Weight, read_preview
 from kthena_components.cli.stack_review import Reviewed, reviewed
-from kthena_components.cli.state import StateError, read_state
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import Levels
 from kthena_components.judge.update import judge_change
@@ -40,6 +41,10 @@ _WEIGHTS = {
     Level.ADVISORY: Weight.ADVISORY,
     Level.WAIVED: Weight.WAIVED,
 }
+
+
+class StateError(ValueError):
+    """A file is not the state of a stack. The text is the reason."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
@@ -285,3 +290,29 @@ def judge_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
 def _said(finding: Finding, urn: str) -> Said:
     weight = _WEIGHTS.get(finding.level, Weight.UNKNOWN)
     return Said(weight=weight, rule=finding.rule, text=str(finding), urn=urn)
+
+
+def read_state(path: str) -> dict[str, Step]:
+    """Read the deployed resources from `pulumi stack export`, each as a step that changes nothing.
+
+    A preview tells nothing of the resources that a stopped program did not register. The state has
+    their inputs, by URN; secrets in it stay encrypted.
+
+    Raises:
+        StateError: The file is missing or is not a state.
+    """
+    try:
+        stated = mapping(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise StateError(f"{path}: cannot read the state: {error}") from error
+    deployment = stated.get("deployment")
+    if not isinstance(deployment, dict):
+        raise StateError(f"{path}: has no 'deployment'; write it with 'pulumi stack export --file'")
+    found: dict[str, Step] = {}
+    for item in sequence(deployment.get("resources")):
+        resource = mapping(item)
+        urn, inputs = resource.get("urn"), mapping(resource.get("inputs"))
+        if isinstance(urn, str) and not resource.get("delete"):  # a leftover of a replacement
+            outputs = mapping(resource.get("outputs"))
+            found[urn] = Step(op="same", urn=urn, old=inputs, new=inputs, outputs=outputs, paths=())
+    return found

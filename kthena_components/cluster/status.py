@@ -1,12 +1,11 @@
 """Shows the pods of servings in a table, and why others do not run. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tabulate import tabulate
 
-from kthena_components.cluster.events import Key, key_of, newest_warnings
 from kthena_components.cluster.held_back import resized_groups
 from kthena_components.cluster.objects import (
     Body,
@@ -26,6 +25,7 @@ from kthena_components.cluster.pending import (
     is_ending,
     missing_group,
     node_of,
+    short,
     why_gang_waits,
     why_node_holds,
     why_pod_waits,
@@ -42,6 +42,11 @@ HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "
 RUNNING = "Running"
 _NONE, _HIDDEN = "-", "?"
 _ENDED = frozenset({"Running", "Completed"})
+
+Key = tuple[str, str, str]
+"""Kind, namespace and name."""
+_SCHEDULER = frozenset({"FailedScheduling", "Unschedulable", "NotEnoughResources"})
+"""What a pod's conditions say, too, and better."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__
@@ -287,3 +292,30 @@ def _hidden(seen: Servings) -> list[str]:
         for column, listed in columns.items()
         if isinstance(listed, Unknown)
     ]
+
+
+def newest_warnings(events: Sequence[Body]) -> dict[Key, str]:
+    """Return the newest warning of the Events about each object, as `reason: message`."""
+    found: dict[Key, tuple[str, str]] = {}
+    for event in events:
+        about = mapping(event.get("involvedObject"))
+        key = (str(about.get("kind")), str(about.get("namespace", "")), str(about.get("name")))
+        reason = str(event.get("reason") or "")
+        if event.get("type") != "Warning" or reason in _SCHEDULER:
+            continue
+        said = (_time(event), short(f"{reason}: {event.get('message') or ''}".strip(": ")))
+        if key not in found or found[key][0] <= said[0]:
+            found[key] = said
+    return {key: said for key, (_, said) in found.items()}
+
+
+def key_of(kind: str, body: Body) -> Key:
+    """Return the key of an object, whose kind a list leaves out."""
+    return kind, namespace_of(body), name_of(body)
+
+
+def _time(event: Mapping[str, object]) -> str:
+    """Return when it last happened. Times in RFC 3339 and UTC sort as texts."""
+    last = mapping(event.get("series")).get("lastObservedTime")
+    stated = (last, event.get("lastTimestamp"), event.get("eventTime"))
+    return next((str(time) for time in stated if time), "")

@@ -1,6 +1,7 @@
 """The index of systems: the kinds of each, loaded on first use.
 
-A new system is a package here with a module `system` that defines SYSTEM, and its rows below.
+A new system is a module here that defines SYSTEM, or a package whose module `system` does, and its
+rows below.
 tests/systems/test_laws.py checks that the rows equal what the systems declare.
 """
 
@@ -99,8 +100,11 @@ EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserv
 
 
 def find_system(name: str) -> "System":
-    """Load a system by its name."""
-    system: System = import_module(f"{__name__}.{name}.system").SYSTEM
+    """Load a system by its name: a module, or the module `system` of a package."""
+    found = import_module(f"{__name__}.{name}")
+    if hasattr(found, "__path__"):
+        found = import_module(f"{found.__name__}.system")
+    system: System = found.SYSTEM
     return system
 
 

@@ -10,8 +10,13 @@ import pytest
 from kthena_components.cli import status as command
 from kthena_components.cli.main import main
 from kthena_components.cluster import connect, fetch_servings
-from kthena_components.cluster.events import newest_warnings
-from kthena_components.cluster.status import Servings, describe_status, render_status, waits
+from kthena_components.cluster.status import (
+    Servings,
+    describe_status,
+    newest_warnings,
+    render_status,
+    waits,
+)
 from kthena_components.core.values.unknown import Unknown
 from tests.cluster.objects import Body, pod, pod_group, racks, tree
 

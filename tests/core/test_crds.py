@@ -93,8 +93,9 @@ def test_a_table_is_read_once_and_only_for_its_own_kinds(code: str, tables: list
     assert (done.stdout.split(), done.stderr) == (tables, "")
 
 
-def test_a_package_without_a_table_has_none() -> None:
-    assert load("kthena_components.systems.native") is None
+@pytest.mark.parametrize("system", ["native", "jobset"])
+def test_a_package_or_module_without_a_table_has_none(system: str) -> None:
+    assert load(f"kthena_components.systems.{system}") is None
 
 
 @pytest.mark.parametrize("system", VERSIONS)

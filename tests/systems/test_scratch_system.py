@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import kthena_components.systems as index
-from kthena_components.cli import docs, kinds_page
 from kthena_components.cluster.requirements import requirements_of_backends
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
@@ -26,6 +25,7 @@ from kthena_components.judge.manifest import (
     reduce_object,
 )
 from tests.support.specs import ENGINE_RAY, changed
+from toolchain.pages import kinds, rules
 
 KIND = ("apps.kruise.io", "CloneSet")
 FILES = {
@@ -205,10 +205,10 @@ def test_its_pods_are_counted_and_compared() -> None:
 
 def test_it_is_listed_and_documented() -> None:
     assert "set-has-name" in catalogue.rule_names()
-    page = docs.render()
+    page = rules.render()
     assert "## OpenKruise" in page
     assert "### set-has-name" in page
-    assert "| CloneSet | apps.kruise.io | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds_page.render()
+    assert "| CloneSet | apps.kruise.io | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds.render()
 
 
 def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,7 +211,7 @@ def test_a_job_of_several_templates_joins_them() -> None:
 
 def test_knative_decides_how_many_pods_there_are() -> None:
     from kthena_components.core.objects.object import read_object  # noqa: PLC0415
-    from kthena_components.systems.knative.view import pods  # noqa: PLC0415
+    from kthena_components.systems.knative import pods  # noqa: PLC0415
 
     def counts(changes: dict[str, Any]) -> list[object]:
         return [one.count for one in pods(read_object(body("knative-service", changes)))]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli import backends_page
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.systems import EMITTERS, find_emitter
@@ -13,6 +12,7 @@ from kthena_components.systems.contract import Emitter
 from tests.support.for_each import for_each
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_laws import PACKAGE
+from toolchain.pages import backends
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _BY_ROLE = {"rollout_strategy": {"type": "RoleRollingUpdate"}}
@@ -112,4 +112,4 @@ def test_what_is_told_of_an_argument_is_what_the_backend_does(backend: str, argu
 def test_the_page_is_what_the_systems_say() -> None:
     """`make policies-docs` writes it."""
     page: Any = PACKAGE.parent / "docs" / "backends.md"
-    assert page.read_text() == backends_page.render()
+    assert page.read_text() == backends.render()

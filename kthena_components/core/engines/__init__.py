@@ -8,12 +8,17 @@ from kthena_components.core.engines.derived_images import derived_entrypoint
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, Transfer
-from kthena_components.core.engines.launchers import default_launcher, stated_release
 from kthena_components.core.engines.placeholders import Hidden
 from kthena_components.core.engines.programs import image_entrypoint
 from kthena_components.core.engines.vllm import SERVE
 from kthena_components.core.engines.vllm_launch import DRAIN
-from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
+from kthena_components.core.engines.writer import (
+    counted_flags,
+    default_launcher,
+    stated_release,
+    unsupported,
+    write_commands,
+)
 
 __all__ = [
     "DRAIN",

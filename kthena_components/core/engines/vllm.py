@@ -5,7 +5,6 @@ from typing import Any
 
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.config_files import add_file, config_of, is_read
-from kthena_components.core.engines.copies import copies_of_processes
 from kthena_components.core.engines.dialects import MODEL_IN_FRONT, dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.file_words import as_words, kaito_words, vllm_words
@@ -13,8 +12,9 @@ from kthena_components.core.engines.mistakes import Mistake
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.releases import Release
 from kthena_components.core.engines.table import release_for
+from kthena_components.core.engines.variables import stated_variable
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 
 MODEL_REQUIRED = (0, 8, 2)
 """The last release in which `vllm serve` exits without a bare word for the model."""
@@ -27,6 +27,13 @@ SERVE = "serve"
 """What the problem of such a release names in place of a flag."""
 BARE_WORD_TAKEN = (0, 10, 0)
 """The first release whose API server accepts a bare word, and ignores it."""
+
+_DP_SIZE, _DP_RANK, _DP_ADDRESS = "VLLM_DP_SIZE", "VLLM_DP_RANK", "VLLM_DP_MASTER_IP"
+"""Variables with which processes form copies of one engine."""
+_DP_SINCE = (0, 8, 0)
+"""The first vLLM with these variables."""
+_LOOPBACK = "127.0.0.1"
+_MOST_DIGITS = 6
 
 
 def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
@@ -101,7 +108,7 @@ def _facts(
     reading: Reading, engine: str, words: Sequence[str], *, serve: bool = False
 ) -> CommandFacts:
     _read_files(reading, words, serve=serve)
-    by_variables = copies_of_processes(reading)
+    by_variables = _copies_of_processes(reading)
     return reading.facts(
         engine,
         data_mode="external" if by_variables else _data_mode(reading),
@@ -225,3 +232,33 @@ def _data_mode(reading: Reading) -> MaybeText:
     if "data_start_rank" in stated and local and headless is not True:
         return headless if isinstance(headless, Unknown) else "hybrid"
     return reading.hidden or "internal"
+
+
+def _copies_of_processes(reading: Reading) -> bool:
+    """Add the copies that variables state; return whether each process is one of several.
+
+    Without --data-parallel-size above 1, vLLM takes the size, its rank and the address of rank 0
+    from VLLM_DP_SIZE, VLLM_DP_RANK and VLLM_DP_MASTER_IP. They are added as the options that mean
+    the same (vllm/config/parallel.py, __post_init__, of 0.8.0 to 0.33.0).
+    """
+    release = reading.dialect.release
+    early = release is not None and release.version < _DP_SINCE
+    by_flag = reading.values.get("data", 1) != 1 or reading.values.get("data_local") == 0
+    size = _count(reading.scope, _DP_SIZE)
+    if early or by_flag or reading.hidden is not None or size in {None, 0, 1}:
+        return False
+    rank = _count(reading.scope, _DP_RANK)
+    reading.values["data"], reading.values["data_rank"] = size, 0 if rank is None else rank
+    reading.where["data"] = f"{_DP_SIZE}={size}" if isinstance(size, int) else _DP_SIZE
+    address = stated_variable(reading.scope, _DP_ADDRESS) or _LOOPBACK
+    reading.options["--data-parallel-rank"] = reading.values["data_rank"]
+    reading.options["--data-parallel-address"] = address
+    return not isinstance(size, Unknown)
+
+
+def _count(scope: Scope, name: str) -> MaybeInt | None:
+    """Return a variable's number; None if it is not stated, or not a number."""
+    text = stated_variable(scope, name)
+    if isinstance(text, Unknown):
+        return text
+    return int(text) if text and text.isdecimal() and len(text) <= _MOST_DIGITS else None

@@ -13,10 +13,13 @@ from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.trtllm_launch import unsupported_trtllm, write_trtllm
 from kthena_components.core.engines.vllm_launch import (
     DRAIN,
+    NNODES_SINCE,
     unsupported_vllm,
     write_vllm,
     writes_drain,
 )
+from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.unknown import is_unresolved
 
 
 class Writer(NamedTuple):
@@ -70,3 +73,27 @@ def counted_flags(launch: Launch) -> list[str]:
     own = set(FLAGS.get(launch.kind, ())) if launch.transfer else set[str]()
     own |= {DRAIN} if writes_drain(launch) else set()
     return list(dict.fromkeys([*counted, *(name for name in reading.options if name in own)]))
+
+
+def stated_release(kind: str, image: str) -> Version | None:
+    """Return the engine's release that an image states.
+
+    None if it states none: a third-party image, a moving tag, or an output that only the deployment
+    knows.
+    """
+    return None if is_unresolved(image) else read_image(image).release_of(kind)
+
+
+def default_launcher(kind: str, release: Version | None, data: int) -> str:
+    """Choose a launcher: native if the engine can connect its pods by itself, else ray or mpi.
+
+    Args:
+        kind: vllm, sglang or trtllm.
+        release: The engine's release; None means the newest.
+        data: Copies of the model in the engine. vLLM connects copies that fit into pods without
+            --nnodes, and could do so before it had --nnodes.
+    """
+    if kind == "trtllm":
+        return "mpi"
+    old = release is not None and release < NNODES_SINCE
+    return "ray" if kind == "vllm" and data == 1 and old else "native"

@@ -154,9 +154,14 @@ class CrdTable:
 
 
 @cache
-def load(package: str) -> CrdTable | None:
-    """Load the table of a system by the name of its package; None if it has none."""
-    path = resources.files(package).joinpath("crds.json")
+def load(system: str) -> CrdTable | None:
+    """Load the table in the folder of a system; None if it has none, or the system is a module.
+
+    Args:
+        system: Dotted name of its package or module.
+    """
+    parent, _, name = system.rpartition(".")
+    path = resources.files(parent).joinpath(name, "crds.json")
     if not path.is_file():
         return None
     table = json.loads(path.read_text(encoding="utf-8"))

@@ -1,9 +1,11 @@
 """Grove: PodCliqueSet."""
 
-from kthena_components.core.values.read import mapping
+import re
+
+from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.values.read import is_name, mapping
 from kthena_components.systems.contract import Body, Kind, Restart, System
-from kthena_components.systems.grove.facts import facts
-from kthena_components.systems.grove.pod_variables import tells
+from kthena_components.systems.grove.facts import GROUP_PODS, facts
 from kthena_components.systems.grove.pods import kept_cliques, pods_of_cliques
 from kthena_components.systems.grove.rules.pods import grove_counts, grove_pods, grove_startup
 from kthena_components.systems.grove.rules.scaling_groups import (
@@ -12,7 +14,10 @@ from kthena_components.systems.grove.rules.scaling_groups import (
     grove_scaling_groups,
 )
 from kthena_components.systems.grove.rules.sharing import grove_links, grove_sharing
-from kthena_components.systems.grove.view import GROVE, SET, read_clique_set
+from kthena_components.systems.grove.view import GROVE, SET, CliqueSet, read_clique_set
+
+_GROUP = "-".join(map(reference, ("GROVE_PCSG_NAME", "GROVE_PCSG_INDEX")))
+_DOMAIN = reference("GROVE_HEADLESS_SERVICE")
 
 
 def _by_hand(body: Body) -> str:
@@ -23,6 +28,26 @@ def _by_hand(body: Body) -> str:
     strategy = mapping(mapping(mapping(body).get("spec")).get("updateStrategy"))
     deleted = strategy.get("type") == "OnDelete"
     return "a pod restarts when it is deleted" if deleted else ""
+
+
+def tells(view: CliqueSet) -> Told:
+    """Return the number of a pod in its clique, and the address of the leader's.
+
+    Source: ai-dynamo/grove operator/api/common/constants/constants.go, and
+    operator/internal/controller/podclique/components/pod/pod.go.
+    """
+    leaders = {engine.path for engine in facts(view).engines}
+    names = [c.name for c in view.cliques if is_name(c.name) and view.object.at(c.path) in leaders]
+    return Told(
+        size=(GROUP_PODS,),
+        ordinal=("GROVE_PCLQ_POD_INDEX",),
+        addresses=tuple(
+            rf"{_GROUP}-{re.escape(str(name))}-0\.{_DOMAIN}"
+            for name in names
+            if name in view.grouped
+        ),
+        others=("GROVE_",),
+    )
 
 
 SYSTEM = System(

@@ -14,9 +14,8 @@ from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
 from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm
-from kthena_components.systems.kserve.limits_options import refuse_options
 from kthena_components.systems.kserve.limits_pods import refuse_pods
-from kthena_components.systems.kserve.options import is_llm
+from kthena_components.systems.kserve.options import KserveKind, is_llm, options_of
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.kubernetes.spread import refuse_spread
@@ -32,7 +31,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_partition(plan)
     yield from _refuse_spread(plan)
     yield from refuse_hosts(plan, "KServe")
-    yield from refuse_options(plan)
+    yield from _refuse_options(plan)
     if is_llm(plan):
         yield from refuse_llm(plan)
         return
@@ -149,3 +148,22 @@ def names(plan: ServingPlan) -> Iterator[NameFacts]:
         )
         at = join_path(role.path, "name")
         yield NameFacts(path=at, name=made, limit=naming.DNS_LABEL, what="label app")
+
+
+def _refuse_options(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject options about configs of an object that has none."""
+    if is_llm(plan):
+        return
+    options = options_of(plan)
+    given = {
+        "write_configs": (not options.write_configs, "false"),
+        "replaces_presets": (options.replaces_presets, "true"),
+    }
+    for option, (stated, value) in given.items():
+        if stated:
+            yield Finding(
+                path=f"backend_options.{option}",
+                seen=f"is {value}, but an {options.kind} has no LLMInferenceServiceConfigs",
+                remedy=either(remove(), f"write kind: {KserveKind.LLM}"),
+                rule="backend-options",
+            )

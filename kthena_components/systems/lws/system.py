@@ -1,20 +1,23 @@
 """LeaderWorkerSet and DisaggregatedSet: groups of a leader and its workers."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
-from kthena_components.systems.contract import Kind, Restart, System
+from kthena_components.core.values.read import mapping
+from kthena_components.systems.contract import Kind, Restart, Rollout, System
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.pods import pods_of_groups
-from kthena_components.systems.lws.rollouts import rollouts
+from kthena_components.systems.lws.rules.rollout import is_refused
 from kthena_components.systems.lws.rules.shape import lws_gang_startup, lws_shape
 from kthena_components.systems.lws.rules.updates import lws_lower_then_raise, lws_subgroups_fixed
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,
     LEADER_WORKER_SET,
+    ROLLING,
     WORKER,
     Sets,
     read_sets,
@@ -39,6 +42,27 @@ def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
         kept=kept_pods,
         **known,
     )
+
+
+def rollouts(view: Sets) -> Iterator[Rollout]:
+    """Return the rollout of each set of groups; none if the webhook would reject the numbers.
+
+    Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go Default: maxUnavailable 1
+    and maxSurge 0.
+    """
+    for group in view.groups:
+        rolling = mapping(group.rolling)
+        down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+        if is_refused(down) or is_refused(up):
+            continue
+        yield Rollout(
+            at=f"{group.path}.{ROLLING}",
+            pods=f"{group.path}.",
+            replicas=group.replicas,
+            max_unavailable=down,
+            max_surge=up,
+            usual=(1, 0),
+        )
 
 
 SYSTEM = System(

@@ -1,6 +1,11 @@
 """KubeRay: RayCluster, RayService and RayJob."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.plan.read_back import stated
+from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.ray.facts import facts
 from kthena_components.systems.ray.pods import pods_of_cluster, sketch
@@ -28,8 +33,7 @@ from kthena_components.systems.ray.rules.worker_groups import (
     ray_start_params,
     ray_worker_groups,
 )
-from kthena_components.systems.ray.states import states
-from kthena_components.systems.ray.view import CLUSTERS, read_ray
+from kthena_components.systems.ray.view import CLUSTERS, RayView, read_ray
 
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
 _NO_RESTARTS = {
@@ -46,6 +50,32 @@ ADDED_VOLUMES = ("shared-mem", "ray-logs", "ray-tls", "ray-token", "gcs-storage"
 """Source: ray-operator/controllers/ray/common/pod.go and utils/constant.go."""
 _NO_REVIEW = "KubeRay gives its pods probes and labels, and Ray Serve drains them"
 """Why the rules about production do not read the pods of a RayCluster."""
+
+_TOPOLOGY_LABEL = "volcano.sh/network-topology-"
+_TIER_DIGITS = 3
+
+
+def states(view: RayView) -> Mapping[str, Any]:
+    """Return the queue, the priority and the topology in the labels of a cluster.
+
+    Source: ray-project/kuberay ray-operator/controllers/ray/batchscheduler/volcano/
+    volcano_scheduler.go and controllers/ray/utils/constant.go.
+    """
+    labels = mapping(view.object.metadata.get("labels"))
+    tier = labels.get(f"{_TOPOLOGY_LABEL}highest-tier-allowed")
+    is_number = (
+        isinstance(tier, str) and tier.isascii() and tier.isdecimal() and len(tier) <= _TIER_DIGITS
+    )
+    policy = stated(
+        mode=labels.get(f"{_TOPOLOGY_LABEL}mode"),
+        highest_tier_allowed=int(str(tier)) if is_number else None,
+    )
+    return stated(
+        queue=labels.get("volcano.sh/queue-name"),
+        priority_class=labels.get("ray.io/priority-class-name"),
+        network_topology={"group_policy": policy} if policy else None,
+    )
+
 
 SYSTEM = System(
     name="ray",

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from kthena_components.core.plan.controller_variables import Told
 from kthena_components.systems.contract import Kind, Restart, System
-from kthena_components.systems.rbg.facts import facts
-from kthena_components.systems.rbg.pod_variables import tells
+from kthena_components.systems.rbg.facts import GROUP_SIZE, facts
 from kthena_components.systems.rbg.pods import kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules.gang import rbg_gang
 from kthena_components.systems.rbg.rules.shape import rbg_dependencies, rbg_rollout, rbg_shape
@@ -24,6 +24,14 @@ _PARTS = (
 """The fields that define pods. Another size of the instance is another revision, too."""
 _ONE_BY_ONE = "instance after instance of each role restarts"
 
+# v1alpha1 makes LeaderWorkerSets, whose pods have LeaderWorkerSet's variables, too.
+_TOLD = Told(
+    size=(GROUP_SIZE, "LWS_GROUP_SIZE"),
+    leader=("RBG_LWP_LEADER_ADDRESS", "LWS_LEADER_ADDRESS"),
+    rank=("RBG_LWP_WORKER_INDEX", "LWS_WORKER_INDEX"),
+    others=("RBG_",),
+)
+
 
 def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
     return Kind(
@@ -40,6 +48,14 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         without={"pod-schema": "a patch is not a whole template, and is not checked as one"},
         **known,
     )
+
+
+def tells(_view: RbgView) -> Told:
+    """Return the variables of the leader-worker pattern.
+
+    Source: sgl-project/rbg api/workloads/constants/env.go, pkg/discovery/env_builder.go.
+    """
+    return _TOLD
 
 
 SYSTEM = System(

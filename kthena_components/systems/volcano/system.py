@@ -1,15 +1,19 @@
 """Volcano: gangs, queues and HyperNodes, and the rules over all objects about them."""
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, POD_GROUP, QUEUE
-from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.objects.object import GroupKind, Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
+from kthena_components.core.plan.controller_variables import Told, reference
+from kthena_components.core.plan.read_back import stated
+from kthena_components.core.values.read import mapping, name_of
 from kthena_components.systems.contract import Body, Kind, System
-from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES
+from kthena_components.systems.kubernetes.pod_variables import first_pod
+from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
-from kthena_components.systems.volcano.pod_variables import tells
-from kthena_components.systems.volcano.pods import pods
 from kthena_components.systems.volcano.rules.cluster_queues import (
     queue_cycle,
     queue_exists,
@@ -33,7 +37,9 @@ from kthena_components.systems.volcano.rules.topology_tier_exists import (
     hypernode_tree,
     topology_tier_exists,
 )
-from kthena_components.systems.volcano.states import states
+from kthena_components.systems.volcano.view import tasks_of
+
+_INDEX = ("VC_TASK_INDEX", "VK_TASK_INDEX")
 
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Object]:
@@ -47,6 +53,54 @@ def _as_it_is(found: Object) -> Object:
 
 def _kept_queue(body: Body) -> Body:
     return {**kept_spec(body), "status": only(body.get("status"), frozenset({"state"}))}
+
+
+def pods(found: Object) -> Iterator[PodSet]:
+    """Return the pods of each task."""
+    for task in tasks_of(found):
+        number = copies_in(task.fields.get("replicas"), 1)
+        yield pod_set(found, f"{task.path}.template", task.template, number, by_controller=True)
+
+
+def tells(found: Object) -> Told:
+    """Return the variables of the plugins env and svc, with one engine in the Job.
+
+    Source: Volcano v1.14 pkg/controllers/job/plugins/env/env.go (VC_TASK_INDEX),
+    svc/svc.go (hosts).
+    """
+    engines, name = facts(found).engines, name_of(found.body)
+    tasks = {str(task.fields.get("name")) for task in tasks_of(found)}
+    first = engines[0].name if engines else ""
+    if len(engines) != 1 or first not in tasks:
+        return Told(ordinal=_INDEX, others=("VC_", "VK_"))
+    hosts, alone = f"VC_{first.replace('-', '_').upper()}", engines[0].worker is None
+    return Told(
+        ordinal=_INDEX,
+        # The first of several hosts, or the only one.
+        addresses=(
+            first_pod(f"{name}-{first}-0", name, found.metadata.get("namespace")),
+            rf"\$\{{{re.escape(hosts)}_HOSTS%%,\*\}}",
+            *(() if alone else (reference(f"{hosts}_HOSTS"),)),
+        ),
+        size=(f"{hosts}_NUM",) if alone else (),
+        others=("VC_", "VK_"),
+    )
+
+
+def states(found: Object) -> Mapping[str, Any]:
+    """Return the queue, the priority and the topology of a Job.
+
+    Source: volcano-sh/volcano pkg/controllers/job/job_controller_actions.go,
+    createOrUpdatePodGroup, which copies these fields to the PodGroup.
+    """
+    spec = found.spec
+    topology = mapping(spec.get("networkTopology"))
+    policy = described_topology({"mode": "hard", **topology}) if topology else None
+    return stated(
+        queue=spec.get("queue"),
+        priority_class=spec.get("priorityClassName"),
+        network_topology=None if policy is None else {"group_policy": policy},
+    )
 
 
 SYSTEM = System(

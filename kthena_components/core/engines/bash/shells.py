@@ -1,7 +1,8 @@
 """Run a shell's script: what a container starts, or what another script starts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 
 from kthena_components.core.engines.bash.options import switch
 from kthena_components.core.engines.bash.quick import parse
@@ -24,7 +25,7 @@ from kthena_components.core.engines.bash.state import (
     Many,
     State,
 )
-from kthena_components.core.engines.bash.strays import stray_options
+from kthena_components.core.engines.bash.syntax import Block, Simple, Text
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 SURELY_BASH = frozenset({"bash"})
@@ -41,6 +42,9 @@ _QUOTES = {
     '"': ('a double quote (")', '"'),
     "`": ("a back quote (`)", "`"),
 }
+
+_STRAY_LINE = re.compile(r"\n[ \t]*--?[A-Za-z]")
+_STRAY_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]*")
 
 
 def run_script(session: Session, script: Script, started: Run) -> bool:
@@ -114,3 +118,32 @@ def _open_end(text: str) -> tuple[BrokenError | None, str]:
         if f"${bracket}" in text and not isinstance(parse(text + closing), Unknown):
             return BrokenError(f"a bracket ({bracket})", sure=False), closing
     return None, ""
+
+
+def stray_options(text: str, block: Block) -> Iterator[str]:
+    """Return options that a script runs as commands, whether or not it gets there.
+
+    A shell ends a command at a line break unless a backslash stands directly in front of it. Behind
+    a blank, or at the end of a comment, a backslash continues nothing.
+    """
+    if not _STRAY_LINE.search(text):
+        return
+    for command in _commands(block):
+        first = command.words[0] if command.words else ()
+        piece = first[0] if isinstance(first, tuple) and first else None
+        if isinstance(piece, Text) and not piece.quoted:
+            option = _STRAY_OPTION.match(piece.text)
+            if option:
+                yield option[0]
+
+
+def _commands(block: Block) -> Iterator[Simple]:
+    waiting: list[object] = [block]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Simple):
+            yield node
+        if isinstance(node, tuple):
+            waiting += reversed(node)
+        elif is_dataclass(node):
+            waiting += (getattr(node, each.name) for each in fields(node))

@@ -1,7 +1,7 @@
 """Checks a LeaderWorkerSet's rollout: maxUnavailable, maxSurge and partition.
 
 All of it is rule lws-shape. The roles of a DisaggregatedSet are updated together, which allows
-less. changes.py has further rules about updates, and rollouts.py what a surge needs. Source:
+less. updates.py has further rules about updates, and system.py what a surge needs. Source:
 kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go generalValidate and
 pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
 """

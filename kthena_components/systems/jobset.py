@@ -1,0 +1,160 @@
+"""JobSet: several Jobs as one workload. An engine is on one pod, or on the pods of several Jobs.
+
+Source: kubernetes-sigs/jobset v0.10 api/jobset/v1alpha2/jobset_types.go, and
+pkg/controllers/jobset_controller.go for the pods that a Job has at a time and what they are told
+(labelAndAnnotateObject), pkg/util/placement/placement.go GenPodName for their names.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kthena_components.core.facts.engine_grouping import engines_among, templates_of
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.values.arithmetic import product
+from kthena_components.core.values.read import (
+    inside,
+    is_name,
+    mapping,
+    name_of,
+    sequence,
+    unknown_in,
+)
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.systems.contract import PRODUCTION, Kind, System
+from kthena_components.systems.kubernetes.pod_variables import (
+    COMPLETION_FIELDS,
+    COMPLETION_INDEX,
+    first_pod,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicatedJob:
+    """One entry of replicatedJobs: equal Jobs."""
+
+    path: str
+    """Path of its pod template, in the object."""
+    name: str
+    template: object
+    jobs: MaybeInt
+    each: MaybeInt
+    """Pods of one Job that run at a time: at most its completions."""
+
+    @property
+    def pods(self) -> MaybeInt:
+        """Return the pods of all its Jobs."""
+        return product(self.jobs, self.each)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSet:
+    """A JobSet."""
+
+    object: Object
+    jobs: tuple[ReplicatedJob, ...]
+
+
+def read_job_set(found: Object) -> JobSet:
+    """Read the Jobs, whatever the object contains."""
+    listed = enumerate(sequence(found.spec.get("replicatedJobs")))
+    return JobSet(object=found, jobs=tuple(_job(item, index) for index, item in listed))
+
+
+def _job(item: object, index: int) -> ReplicatedJob:
+    fields = mapping(item)
+    spec = inside(inside(item, "template"), "spec")
+    name = fields.get("name")
+    return ReplicatedJob(
+        path=f"spec.replicatedJobs[{index}].template.spec.template",
+        name=name if is_name(name) else "?",
+        template=inside(spec, "template"),
+        jobs=copies_in(fields.get("replicas"), 1),
+        each=_at_a_time(mapping(spec)),
+    )
+
+
+def _at_a_time(spec: Mapping[str, Any]) -> MaybeInt:
+    parallelism, completions = (spec.get(key) for key in ("parallelism", "completions"))
+    most, wanted = copies_in(parallelism, 1), copies_in(completions, 1)
+    if completions is None or isinstance(most, Unknown):
+        return most
+    return wanted if isinstance(wanted, Unknown) else min(most, wanted)
+
+
+def pods(view: JobSet) -> Iterator[PodSet]:
+    """Yield the pods of each entry."""
+    for job in view.jobs:
+        yield pod_set(view.object, job.path, job.template, job.pods)
+
+
+def facts(view: JobSet) -> ServingFacts:
+    """Read the facts of a JobSet."""
+    found = view.object
+    parts = [
+        part
+        for job in view.jobs
+        for part in templates_of(
+            job.template, found.at(job.path), job.name, job.pods, found.context
+        )
+    ]
+    return ServingFacts(
+        path=found.at("spec"),
+        name=name_of(found.body),
+        engines=engines_among(parts, found.context),
+        gang_expected=_placed_together(view),
+    )
+
+
+def _placed_together(view: JobSet) -> MaybeBool:
+    if admitted_together(view.object.metadata):
+        return True
+    specs = [mapping(mapping(job.template).get("spec")) for job in view.jobs]
+    schedulers = [spec.get("schedulerName") for spec in specs]
+    return NO_SCHEDULER if any(map(unknown_in, schedulers)) else "volcano" in schedulers
+
+
+_JOB = "jobset.sigs.k8s.io/job-index"
+
+
+def tells(view: JobSet) -> Told:
+    """Return the number of a pod in its Job, or of its Job if each has one pod."""
+    engines, found = facts(view).engines, view.object
+    name, network = name_of(found.body), mapping(found.spec.get("network"))
+    addresses = [
+        first_pod(f"{name}-{engines[0].name}-0-0", domain, found.metadata.get("namespace"))
+        for domain in (network.get("subdomain") or name,)
+        if len(engines) == 1
+    ]
+    others = ("JOB_COMPLETION_INDEX", "JOBSET_")
+    told = Told(addresses=tuple(addresses), others=others)
+    if all(job.jobs == 1 for job in view.jobs):
+        return replace(told, ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)
+    by_job = (f"metadata.labels['{_JOB}']", f"metadata.annotations['{_JOB}']")
+    return replace(told, fields=by_job if all(job.each == 1 for job in view.jobs) else ())
+
+
+SYSTEM = System(
+    name="jobset",
+    title="JobSet",
+    kinds=(
+        Kind(
+            group="jobset.x-k8s.io",
+            name="JobSet",
+            view=read_job_set,
+            facts=facts,
+            pods=pods,
+            tells=tells,
+            templates=("spec.replicatedJobs[].template.spec.template",),
+            kept=kept_pods,
+            without={
+                "restarts": "JobSet's webhook refuses other templates while it runs",
+                PRODUCTION: "its pods end by themselves",
+            },
+        ),
+    ),
+)

@@ -1,0 +1,92 @@
+"""Knative Serving: a Service, and the Configuration that it creates.
+
+Each is one pod template, whose number of pods follows the requests.
+Source: knative/serving v1.19 pkg/apis/serving/v1/revision_types.go, pkg/apis/autoscaling.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.objects.object import Object, PodSet, pod_set
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.values.read import mapping
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.contract import PRODUCTION, Kind, Restart, System
+from kthena_components.systems.kubernetes.facts import facts_of_copies
+
+_SCALED = Unknown("Knative decides how many pods there are")
+_GROUP = "autoscaling.knative.dev"
+_BOUNDS = (("min-scale", "minScale"), ("max-scale", "maxScale"))
+"""Annotations of a template, with their former names."""
+_OF_KNATIVE = frozenset(
+    {
+        *("containerConcurrency", "timeoutSeconds"),
+        *("responseStartTimeoutSeconds", "idleTimeoutSeconds"),
+    }
+)
+"""Fields of a revision beside those of a pod."""
+_CONTAINER = "user-container"
+"""Name that Knative gives a container without one."""
+
+
+def as_it_is(found: Object) -> Object:
+    """Return the object. Its template has the same path as that of a Deployment."""
+    return found
+
+
+def pods(found: Object) -> Iterator[PodSet]:
+    """Yield the pods of a Knative Service. Their number is known if its bounds are equal."""
+    template = found.spec.get("template")
+    made = pod_set(found, "spec.template", template, _number(template))
+    spec = {key: item for key, item in made.spec.items() if key not in _OF_KNATIVE}
+    if isinstance(spec.get("containers"), list):
+        spec["containers"] = [
+            {"name": _CONTAINER, **one} if isinstance(one, Mapping) else one
+            for one in spec["containers"]
+        ]
+    own = {k: v for k, v in made.annotations.items() if not str(k).startswith(_GROUP)}
+    yield replace(made, spec=spec, annotations=own)
+
+
+def facts(found: Object) -> ServingFacts:
+    """Return the facts of a Knative Service, with as many engines as pods."""
+    made, number = facts_of_copies(found), _number(found.spec.get("template"))
+    return replace(made, engines=tuple(replace(one, replicas=number) for one in made.engines))
+
+
+def _number(template: object) -> MaybeInt:
+    annotations = mapping(mapping(mapping(template).get("metadata")).get("annotations"))
+    low, high = (
+        next((v for n in names if (v := annotations.get(f"{_GROUP}/{n}")) is not None), None)
+        for names in _BOUNDS
+    )
+    fixed = isinstance(low, str) and low == high and low.isdecimal() and len(low) < len(str(2**31))
+    return int(low) if fixed and isinstance(low, str) else _SCALED
+
+
+SYSTEM = System(
+    name="knative",
+    title="Knative Serving",
+    kinds=tuple(
+        Kind(
+            group="serving.knative.dev",
+            name=name,
+            view=as_it_is,
+            facts=facts,
+            pods=pods,
+            kept=kept_pods,
+            restarts=Restart(
+                paths=r"spec\.template\b",
+                how="a new revision starts beside the old one, which then ends",
+            ),
+            unscalable="Knative scales by itself",
+            without={
+                "templates": "Knative fills in what Kubernetes asks for, such as names of "
+                "containers",
+                PRODUCTION: "Knative gives its pods probes and time to drain",
+            },
+        )
+        for name in ("Service", "Configuration")
+    ),
+)

@@ -1,0 +1,163 @@
+"""Kubeflow: MPIJob, of the training operator (v1) and of the MPI operator (v2beta1).
+
+A launcher starts an engine on workers, and possibly on itself.
+Source: kubeflow/mpi-operator v0.8 pkg/apis/kubeflow/v2beta1/{types,default}.go and
+pkg/controller/mpi_job_controller.go (newConfigMap: the host file); kubeflow/training-operator v1.5
+pkg/apis/kubeflow.org/v1/mpi_types.go for v1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kthena_components.core.facts.engine_grouping import engines_among, templates_of
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.workload import admitted_together, pods_of_template
+from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.read import inside, mapping, name_of
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.systems.contract import PRODUCTION, Kind, System
+
+SPECS = "spec.mpiReplicaSpecs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The launcher, or the workers."""
+
+    path: str
+    """Path of the template, in the object."""
+    template: object
+    count: MaybeInt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiJob:
+    """An MPIJob."""
+
+    object: Object
+    launcher: Part
+    workers: Part
+    launches_on_itself: bool
+    """Whether the launcher is also in the host file."""
+
+
+def read_mpi_job(found: Object) -> MpiJob:
+    """Read the launcher and the workers, whatever the object contains."""
+    specs = inside(found.body.get("spec"), "mpiReplicaSpecs")
+    launcher, workers = (inside(specs, name) for name in ("Launcher", "Worker"))
+    return MpiJob(
+        object=found,
+        launcher=_part("Launcher", launcher, 0 if launcher is None else 1),
+        workers=_part("Worker", workers, copies_in(mapping(workers).get("replicas"), 0)),
+        launches_on_itself=found.spec.get("runLauncherAsWorker") is True,
+    )
+
+
+def _part(name: str, stated: object, count: MaybeInt) -> Part:
+    return Part(path=f"{SPECS}.{name}.template", template=inside(stated, "template"), count=count)
+
+
+def pods(view: MpiJob) -> Iterator[PodSet]:
+    """Yield the launcher and the workers."""
+    for part in (view.launcher, view.workers):
+        if part.count != 0:
+            yield pod_set(view.object, part.path, part.template, part.count, by_controller=True)
+
+
+_OPERATOR = Unknown("an option of the MPI operator decides whether pods are a gang")
+
+
+def facts(view: MpiJob) -> ServingFacts:
+    """Read the facts of an MPIJob."""
+    found = view.object
+    started = list(_launched(view))
+    parts = [
+        part
+        for one, name in ((view.launcher, "launcher"), (view.workers, "worker"))
+        for part in templates_of(one.template, found.at(one.path), name, one.count, found.context)
+    ]
+    return ServingFacts(
+        path=found.at("spec"),
+        name=name_of(found.body),
+        engines=tuple(started) or engines_among(parts, found.context),
+        gang_expected=_placed_together(view),
+    )
+
+
+def _launched(view: MpiJob) -> Iterator[EngineFacts]:
+    """Return the engine that mpirun starts on all hosts; nothing if the launcher starts none.
+
+    A launcher that is no host has no GPUs for it.
+    """
+    (launcher, *_), (worker, *_) = (_pod_facts(view, one) for one in (view.launcher, view.workers))
+    command = launcher.command
+    if command is None or command.engine is None or command.mpi_ranks is None:
+        return
+    ours = view.launches_on_itself
+    entry = replace(
+        launcher if ours else worker,
+        command=command,
+        command_path=launcher.command_path,
+        container=(launcher if ours else worker).container or _name(launcher if ours else worker),
+    )
+    yield EngineFacts(
+        path=view.object.at("spec"),
+        name=name_of(view.object.body),
+        pods=total((view.workers.count, int(ours))),
+        replicas=1,
+        entry=entry,
+        worker=worker if ours and view.workers.count != 0 else None,
+    )
+
+
+def _pod_facts(view: MpiJob, part: Part) -> list[PodFacts]:
+    found = view.object
+    return pods_of_template(part.template, found.at(part.path), found.context)
+
+
+def _name(pod: PodFacts) -> str | None:
+    """Return the only container that asks for GPUs. With several, all GPUs count."""
+    names = {device.container for device in pod.devices}
+    return names.pop() if len(names) == 1 else None
+
+
+def _placed_together(view: MpiJob) -> MaybeBool:
+    policy = mapping(view.object.spec.get("runPolicy")).get("schedulingPolicy")
+    return True if policy is not None or admitted_together(view.object.metadata) else _OPERATOR
+
+
+def sketch(view: MpiJob) -> Sketch:
+    """Return the engine that the launcher starts on the workers."""
+    known = ("spec.slotsPerWorker", f"{SPECS}.Launcher.replicas")  # the launcher of the package
+    return Sketch(sets=tuple(pods(view)), known=known)
+
+
+SYSTEM = System(
+    name="kubeflow",
+    title="Kubeflow MPIJob",
+    kinds=(
+        Kind(
+            group="kubeflow.org",
+            name="MPIJob",
+            view=read_mpi_job,
+            facts=facts,
+            pods=pods,
+            sketch=sketch,
+            templates=tuple(
+                f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
+            ),
+            # pkg/controller/mpi_job_controller.go of the MPI operator, and
+            # pkg/controller.v1/mpi/mpijob.go of the training operator.
+            adds_volumes=("mpi-job-config", "ssh-auth", "mpi-job-kubectl"),
+            kept=kept_pods,
+            without={
+                "restarts": "the operator leaves running pods as they are",
+                PRODUCTION: "its launcher starts the engine in other pods",
+            },
+        ),
+    ),
+)
