@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grimp
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 BEGIN = "<!-- `make house` writes the picture below from the imports. -->\n"
 END = "<!-- The picture ends here. -->\n"
 PACKAGE, CORE = "kthena_components", "kthena_components.core"
