@@ -88,8 +88,8 @@ def only_programs(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Leave on PATH only what the marker `programs` of a test names."""
-    if marker := request.node.get_closest_marker("programs"):
+    """Leave on PATH only what the marker `on_path` of a test names."""
+    if marker := request.node.get_closest_marker("on_path"):
         folder = tmp_path_factory.mktemp("programs")
         monkeypatch.setenv("PATH", path_with(folder, *marker.args))
 

@@ -130,7 +130,7 @@ MANY = settings(
 )
 
 
-@pytest.mark.programs
+@pytest.mark.on_path
 @settings(MANY, max_examples=200)
 @given(data=st.data())
 def test_nothing_vanishes_without_programs(
@@ -140,7 +140,7 @@ def test_nothing_vanishes_without_programs(
 
 
 @pytest.mark.programs
-@pytest.mark.programs("kustomize", "helm")
+@pytest.mark.on_path("kustomize", "helm")
 @settings(MANY, max_examples=60)
 @given(data=st.data())
 def test_nothing_vanishes_with_helm_and_kustomize(

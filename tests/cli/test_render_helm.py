@@ -14,7 +14,7 @@ from kthena_components.rendering import helm
 from tests.cli.conftest import Command, Server, Write
 from tests.support.manifests import CHART
 
-pytestmark = [pytest.mark.programs, pytest.mark.programs("helm")]
+pytestmark = [pytest.mark.programs, pytest.mark.on_path("helm")]
 
 TEMPLATE = """\
 {{- if .Values.enabled }}

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Command, Server, Write
 from tests.support.manifests import FOUND, deployment
 
-pytestmark = [pytest.mark.programs, pytest.mark.programs("kustomize")]
+pytestmark = [pytest.mark.programs, pytest.mark.on_path("kustomize")]
 
 BASE = f"""\
 apiVersion: v1

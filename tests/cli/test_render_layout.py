@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import RIGHT, WRONG, pod
 
-pytestmark = pytest.mark.programs()
+pytestmark = pytest.mark.on_path()
 PATCH = """\
 apiVersion: apps/v1
 kind: StatefulSet

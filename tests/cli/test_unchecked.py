@@ -5,7 +5,7 @@ import pytest
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import CHART, deployment
 
-pytestmark = pytest.mark.programs()
+pytestmark = pytest.mark.on_path()
 BAD = deployment(gpus=4)
 CHAT = CHART.format("chat")
 
