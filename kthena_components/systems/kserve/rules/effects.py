@@ -9,7 +9,7 @@ from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.read import is_map, mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.view import (
@@ -106,7 +106,7 @@ def _filled(many: MultiNode, nodes: RayNodes, head: str, worker: str) -> Iterato
     named, empty, gpus = (
         (head, many.worker, nodes.worker_gpus) if head else (worker, many.head, nodes.head_gpus)
     )
-    if not named or _vendor(named) == _vendor(_DEFAULT):
+    if not named or _vendor(named) == _vendor(_DEFAULT) or _is_damaged(empty):
         return
     own, other = ("head", "worker") if empty is many.head else ("worker", "head")
     yield _finding(
@@ -115,6 +115,13 @@ def _filled(many: MultiNode, nodes: RayNodes, head: str, worker: str) -> Iterato
         f"has {named}, and an engine runs on GPUs of one vendor",
         f"request {named} in the {own}, too",
     )
+
+
+def _is_damaged(container: Container) -> bool:
+    """Return whether resources are no map, or their amounts are none: crd-schema reports it."""
+    resources = container.fields.get("resources")
+    amounts = (mapping(resources).get(key) for key in ("limits", "requests"))
+    return not all(each is None or is_map(each) for each in (resources, *amounts))
 
 
 def _named(view: Service, container: Container) -> str | Unknown:
