@@ -6,7 +6,8 @@ In GitLab, a job that needs another one gets all artifacts of it, also variables
 replace the job's variables, such as PATH. Code of a branch may have uploaded them. So the job with
 the token takes no artifacts, and requests this file alone. It imports only the standard library.
 
-The exit status is 0 if the file is written, and 1 if not: then one sentence says why.
+The exit status is 0 if the file is written, 1 if the host does not give it, and 2 for wrong
+arguments or variables. One sentence says why.
 
 Source: docs.gitlab.com, Job artifacts API, Jobs API; gitlabhq app/models/ci/build_dependencies.rb,
 app/services/ci/job_artifacts/create_service.rb.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, Self
 
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
 
@@ -178,14 +179,8 @@ def set_option(
 
 def without(*names: str, text: str = "") -> Remedy:
     """Take options away from the finding's command line, all of them together."""
-    said = text or f"remove {listed(names)}"
+    said = text or f"remove {listing(names)}"
     return Remedy(said, [tuple(Change(value=REMOVED, option=name) for name in names)])
-
-
-def listed(names: Iterable[str]) -> str:
-    """Join words: `a, b and c`."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def either(*remedies: str, word: str = ", or ") -> Remedy:

@@ -19,7 +19,10 @@ OURS = "kthena_components"
 LIBRARIES = {"pulumi", "pulumi_kubernetes", "pulumi_policy", "kubernetes", "rich", "grpc"}
 UNUSED = {
     *("pydantic", "tabulate", "tree_sitter", "multiprocessing", "concurrent.futures"),
-    *(f"{OURS}.{name}" for name in ("compiler", "cluster", "resources", "provider", "policies")),
+    *(
+        f"{OURS}.{name}"
+        for name in ("compiler", "convert", "cluster", "resources", "provider", "policies")
+    ),
     *(f"{OURS}.{name}" for name in ("core.spec", "core.plan.model", "judge.catalogue")),
     *(f"{OURS}.systems.{name}" for name in ("lws", "kserve", "kaito", "ray", "dynamo")),
     *(f"{OURS}.systems.{name}.emit" for name in ("native", "kthena")),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.findings import Level
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import all_systems
@@ -98,3 +99,25 @@ def test_an_object_without_templates_is_not_spoken_of(odd: object) -> None:
     for kind, version in (("Job", "batch.volcano.sh/v1alpha1"), ("Job", "batch/v1")):
         found = judge_manifest({"apiVersion": version, "kind": kind, "spec": odd})
         assert [f for f in found if f.rule == "pod-schema"] == []
+
+
+def of(kind: str, template: dict[str, Any], **annotations: str) -> list[tuple[str, Level]]:
+    api = {"Job": "batch/v1", "Deployment": "apps/v1"}[kind]
+    metadata = {"name": "a", "annotations": annotations}
+    body = {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {"template": template}}
+    found = judge_manifest(body)
+    return [(each.path, each.level) for each in found if each.rule == "pod-values"]
+
+
+def test_equal_templates_are_checked_for_the_kind_and_the_annotations_of_each_object() -> None:
+    """Equal templates are remembered, and the findings depend on what is around them, too."""
+    container = {"name": "a", "image": "a:1"}
+    ends = {"spec": {"restartPolicy": "OnFailure", "containers": [container]}}
+    assert of("Job", ends) == []
+    assert of("Deployment", ends) == [("spec.template.spec.restartPolicy", Level.MANDATORY)]
+    mounts = {**container, "volumeMounts": [{"name": "secrets", "mountPath": "/vault"}]}
+    lacks = {"spec": {"containers": [mounts]}}
+    at = "spec.template.spec.containers[0].volumeMounts[0].name"
+    assert of("Deployment", lacks) == [(at, Level.MANDATORY)]
+    injected = {"vault.hashicorp.com/agent-inject": "true"}
+    assert of("Deployment", lacks, **injected) == [(at, Level.ADVISORY)]

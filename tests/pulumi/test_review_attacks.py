@@ -3,6 +3,8 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -182,40 +184,10 @@ def test_no_text_logs_in_that_the_provider_takes_for_a_kubeconfig(
     assert made, ran.log
 
 
-def test_nothing_is_sent_to_a_cluster_of_the_branch_before_an_approval(
-    repository: Repository,
-) -> None:
-    """A preview sends objects for a dry run, with the secret values of the config."""
-    write(repository, "__main__.py", CONFIG_MAP)
+@contextmanager
+def asked_cluster() -> Iterator[tuple[str, list[str]]]:
+    """Give a kubeconfig of a server, and the paths that it is asked for."""
     asked: list[str] = []
-
-    class Server(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_error(404)
-
-    with HTTPServer(("127.0.0.1", 0), Server) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        user = "users: [{name: u, user: {token: a}}]"
-        text = LOGIN.partition("users:")[0].replace("https://127.0.0.1:9", address) + user
-        stated = json.dumps(text)
-        repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
-        ran = repository.review()
-        assert (ran.status, asked) == (3, []), ran.log
-        assert "Stack dev is previewed after an approval" in ran.comment
-        repository.review("--approved")
-        server.shutdown()
-    assert asked
-
-
-def test_a_provider_reads_the_settings_of_a_project_with_its_name(tmp_path: Path) -> None:
-    """So a review counts them as what previews connect to: tests/cli/test_stack_config.py."""
-    source, asked = tmp_path / "source", list[str]()
-    source.mkdir()
-    (source / "Pulumi.yaml").write_text("name: kubernetes\nruntime: python\n")
-    (source / "__main__.py").write_text(CONFIG_MAP)
-    stack = Stack.make(source, "s", tmp_path)
 
     class Server(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -226,10 +198,35 @@ def test_a_provider_reads_the_settings_of_a_project_with_its_name(tmp_path: Path
         Thread(target=server.serve_forever, daemon=True).start()
         place = f"http://127.0.0.1:{server.server_port}"
         user = "users: [{name: u, user: {token: a}}]"
-        text = LOGIN.partition("users:")[0].replace("https://127.0.0.1:9", place) + user
+        yield LOGIN.partition("users:")[0].replace("https://127.0.0.1:9", place) + user, asked
+        server.shutdown()
+
+
+def test_nothing_is_sent_to_a_cluster_of_the_branch_before_an_approval(
+    repository: Repository,
+) -> None:
+    """A preview sends objects for a dry run, with the secret values of the config."""
+    write(repository, "__main__.py", CONFIG_MAP)
+    with asked_cluster() as (text, asked):
+        stated = json.dumps(text)
+        repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+        ran = repository.review()
+        assert (ran.status, asked) == (3, []), ran.log
+        assert "Stack dev is previewed after an approval" in ran.comment
+        repository.review("--approved")
+    assert asked
+
+
+def test_a_provider_reads_the_settings_of_a_project_with_its_name(tmp_path: Path) -> None:
+    """So a review counts them as what previews connect to: tests/cli/test_stack_config.py."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Pulumi.yaml").write_text("name: kubernetes\nruntime: python\n")
+    (source / "__main__.py").write_text(CONFIG_MAP)
+    stack = Stack.make(source, "s", tmp_path)
+    with asked_cluster() as (text, asked):
         stack.settings.write_text(json.dumps({"config": {"kubeconfig": text}}))
         stack.preview()
-        server.shutdown()
     assert asked
 
 

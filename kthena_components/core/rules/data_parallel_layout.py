@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.remedies import either, listed, set_option, without
+from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.data_parallel_layout_external import (
     PORTS,
     outside_balance,
     process_alone,
 )
 from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
+from kthena_components.core.values.display import listing
 from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known
 
 DATA = "data-parallel-layout"
@@ -89,7 +90,7 @@ def _copies_on_nodes(start: Start) -> Iterator[Finding]:
             seen = f"has --nnodes {nodes} with --data-parallel-backend ray, and vLLM connects such"
             nodes_too = ("--nnodes", "--node-rank", "--master-addr")
             remedy = either(
-                without("--data-parallel-backend"), without(*nodes_too, text=listed(nodes_too))
+                without("--data-parallel-backend"), without(*nodes_too, text=listing(nodes_too))
             )
             yield from start.refused(f"{seen} nodes without Ray", remedy)
         rank = command.node_rank

@@ -1,6 +1,6 @@
 """Formats values for messages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.values.unknown import (
@@ -58,3 +58,9 @@ def key_text(key: object) -> str:
     if key == "":
         return "''"
     return key if isinstance(key, str) and len(key) <= DNS_LABEL else display(key).strip("'")
+
+
+def listing(words: Iterable[str], last: str = "and") -> str:
+    """Join words: `a, b and c`."""
+    *before, end = words
+    return f"{', '.join(before)} {last} {end}" if before else end

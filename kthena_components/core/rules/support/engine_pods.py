@@ -1,4 +1,4 @@
-"""The pods of a serving, each once with its role."""
+"""The pod templates of an engine."""
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding, advise
 from kthena_components.core.objects.engine_containers import EngineContainer
-from kthena_components.core.values.display import display
+from kthena_components.core.values.display import display, listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,6 @@ def named(names: Sequence[str]) -> str:
     """Name containers: `containers 'leader' and 'worker'`."""
     shown = [display(name) for name in names]
     return f"container {shown[0]}" if len(shown) == 1 else f"containers {listing(shown)}"
-
-
-def listing(words: Iterable[str], last: str = "and") -> str:
-    """Join words: `a, b and c`."""
-    *before, end = words
-    return f"{', '.join(before)} {last} {end}" if before else end
 
 
 def _clause(names: Sequence[str], lacks: Iterable[Lack]) -> str:

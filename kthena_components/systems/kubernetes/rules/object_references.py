@@ -25,6 +25,7 @@ from kthena_components.core.values.unknown import Unknown
 _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler creates itself."""
 _SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
+_SELECTS = "service-selects-pods"
 _MOST_COMPARED = 1_000_000
 """Maximum number of comparisons of pods with Service selectors in one namespace."""
 
@@ -122,11 +123,8 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     Level: advisory. It applies only if these are all objects of the cluster.
     Source: Kubernetes documentation, Service, Services without selectors.
     """
-    if (
-        not cluster.complete
-        or cluster.demands
-        or any(may_make_pods(entry, cluster) for entry in cluster.objects)
-    ):
+    makers = (may_make_pods(entry, cluster) for entry in cluster.objects)
+    if not cluster.complete or cluster.demands or any(makers):
         return
     carried: dict[object, _Carried] = {}
     for pods in cluster.pods:
@@ -135,9 +133,8 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     hidden = cluster.hidden_pods
     for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
-        rule = "service-selects-pods"
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap, _SELECTS)
             continue
         wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
         if not wanted or entry.spec.get("type") == "ExternalName":
@@ -149,15 +146,20 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
             matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
-            yield not_checked(path, found, rule)
+            yield not_checked(path, found, _SELECTS)
         elif not found:
-            shown = ", ".join(
-                f"{name}={display(value)}" for name, value in list(wanted.items())[:5]
-            )
-            seen = (
-                f"is {shown}, but no pod of this stack in namespace {display(entry.namespace)} has "
-            )
-            yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
+            yield _selects_nothing(entry, wanted)
+
+
+def _selects_nothing(service: Object, wanted: Mapping[str, str]) -> Finding:
+    shown = ", ".join(f"{name}={display(value)}" for name, value in list(wanted.items())[:5])
+    return advise(
+        service.at("spec.selector"),
+        f"is {shown}, but no pod of this stack in namespace {display(service.namespace)} has these "
+        "labels",
+        "write the labels of the pods",
+        _SELECTS,
+    )
 
 
 def may_make_pods(entry: Object, cluster: ClusterObjects) -> bool:
