@@ -7,10 +7,10 @@ one engine or joins one.
 from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}
 """vLLM vllm/entrypoints/openai/cli_args.py and SGLang sglang/srt/server_args.py."""
 _RAY = frozenset({6379, 6380, 8076, 8265, 10001, 44217, 44227, 52365})

@@ -8,7 +8,8 @@ sglang/srt/utils.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kthena_components.core.facts.listening import DEFAULT_PORTS, TITLES
+from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.build import SGLANG_METRICS
@@ -40,7 +41,9 @@ def scrapes(plan: ServingPlan) -> tuple[Scrape, ...]:
     return tuple(
         Scrape(role=role, engine=pod.command.engine, port=port)
         for role, pod in _pods(plan)
-        if pod.command and pod.command.engine in TITLES and isinstance(port := _port(pod), int)
+        if pod.command
+        and pod.command.engine in DEFAULT_PORTS
+        and isinstance(port := _port(pod), int)
     )
 
 
@@ -62,7 +65,8 @@ def _pods(plan: ServingPlan) -> Iterator[tuple[RolePlan, PodFacts]]:
 
 def _engine(pod: PodFacts) -> str:
     """Return the title of an engine with metrics; empty if the pod starts none."""
-    return TITLES.get(str(pod.command.engine), "") if pod.command else ""
+    engine = pod.command.engine if pod.command else None
+    return TITLES[engine] if engine in DEFAULT_PORTS else ""
 
 
 def _port(pod: PodFacts) -> object:
