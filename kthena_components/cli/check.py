@@ -60,7 +60,7 @@ def check(
 ) -> Iterator[Result | Unreadable]:
     """Check every object in some paths, and update the summary.
 
-    All files are checked together. Each chart and each overlay is checked as a cluster of its own,
+    All files are checked together. Each chart and each overlay is checked as a separate cluster,
     unless `--whole` says that everything is one cluster.
 
     Args:
