@@ -45,6 +45,15 @@ class OwnAddress(Varying):
     __slots__ = ()
 
 
+class NotKnownError(Exception):
+    """A rule needs a value that is not known yet. Whoever runs the rule reports the place."""
+
+    def __init__(self, gap: Unknown, path: str = "") -> None:
+        """Keep the reason, and the path of what cannot be checked."""
+        self.gap, self.path = gap, path
+        super().__init__(path)
+
+
 def changed(value: Unknown) -> Unknown:
     """Return what is known of a value that was computed from another one."""
     return Varying(value.because) if isinstance(value, OwnAddress) else value
@@ -75,6 +84,13 @@ MaybeBool = bool | Unknown
 def is_known(value: T | Unknown) -> TypeGuard[T]:
     """Return whether a value can be checked."""
     return not isinstance(value, Unknown)
+
+
+def known(value: T | Unknown, path: str = "") -> T:
+    """Return a value that is known; otherwise stop checking this path."""
+    if isinstance(value, Unknown):
+        raise NotKnownError(value, path)
+    return value
 
 
 def may_be(value: object, *wanted: object) -> bool:

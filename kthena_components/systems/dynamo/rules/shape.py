@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
-from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import (
     at_least,
@@ -22,6 +22,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -138,12 +139,11 @@ def _minimum(item: Component) -> Iterator[Finding]:
         yield from refuse(at, seen, f"write {display(replicas)} or less", _PLACEMENT)
 
 
+@part_of_rule
 def _domains(graph: Graph) -> Iterator[Finding]:
     own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
     parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
-    if gap := first_unknown(graph.listed, own, *(part for _, part in parts)):
-        yield not_checked(at, gap, _PLACEMENT)
-        return
+    require_known(at, graph.listed, own, *(part for _, part in parts))
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
     if stated and own is None:
         seen = f"is not given, but {count_of(len(stated), 'component')} with one"
@@ -172,9 +172,7 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     names = [item.name for item in graph.components]
     if given is None:
         return
-    if gap := first_unknown(graph.listed, given, strategy.get("type"), *sequence(given), *names):
-        yield not_checked(at, gap, _RESTART)
-        return
+    require_known(at, graph.listed, given, strategy.get("type"), *sequence(given), *names)
     if str(text(strategy.get("type"), "")).lower() == "parallel" and sequence(given):
         seen = f"has {len(sequence(given))} entries, but the restart is parallel"
         yield from refuse(at, seen, either(remove(), "write type: Sequential"), _RESTART)

@@ -9,7 +9,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import joined, refuse, subdomain, unique
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, first_unknown, unknown_in
+from kthena_components.core.values.read import count, first_unknown, require_known, unknown_in
 from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet
 
 _NAMES, _GROUPS, _GANG = "grove-names", "grove-scaling-groups", "grove-gang"
@@ -41,9 +41,7 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     yield from unique(cliques, _NAMES, "cliques")
     yield from unique(groups, _NAMES, "scaling groups")
     yield from unique(roles, _NAMES, "roles")
-    if gap := view.gap or first_unknown(view.object.name):
-        yield not_checked("metadata.name", gap, _NAMES)
-        return
+    require_known("metadata.name", view.gap, view.object.name)
     yield from _lengths(view)
 
 
@@ -79,9 +77,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     Level: mandatory.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
-    if view.gap:
-        yield not_checked(f"{TEMPLATE}.podCliqueScalingGroups", view.gap, _GROUPS)
-        return
+    require_known(f"{TEMPLATE}.podCliqueScalingGroups", view.gap)
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
     known = f"the set has {len(names)}: {joined(sorted(names))}"
     places = [

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.remedies import remove
 from kthena_components.core.rules.support.admission import dns_label, refuse, unique
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
-    first_unknown,
     inside,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -42,9 +42,7 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
     held = [template, *(one.fields for one in view.cliques), *(one.fields for one in view.groups)]
     if not any(fields.get(name) for fields in held for name in (_CLAIMS, _SHARED)):
         return
-    if gap := view.gap or unknown_inside(template.get(_CLAIMS)):
-        yield not_checked(at, gap, _SHARING)
-        return
+    require_known(at, view.gap, unknown_inside(template.get(_CLAIMS)))
     claims = [mapping(item) for item in sequence(template.get(_CLAIMS))]
     for index, claim in enumerate(claims):
         yield from _claim(f"{at}[{index}]", claim)
@@ -82,12 +80,11 @@ def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
         yield from refuse(f"{at}.name", "is empty", "name it", _SHARING)
 
 
+@part_of_rule
 def _shared(
     at: str, listed: object, names: frozenset[str], children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
-    if gap := unknown_inside(listed):
-        yield not_checked(at, gap, _SHARING)
-        return
+    require_known(at, unknown_inside(listed))
     items = [mapping(item) for item in sequence(listed)]
     given = ((f"{at}[{i}].name", item.get("name") or None) for i, item in enumerate(items))
     yield from unique(given, _SHARING)
@@ -103,12 +100,11 @@ def _shared(
             yield from _filtered(f"{path}.filter", item["filter"], children)
 
 
+@part_of_rule
 def _filtered(
     path: str, stated: object, children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
-    if gap := unknown_within(stated) or first_unknown(*(name for of in children for name in of)):
-        yield not_checked(path, gap, _SHARING)
-        return
+    require_known(path, unknown_within(stated), *(name for of in children for name in of))
     listed = [sequence(mapping(stated).get(name)) for name in _FILTERS]
     if not any(listed):
         yield from refuse(path, "names nothing", "name a clique, or remove it", _SHARING)

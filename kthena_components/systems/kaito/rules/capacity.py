@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
-from kthena_components.core.values.read import first_unknown, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import first_unknown, require_known, whole
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall
 from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import Start, shown, start_of
@@ -75,6 +75,7 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
         )
 
 
+@part_of_rule
 def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     gpus, model = sized.gpus, sized.model
     if isinstance(gpus, TooSmall):
@@ -91,17 +92,14 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
         return
     yield from _count(sized, deployment)
     yield from _limit(deployment, view)
-    if isinstance(sized.tokens, Unknown):
-        yield not_checked(model.config_path, sized.tokens, CAPACITY)
-    else:
-        yield from _left(sized, deployment)
+    require_known(model.config_path, sized.tokens)
+    yield from _left(sized, deployment)
 
 
+@part_of_rule
 def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     stated, nodes, at = sized.model.count, deployment.nodes, f"{sized.model.resource_path}.count"
-    if isinstance(stated, Unknown):
-        yield not_checked(at, stated, CAPACITY)
-        return
+    stated = known(stated, at)
     if stated is None or stated == nodes:
         return
     least = "at least " if isinstance(sized.tokens, Unknown) else ""

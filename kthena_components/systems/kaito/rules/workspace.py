@@ -12,8 +12,15 @@ from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules.access_and_adapters import (
     kaito_access_secret,
@@ -158,9 +165,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
     if view.kind != SEVERAL_ROLES:
         return
     roles, at = view.object.spec.get("roles"), "spec.roles"
-    if gap := unknown_in(roles):
-        yield not_checked(at, gap, _ROLES)
-        return
+    require_known(at, roles)
     items = [mapping(role) for role in (roles if isinstance(roles, list | tuple) else ())]
     kinds = [text(role.get("type")) for role in items]
     if gap := first_unknown(*kinds):
@@ -198,9 +203,8 @@ def kaito_name(view: View) -> Iterator[Finding]:
     inferenceset_validation.go, api/v1alpha1/multiroleinference_validation.go, Validate.
     """
     name = view.object.name
-    if isinstance(name, Unknown):
-        yield not_checked("metadata.name", name, _NAME)
-    elif name and ("." in name or len(name) > DNS_LABEL or not is_dns_name(name)):
+    name = known(name, "metadata.name")
+    if name and ("." in name or len(name) > DNS_LABEL or not is_dns_name(name)):
         seen = f"is {display(name)}, which is not a DNS label of at most {DNS_LABEL} characters"
         yield refused("metadata.name", seen, "write a-z, 0-9 and dashes", _NAME)
 

@@ -8,7 +8,13 @@ from kthena_components.core.findings import Finding, not_checked, refuse, sugges
 from kthena_components.core.remedies import or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import mapping, sequence, unknown_inside, whole
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    sequence,
+    unknown_inside,
+    whole,
+)
 from kthena_components.systems.kserve.rules.service import components
 from kthena_components.systems.kserve.view import Service
 
@@ -41,9 +47,7 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
         return
     given, mode = view.annotations.get(_CLASS), view.annotations.get(_MODE)
     knative = view.annotations.get(_KNATIVE_CLASS)
-    if gap := unknown_inside(given, mode, knative):
-        yield not_checked(f"metadata.annotations.{_CLASS}", gap, _RULE)
-        return
+    require_known(f"metadata.annotations.{_CLASS}", unknown_inside(given, mode, knative))
     if given is not None and given not in _CLASSES:
         seen = f"is {display(given)}, which is no class of autoscaler"
         remedy = suggest(str(given), _CLASSES)

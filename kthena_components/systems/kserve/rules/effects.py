@@ -5,11 +5,11 @@ Source: kserve v0.19.0 and v0.20.0 pkg/controller/v1beta1/inferenceservice, as i
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import is_map, mapping, unknown_in
+from kthena_components.core.values.read import is_map, mapping, require_known
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.view import (
@@ -49,9 +49,8 @@ def kserve_multinode_mode(view: Service) -> Iterator[Finding]:
     given, at = view.annotations.get(_ANNOTATION), f"metadata.annotations.{_ANNOTATION}"
     if view.many is None or not view.is_service:
         return
-    if gap := unknown_in(given):
-        yield not_checked(at, gap, _MODE)
-    elif isinstance(given, str) and given in _WITHOUT_WORKERS:
+    require_known(at, given)
+    if isinstance(given, str) and given in _WITHOUT_WORKERS:
         nodes = view.many.nodes
         pods = f" of {nodes.pods} pods" if isinstance(nodes, RayNodes) and nodes.pods > 1 else ""
         yield Finding(

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 
@@ -34,11 +34,10 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
             yield from _pipeline_preset(workload, has_prefill=len(view.workloads) > 1)
 
 
+@part_of_rule
 def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     at = f"{workload.path}.parallelism"
-    if gap := unknown_in(workload.fields.get("parallelism")):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, workload.fields.get("parallelism"))
     for name in _SIZES:
         yield from _positive(f"{at}.{name}", workload.parallelism.get(name))
     pipeline, data = workload.states("pipeline"), workload.states("data")

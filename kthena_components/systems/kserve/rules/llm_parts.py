@@ -9,8 +9,8 @@ from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -36,9 +36,7 @@ def kserve_llm_adapters(view: LlmService) -> Iterator[Finding]:
     """
     model = mapping(view.object.spec.get("model"))
     listed, at = mapping(model.get("lora")).get("adapters"), "spec.model.lora.adapters"
-    if gap := unknown_inside(model.get("lora"), listed):
-        yield not_checked(at, gap, _ADAPTERS)
-        return
+    require_known(at, unknown_inside(model.get("lora"), listed))
     base = text(model.get("name")) or view.object.name
     known = {base: "the model"} if isinstance(base, str) else {}
     for index, adapter in enumerate(map(mapping, sequence(listed))):
@@ -159,9 +157,7 @@ def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
     annotations = mapping(view.object.metadata.get("annotations"))
     names = ("device-class", "device-count", "cel-selector", "container-name")
     given = {name: text(annotations.get(f"{_DRA}{name}")) for name in names}
-    if gap := first_unknown(*given.values()):
-        yield not_checked(f"metadata.annotations.{_DRA}device-class", gap, _DEVICES)
-        return
+    require_known(f"metadata.annotations.{_DRA}device-class", *given.values())
     stated = {name: str(value).strip() for name, value in given.items() if value is not None}
     if stated and "device-class" not in stated:
         path = f"metadata.annotations.{_DRA}device-class"

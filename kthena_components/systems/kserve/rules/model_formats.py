@@ -9,6 +9,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -64,9 +65,7 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
     if view.is_service or spec.get("disabled") is True:
         return
     listed = spec.get("supportedModelFormats")
-    if gap := first_unknown(spec.get("disabled")) or unknown_inside(listed):
-        yield not_checked(at, gap, _FORMATS)
-        return
+    require_known(at, spec.get("disabled"), unknown_inside(listed))
     known: dict[str, object] = {}
     for index, item in enumerate(map(mapping, sequence(listed))):
         name, priority = text(item.get("name")), whole(item.get("priority"))

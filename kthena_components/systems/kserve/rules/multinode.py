@@ -4,10 +4,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, advise, not_checked
+from kthena_components.core.findings import Finding, Level, advise, not_checked, part_of_rule
 from kthena_components.core.remedies import or_more, remove
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+    unknown_in,
+    whole,
+)
 from kthena_components.systems.kserve.rules.service import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
@@ -107,12 +114,11 @@ def _unknown_env(container: Container) -> Iterator[Finding]:
         yield not_checked(f"{container.path}.env", gap, _RULE)
 
 
+@part_of_rule
 def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Finding]:
     named = view.annotations.get(GPU_ANNOTATION)
     at = f"metadata.annotations.{GPU_ANNOTATION}"
-    if gap := unknown_in(named):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, named)
     if named != "" and named_gpus(named) is None:
         seen = f"is {display(named)}, which is not a JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")

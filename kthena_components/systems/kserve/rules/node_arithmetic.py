@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.view import (
     GPU_TYPES,
@@ -34,10 +34,8 @@ def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
     many = view.many
     if many is None:
         return
-    nodes = many.nodes
-    if isinstance(nodes, Unknown):
-        yield not_checked(many.path, nodes, _RULE)
-    elif isinstance(nodes, Shortage):
+    nodes = known(many.nodes, many.path)
+    if isinstance(nodes, Shortage):
         yield _short(many, nodes.nodes)
     elif many.executor_mp:
         yield from _replaced(many, nodes)

@@ -13,6 +13,7 @@ from kthena_components.core.values.read import (
     count,
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -137,9 +138,7 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
     if not view.is_service or listed in (None, []):
         return
     mode, total = view.annotations.get(_MODE), 0
-    if gap := first_unknown(listed, mode):
-        yield not_checked("spec.canary", gap, _CANARY)
-        return
+    require_known("spec.canary", listed, mode)
     if mode is None:
         seen = "is missing, so canaries work only if the cluster's default is Standard"
         yield advise(

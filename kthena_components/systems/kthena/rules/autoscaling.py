@@ -7,7 +7,7 @@ v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.remedies import at_most, write
 from kthena_components.core.values.display import display
@@ -17,6 +17,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     text,
     unknown_in,
 )
@@ -46,9 +47,7 @@ def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
     """
     if not view.has_targets:
         return
-    if gap := unknown_in(view.object.body.get("spec")) or unknown_in(view.spec.get("")):
-        yield not_checked("spec", gap, _TARGET)
-        return
+    require_known("spec", view.object.body.get("spec"), view.spec.get(""))
     if len(view.targets) != 1:
         binding = view.object.group_kind == BINDING
         known = "homogeneousTarget or heterogeneousTarget"
@@ -71,11 +70,10 @@ def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
         yield from _bounds(unit)
 
 
+@part_of_rule
 def _ref(unit: Scaled) -> Iterator[Finding]:
     kind, name, path = unit.ref.get("kind"), text(unit.ref.get("name"), ""), unit.ref_path
-    if gap := first_unknown(kind, name):
-        yield not_checked(path, gap, _TARGET)
-        return
+    require_known(path, kind, name)
     if isinstance(kind, str) and kind not in ("", MODEL_SERVING[1]):
         seen = f"is {display(kind)}, but Kthena only scales ModelServings"
         yield refuse(f"{path}.kind", seen, write("ModelServing", "write ModelServing"), _TARGET)

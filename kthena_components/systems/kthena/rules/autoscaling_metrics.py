@@ -11,6 +11,7 @@ from kthena_components.core.findings import (
     Finding,
     advise,
     not_checked,
+    part_of_rule,
     refuse,
     suggest,
     suggest_name,
@@ -23,6 +24,7 @@ from kthena_components.core.values.read import (
     is_map,
     mapping,
     pairs,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -51,9 +53,7 @@ def kthena_autoscaling_metrics(view: Policy) -> Iterator[Finding]:
     pkg/apis/workload/v1alpha1/autoscalingpolicy_types.go.
     """
     stated = view.spec.get("metrics")
-    if gap := unknown_in(stated) or unknown_inside(stated):
-        yield not_checked("spec.metrics", gap, _METRICS)
-        return
+    require_known("spec.metrics", stated, unknown_inside(stated))
     yield from _named(stated, "spec.metrics", view.metric_name)
     for unit in view.units:
         yield from _sources(unit)
@@ -108,13 +108,12 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
             yield refuse(f"{path}.prometheus.serverURL", seen, remedy, _METRICS)
 
 
+@part_of_rule
 def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     stated = unit.fields.get("metrics")
     bounds = [count(unit.fields.get(key), 0) for key in ("minReplicas", "maxReplicas")]
     own = _names(stated, "name")
-    if gap := first_unknown(stated, *bounds, *common, *own) or unknown_inside(stated):
-        yield not_checked(f"{unit.path}.metrics", gap, _METRICS)
-        return
+    require_known(f"{unit.path}.metrics", stated, *bounds, *common, *own, unknown_inside(stated))
     yield from _named(stated, f"{unit.path}.metrics", "name")
     if bounds[0] == bounds[1] and bounds[1] != 0:
         return
@@ -122,9 +121,8 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     if not (own or common):
         seen = "is missing, and neither the role nor the policy has a metric"
         yield refuse(f"{unit.path}.metrics", seen, "write a metric of the role", _METRICS)
-    if gap := unknown_in(unit.fields.get("metricSources")):
-        yield not_checked(f"{unit.path}.metricSources", gap, _METRICS)
-    elif not unit.sources:
+    require_known(f"{unit.path}.metricSources", unit.fields.get("metricSources"))
+    if not unit.sources:
         if names:
             seen = f"is missing, so no one reads {', '.join(map(display, names))}"
             remedy = "write where each metric of the role is read"
@@ -170,9 +168,7 @@ def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
     if not view.has_targets or ratio is None:
         return
     roles = target.get("roles")
-    if gap := unknown_in(ratio) or unknown_inside(ratio) or unknown_in(roles):
-        yield not_checked(path, gap, _RATIO)
-        return
+    require_known(path, ratio, unknown_inside(ratio), roles)
     fields = mapping(ratio)
     names = [text(fields.get(f"{side}Role"), "") for side in ("numerator", "denominator")]
     if not is_map(ratio) or None in names:

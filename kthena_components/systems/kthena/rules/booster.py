@@ -5,10 +5,10 @@ Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alph
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import mapping, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules.roles import judge_image
 from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
@@ -45,11 +45,10 @@ def booster_workers(view: Booster) -> Iterator[Finding]:
                 yield from _pods(worker, split=kind == _SPLIT)
 
 
+@part_of_rule
 def _types(backend: Backend) -> Iterator[Finding]:
     at = f"{backend.path}.workers"
-    if gap := unknown_in(backend.fields.get("workers")):
-        yield not_checked(at, gap, _WORKERS)
-        return
+    require_known(at, backend.fields.get("workers"))
     # The API server drops a null, and writes the default.
     stated = [(worker.path, worker.fields.get("type")) for worker in backend.workers]
     types = [(path, "server" if kind is None else kind) for path, kind in stated]

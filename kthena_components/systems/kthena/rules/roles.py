@@ -12,11 +12,19 @@ from kthena_components.core.findings import (
     Level,
     join_path,
     not_checked,
+    part_of_rule,
     suggest_name,
 )
 from kthena_components.core.remedies import either, or_more, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kthena.view import Role, Serving, templates
 
@@ -141,9 +149,8 @@ def kthena_role_count(view: Serving) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go ServingGroup.Roles.
     """
     path, roles, rule = "spec.template.roles", view.template.get("roles"), "kthena-role-count"
-    if gap := unknown_in(roles):
-        yield not_checked(path, gap, rule)
-    elif isinstance(roles, list | tuple) and not roles:
+    require_known(path, roles)
+    if isinstance(roles, list | tuple) and not roles:
         yield Finding(
             path=path, seen="is empty, so nothing would run", remedy="add a role", rule=rule
         )
@@ -226,14 +233,13 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
             yield from _minimum(view, role, path, whole(stated))
 
 
+@part_of_rule
 def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> Iterator[Finding]:
     rule, what = "kthena-gang-minimum", "replicas"
     counted: tuple[MaybeInt | None, ...] = (role.replicas,)
     if not view.since("0.3"):
         counted, what = (role.replicas, role.workers), "replicas and workers"
-    if gap := first_unknown(least, *counted):
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, least, *counted)
     most = sum(number for number in counted if isinstance(number, int))
     if not isinstance(least, int) or None in counted:
         return

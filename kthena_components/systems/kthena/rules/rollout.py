@@ -9,7 +9,14 @@ from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
 
@@ -172,9 +179,7 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     )
     if not clash or not view.since("0.4"):
         return
-    if gap:
-        yield not_checked(path, gap, "kthena-recovery-and-rollout")
-        return
+    require_known(path, gap)
     yield Finding(
         path=path,
         rule="kthena-recovery-and-rollout",

@@ -5,7 +5,7 @@ Source: volcano-sh/kthena v1.0.0 pkg/kthena-router.
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.update import Change, differ
 from kthena_components.core.values.display import display
@@ -16,6 +16,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     sequence,
     spec_of,
     text,
@@ -46,9 +47,7 @@ def kthena_model_server(view: Server) -> Iterator[Finding]:
     """
     yield from _durations(view)
     path, spec = "spec.workloadSelector", view.object.spec
-    if gap := first_unknown(spec.get("workloadSelector"), view.labels, view.pair):
-        yield not_checked(path, gap, _SERVER)
-        return
+    require_known(path, spec.get("workloadSelector"), view.labels, view.pair)
     if not mapping(view.labels) and spec.get("workloadSelector") is not None:
         seen = "is empty, so all pods of the namespace serve this model"
         yield advise(f"{path}.matchLabels", seen, "write the labels of its pods", _SERVER)
@@ -61,9 +60,7 @@ def kthena_model_server(view: Server) -> Iterator[Finding]:
             yield advise("spec.kvConnector", seen, "add a pdGroup, or remove it", _SERVER)
         return
     sides = [mapping(view.pair).get(f"{side}Labels") for side in ("prefill", "decode")]
-    if gap := first_unknown(*sides) or unknown_inside(*sides):
-        yield not_checked(f"{path}.pdGroup", gap, _SERVER)
-        return
+    require_known(f"{path}.pdGroup", *sides, unknown_inside(*sides))
     for side, stated in zip(("prefill", "decode"), sides, strict=True):
         if stated is not None and not mapping(stated):
             seen = f"is empty, so no pod is {side}"
@@ -111,11 +108,10 @@ def kthena_model_route(view: Route) -> Iterator[Finding]:
         yield from _matches(rule)
 
 
+@part_of_rule
 def _targets(rule: RouteRule) -> Iterator[Finding]:
     path, stated = f"{rule.path}.targetModels", rule.fields.get("targetModels")
-    if gap := unknown_in(stated) or unknown_inside(stated):
-        yield not_checked(path, gap, _ROUTE)
-        return
+    require_known(path, stated, unknown_inside(stated))
     if not rule.targets:
         yield refuse(path, "has no target", "write a ModelServer", _ROUTE)
         return
@@ -123,9 +119,8 @@ def _targets(rule: RouteRule) -> Iterator[Finding]:
         if target.get("modelServerName") == "":
             yield refuse(f"{path}[{index}].modelServerName", "is empty", "write a name", _ROUTE)
     weights = [count(target.get("weight"), _WEIGHT) for target in rule.targets]
-    if gap := first_unknown(*weights):
-        yield not_checked(path, gap, _ROUTE)
-    elif all(weight == 0 for weight in weights):
+    require_known(path, *weights)
+    if all(weight == 0 for weight in weights):
         yield refuse(path, "has only weights of 0", "give one a weight from 1 to 100", _ROUTE)
 
 
@@ -152,9 +147,8 @@ def kthena_model_name_fixed(change: Change) -> Iterator[Finding]:
     if old is None or new is None:
         return
     path, edited = "spec.modelName", differ(old, new)
-    if gap := unknown_in(edited):
-        yield not_checked(path, gap, _FIXED)
-    elif edited:
+    require_known(path, edited)
+    if edited:
         seen = f"changes from {display(old)} to {display(new)}, but it is immutable"
         yield refuse(path, seen, either(write(old, "keep it"), "write another ModelRoute"), _FIXED)
 

@@ -8,7 +8,14 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.update import Change, differ
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kthena.view import read_serving
 
@@ -74,9 +81,8 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
         return
     key = "minRoleReplicas"
     was, now = old.get(key), mapping(new).get(key)
-    if gap := unknown_in(new):
-        yield not_checked(path, gap, _FIXED)
-    elif was is None or now is None:
+    require_known(path, new)
+    if was is None or now is None:
         return
     elif gap := unknown_in(edited := differ(was, now)):
         yield not_checked(f"{path}.{key}", gap, _FIXED)

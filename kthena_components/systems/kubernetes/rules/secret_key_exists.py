@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, suggest
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    pairs,
+    require_known,
+    sequence,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown
 
 SECRET: GroupKind = ("", "Secret")
@@ -100,21 +107,18 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
         yield _Reference(f"{at}.items[{k}].key", name, key, source.get("optional"), "pod")
 
 
+@part_of_rule
 def _judge_key(
     pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
 ) -> Iterator[Finding]:
     at, name, key = pods.at(taken.path), taken.name, taken.key
-    if gap := first_unknown(name, key, pods.owner.namespace, taken.optional):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, name, key, pods.owner.namespace, taken.optional)
     secret = _find(pods, name, secrets)
     if secret is None or not isinstance(key, str) or taken.optional is True:
         return
     if key in secret.keys:
         return
-    if secret.gap:
-        yield not_checked(at, secret.gap, _RULE)
-        return
+    require_known(at, secret.gap)
     near = [word for word in islice(secret.keys, _MANY) if not unknown_in(word)]
     yield Finding(
         path=at,

@@ -8,9 +8,9 @@ from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
-    first_unknown,
     inside,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -41,9 +41,7 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
     """
     stated, path = view.fields.get("authOptions"), f"{view.path}.authOptions"
     options = mapping(stated)
-    if gap := unknown_inside(stated):
-        yield not_checked(path, gap, _AUTH)
-        return
+    require_known(path, unknown_inside(stated))
     by_cluster, is_token = options.get("enableK8sTokenAuth") is True, options.get("mode") == "token"
     if is_token and view.has_since("1.5"):
         least = _OF_KUBERNETES if by_cluster else _TOKENS
@@ -79,9 +77,7 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
     listed = inside(stated, "workerGroups")
     groups = (inside(item, "groupName") for item in sequence(listed))
     shown = (view.fields.get("workerGroupSpecs"), *names, *groups)
-    if gap := unknown_inside(stated, listed) or first_unknown(*shown):
-        yield not_checked(path, gap, _NETWORK)
-        return
+    require_known(path, unknown_inside(stated, listed), *shown)
     policy = mapping(stated)
     own_groups = list(enumerate(map(mapping, sequence(listed))))
     places: list[tuple[str, Mapping[str, Any]]] = [
@@ -118,9 +114,7 @@ def ray_tls(view: RayView) -> Iterator[Finding]:
     validateTLSOptions.
     """
     stated = mapping(view.fields.get("tlsOptions")).get("enabled")
-    if gap := first_unknown(stated):
-        yield not_checked(f"{view.path}.tlsOptions", gap, _TLS)
-        return
+    require_known(f"{view.path}.tlsOptions", stated)
     if stated is not True or not view.has_since("1.7"):
         return
     scaler = mapping(view.fields.get("autoscalerOptions"))

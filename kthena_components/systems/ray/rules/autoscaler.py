@@ -4,10 +4,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    inside,
+    mapping,
+    require_known,
+    sequence,
+    text,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import Group, RayView
 
@@ -42,9 +50,9 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     template = head.fields.get("template")
     containers = inside(inside(template, "spec"), "containers")
     shown = (head.fields, template, containers, *sequence(containers), head.container.get("env"))
-    if gap := first_unknown(options, scaled, version, *shown, *variables, switch):
-        yield not_checked(f"{view.path}.enableInTreeAutoscaling", gap, _RULE)
-        return
+    require_known(
+        f"{view.path}.enableInTreeAutoscaling", options, scaled, version, *shown, *variables, switch
+    )
     at = f"{view.head.path}.template.spec.containers[0].env"
     if scaled and version is not None and _SWITCH in variables and view.has_since("1.4"):
         seen = f"have {_SWITCH}, beside autoscalerOptions.version {display(version)}"
@@ -84,11 +92,10 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
             )
 
 
+@part_of_rule
 def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
     idle, priority = whole(group.fields.get("idleTimeoutSeconds")), group.fields.get("priority")
-    if gap := first_unknown(idle, priority):
-        yield not_checked(f"{group.path}.idleTimeoutSeconds", gap, _RULE)
-        return
+    require_known(f"{group.path}.idleTimeoutSeconds", idle, priority)
     asked = {"idleTimeoutSeconds": idle is not None and view.has_since("1.6")}
     asked["priority"] = priority not in (None, 0) and view.has_since("1.7")
     for name, is_asked in asked.items():

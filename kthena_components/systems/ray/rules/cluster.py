@@ -10,8 +10,15 @@ from kthena_components.core.naming import DNS_1035
 from kthena_components.core.remedies import at_most, either, or_more
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.ray.view import Group, RayView
 
 _LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
@@ -34,9 +41,8 @@ def ray_name(view: RayView) -> Iterator[Finding]:
     ValidateRayClusterMetadata, ValidateRayJobMetadata, ValidateRayServiceMetadata.
     """
     name, longest = view.object.name, _LONGEST.get(view.object.kind)
-    if isinstance(name, Unknown):
-        yield not_checked("metadata.name", name, _NAME)
-    elif name and longest is not None and view.has_since("1.4"):
+    name = known(name, "metadata.name")
+    if name and longest is not None and view.has_since("1.4"):
         if len(name) > longest:
             seen = f"has {len(name)} characters, but a {view.object.kind} has at most {longest}"
             yield refuse("metadata.name", seen, "shorten it", _NAME)
@@ -125,8 +131,7 @@ def ray_cluster_upgrade(view: RayView) -> Iterator[Finding]:
         return
     stated = mapping(view.fields.get("upgradeStrategy")).get("type")
     origin = text(mapping(mapping(view.object.body.get("metadata")).get("labels")).get(_ORIGIN))
-    if gap := first_unknown(stated, origin):
-        yield not_checked(f"{view.path}.upgradeStrategy", gap, _UPGRADE)
-    elif stated is not None and origin in ("RayJob", "RayService"):
+    require_known(f"{view.path}.upgradeStrategy", stated, origin)
+    if stated is not None and origin in ("RayJob", "RayService"):
         seen = f"is given, but the label {_ORIGIN} says that a {origin} made this cluster"
         yield refuse(f"{view.path}.upgradeStrategy.type", seen, "remove one of them", _UPGRADE)

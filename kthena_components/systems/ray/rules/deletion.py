@@ -6,8 +6,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.values.read import (
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     unknown_inside,
     unknown_within,
@@ -43,9 +43,7 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
         return
     shut, scaled = spec.get("shutdownAfterJobFinishes"), view.fields.get("enableInTreeAutoscaling")
     selector = spec.get("clusterSelector")
-    if gap := unknown_inside(stated) or first_unknown(shut, scaled, selector):
-        yield not_checked(_AT, gap, _RULE)
-        return
+    require_known(_AT, unknown_inside(stated), shut, scaled, selector)
     strategy = mapping(stated)
     rules, at = strategy.get("deletionRules"), f"{_AT}.deletionRules"
     old = [name for name in _OLD if strategy.get(name) is not None]

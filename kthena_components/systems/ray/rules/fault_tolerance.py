@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.read import (
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -44,9 +44,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
         return
     variables = env_of(container)
     stated = (view.head.fields.get("rayStartParams"), container.get("env"), *variables)
-    if gap := unknown_inside(options) or first_unknown(enabled, namespace, *stated):
-        yield not_checked(f"{view.path}.{_FIELD}", gap, _RULE)
-        return
+    require_known(f"{view.path}.{_FIELD}", unknown_inside(options), enabled, namespace, *stated)
     at = f"{view.head.path}.template.spec.containers[0].env"
     told = f"{view.head.path}.rayStartParams"
     on = options is not None

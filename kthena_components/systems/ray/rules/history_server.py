@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.remedies import remove
 from kthena_components.core.values.read import (
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -52,18 +53,14 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
     path = f"{view.path}.historyServerOptions.collectorOptions"
     if stated is None or not view.has_since("1.7"):
         return
-    if gap := unknown_inside(stated):
-        yield not_checked(path, gap, _RULE)
-        return
+    require_known(path, unknown_inside(stated))
     options = mapping(mapping(stated).get("collectorOptions"))
     if mapping(stated).get("collectorOptions") is None:
         yield refuse(path, "is missing", "add the collector's image and env", _RULE)
         return
     if options.get("image") in (None, ""):
         yield refuse(f"{path}.image", "is missing", "write the collector's image", _RULE)
-    if gap := unknown_within(options.get("env")):
-        yield not_checked(f"{path}.env", gap, _RULE)
-        return
+    require_known(f"{path}.env", unknown_within(options.get("env")))
     listed = [mapping(item) for item in sequence(options.get("env"))]
     variables = {text(item.get("name")): item for item in listed}
     for index, item in enumerate(listed):

@@ -3,12 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.embedded import read_yaml_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_inside, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_inside,
+    whole,
+)
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.ray.view import RayView
 
 _RULE, _ENVIRONMENT = "ray-job", "ray-runtime-env"
@@ -37,9 +44,7 @@ def ray_job(view: RayView) -> Iterator[Finding]:
     ValidateRayJobSpec, validateDeletionConfiguration.
     """
     spec = view.object.spec
-    if gap := unknown_inside(*(spec.get(name) for name in _READ)):
-        yield not_checked("spec", gap, _RULE)
-        return
+    require_known("spec", unknown_inside(*(spec.get(name) for name in _READ)))
     selected, shut = mapping(spec.get("clusterSelector")), spec.get("shutdownAfterJobFinishes")
     wait, tries = whole(spec.get("ttlSecondsAfterFinished")), whole(spec.get("backoffLimit"))
     if spec.get("rayClusterSpec") is None and not selected:
@@ -117,8 +122,7 @@ def ray_runtime_env(view: RayView) -> Iterator[Finding]:
     """
     stated, path = view.object.spec.get("runtimeEnvYAML"), "spec.runtimeEnvYAML"
     read = read_yaml_text(stated, "runtimeEnvYAML")
-    if isinstance(read, Unknown):
-        yield not_checked(path, read, _ENVIRONMENT)
-    elif isinstance(text(stated), str) and not isinstance(read, dict | None):
+    read = known(read, path)
+    if isinstance(text(stated), str) and not isinstance(read, dict | None):
         seen = f"is {display(stated)}, which is not a YAML map"
         yield refuse(path, seen, "write for example 'pip: [vllm]'", _ENVIRONMENT)

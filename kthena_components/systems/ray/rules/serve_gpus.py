@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.ray.served import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, RayView, pods_text
 
@@ -30,20 +30,18 @@ def ray_serve_gpus(view: RayView) -> Iterator[Finding]:
     cluster, served = view.cluster, view.served
     if cluster is None:
         return
-    if isinstance(served, Unknown):
-        yield not_checked(_AT, served, _RULE)
-    elif served:
+    served = known(served, _AT)
+    if served:
         yield from _fit(cluster, served)
     elif view.object.kind == "RayService" and cluster.with_gpus:
         yield not_checked(_AT, _PROGRAM, _RULE)
 
 
+@part_of_rule
 def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
     least, most = cluster.total(most=False), cluster.total(most=True)
     values = [value for one in served for value in (one.ranks, one.low, one.high)]
-    if gap := first_unknown(*values, least, most):
-        yield not_checked(_AT, gap, _RULE)
-        return
+    require_known(_AT, *values, least, most)
     if not (isinstance(least, int) and isinstance(most, int)):
         return
     low = sum(_times(one.ranks, one.low) for one in served)

@@ -3,10 +3,16 @@
 import re
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, join_path, not_checked, refuse
+from kthena_components.core.findings import Finding, join_path, part_of_rule, refuse
 from kthena_components.core.remedies import at_most, or_more, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_inside, whole
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    text,
+    unknown_inside,
+    whole,
+)
 from kthena_components.systems.ray.view import RayView
 
 _RULE, _UPGRADE = "ray-service", "ray-service-upgrade"
@@ -31,9 +37,7 @@ def ray_service(view: RayView) -> Iterator[Finding]:
     notes = mapping(mapping(view.object.body.get("metadata")).get("annotations"))
     metadata = mapping(mapping(view.head.fields.get("headService")).get("metadata"))
     name, wait = text(metadata.get("name"), ""), text(notes.get(_TIMEOUT), "")
-    if gap := first_unknown(name, wait):
-        yield not_checked("spec", gap, _RULE)
-        return
+    require_known("spec", name, wait)
     if name:
         path = f"{view.head.path}.headService.metadata.name"
         yield refuse(path, f"is {display(name)}, but KubeRay names it itself", remove(), _RULE)
@@ -63,9 +67,7 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
     scaled = view.fields.get("enableInTreeAutoscaling")
     if stated is None:
         return
-    if gap := unknown_inside(stated) or first_unknown(scaled):
-        yield not_checked(path, gap, _UPGRADE)
-        return
+    require_known(path, unknown_inside(stated), scaled)
     kind = mapping(stated).get("type")
     if kind is not None and kind not in _TYPES:
         seen = f"is {display(kind)}, but must be one of {', '.join(_TYPES)}"
@@ -78,11 +80,10 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
     yield from _steps(mapping(stated).get("clusterUpgradeOptions"), f"{path}.clusterUpgradeOptions")
 
 
+@part_of_rule
 def _steps(stated: object, path: str) -> Iterator[Finding]:
     options = mapping(stated)
-    if gap := unknown_inside(stated):
-        yield not_checked(path, gap, _UPGRADE)
-        return
+    require_known(path, unknown_inside(stated))
     if stated is None:
         yield refuse(path, "is missing", "write stepSizePercent and intervalSeconds", _UPGRADE)
         return

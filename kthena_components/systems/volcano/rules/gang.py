@@ -15,6 +15,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -150,9 +151,7 @@ def task_minimum(found: Object) -> Iterator[Finding]:
     """
     spec, rule = found.spec, "task-minimum"
     member, minima = count(spec.get("minMember"), 0), spec.get("minTaskMember")
-    if gap := unknown_inside(minima):
-        yield not_checked(_TASKS, gap, rule)
-        return
+    require_known(_TASKS, unknown_inside(minima))
     total = 0
     for task, stated in pairs(minima):
         least = whole(stated)
@@ -191,9 +190,7 @@ def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
     spec, rule = found.spec, "min-resources-within-minimum"
     member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))
     asked, path = amounts.get("pods"), "spec.minResources.pods"
-    if gap := first_unknown(asked, member) if asked is not None else None:
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, first_unknown(asked, member) if asked is not None else None)
     pods = parse_quantity(asked)
     if pods is not None and isinstance(member, int) and pods > member > 0:
         yield Finding(

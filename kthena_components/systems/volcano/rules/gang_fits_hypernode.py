@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
@@ -15,7 +15,7 @@ from kthena_components.core.objects.requests import Amounts, requests_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
@@ -197,10 +197,9 @@ def _slots(room: Amounts, least: Amounts) -> int:
     return math.floor(most) if most.is_finite() else 0
 
 
+@part_of_rule
 def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iterator[Finding]:
-    if isinstance(rooms, Unknown):
-        yield not_checked(at, rooms, _RULE)
-        return
+    rooms = known(rooms, at)
     usable = bisect_right(rooms, cap, key=lambda room: room.tier)
     best = rooms[usable - 1] if usable else None
     if best is None or best.slots >= member or cap > rooms[-1].tier:

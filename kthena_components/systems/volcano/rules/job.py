@@ -18,6 +18,7 @@ from kthena_components.core.values.read import (
     count,
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
 )
@@ -44,9 +45,7 @@ def job_minimum(found: Object) -> Iterator[Finding]:
     sizes = [task.replicas for task in tasks_of(found)]
     if least is None or not sizes:
         return
-    if gap := first_unknown(least, *sizes):
-        yield not_checked(path, gap, "job-minimum")
-        return
+    require_known(path, least, *sizes)
     total = sum(size for size in sizes if isinstance(size, int))
     if isinstance(least, int) and least > total:
         yield Finding(

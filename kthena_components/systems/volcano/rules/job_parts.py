@@ -7,6 +7,7 @@ from kthena_components.core.findings import (
     Finding,
     join_path,
     not_checked,
+    part_of_rule,
     refuse,
     suggest,
     suggest_name,
@@ -17,6 +18,7 @@ from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -143,12 +145,11 @@ def job_parts(found: Object) -> Iterator[Finding]:
         yield from _mpi(mapping(plugins)["mpi"], found.spec.get("tasks"), tasks_of(found))
 
 
+@part_of_rule
 def _mpi(arguments: object, listed: object, tasks: list[Task]) -> Iterator[Finding]:
     words = [text(word) for word in sequence(arguments)]
     names = {text(task.fields.get("name")) for task in tasks}
-    if gap := unknown_inside(arguments, listed) or first_unknown(*names):
-        yield not_checked("spec.plugins.mpi", gap, _PARTS)
-        return
+    require_known("spec.plugins.mpi", unknown_inside(arguments, listed), *names)
     parts = [part for word in words for part in str(word).lstrip("-").split("=", 1)]
     for role in ("master", "worker"):
         told = [after for part, after in pairwise(parts) if part == role]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_most, or_more
 from kthena_components.core.schema.versions import has_since
@@ -14,11 +14,12 @@ from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     text,
     unknown_in,
     whole,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.rules.name import volcano_name
 from kthena_components.systems.volcano.view import Rule, name_problem
@@ -41,9 +42,8 @@ def queue_weight(found: Object) -> Iterator[Finding]:
     """
     stated = found.spec.get("weight")
     weight = whole(stated)
-    if isinstance(weight, Unknown):
-        yield not_checked("spec.weight", weight, "queue-weight")
-    elif stated is not None and not (isinstance(weight, int) and 1 <= weight <= _MOST):
+    weight = known(weight, "spec.weight")
+    if stated is not None and not (isinstance(weight, int) and 1 <= weight <= _MOST):
         yield Finding(
             path="spec.weight",
             seen=f"is {display(stated)}, but must be a whole number from 1 to {_MOST}",
@@ -164,13 +164,12 @@ def _not_named(
         )
 
 
+@part_of_rule
 def _ordered(
     path: str, high: str, resource: object, amounts: tuple[object, object], *, newer: bool
 ) -> Iterator[Finding]:
     less, more = amounts
-    if gap := first_unknown(less, more):
-        yield not_checked(path, gap, _QUANTITIES)
-        return
+    require_known(path, less, more)
     least, most = parse_quantity(less), parse_quantity(more)
     if least is None or most is None:
         return
@@ -212,12 +211,11 @@ def queue_parent(found: Object) -> Iterator[Finding]:
         yield from name_problem(parent, "spec.parent", "the name of a Queue")
 
 
+@part_of_rule
 def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
     path, rule = "metadata.annotations", "queue-parent"
     parts, weights = (text(annotations.get(key), "") for key in (_HIERARCHY, _WEIGHTS))
-    if gap := first_unknown(parts, weights):
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, parts, weights)
     if not (isinstance(parts, str) and isinstance(weights, str) and (parts or weights)):
         return
     numbers = weights.split("/")
