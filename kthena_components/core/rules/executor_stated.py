@@ -82,7 +82,6 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
         seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
         f"{count_of(gpus, 'GPU')} in a pod, but {seen}, {_since(hard)}",
         remedy=remedy,
-        rule="executor-stated",
         level=Level.MANDATORY if hard else Level.ADVISORY,
     )
 
@@ -120,7 +119,6 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
         seen=f"{title(engine)} has --nnodes {nodes} with the executor {executor}, and vLLM"
         f"{_stated(version)} supports only {listed} there",
         remedy=either(set_option(_EXECUTOR, "mp"), newer if executor in _allowed(None) else alone),
-        rule="executor-stated",
     )
 
 
@@ -150,7 +148,6 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
                 set_option(_EXECUTOR, "mp", f"add {_EXECUTOR} mp"),
                 f"use vLLM {write_version(UNI_SINCE)} or later",
             ),
-            rule="executor-stated",
         )
 
 

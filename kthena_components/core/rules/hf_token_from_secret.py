@@ -54,5 +54,4 @@ def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) ->
         path=token.path,
         seen=f"{title(engine)}, container '{container.name}' {seen}{rest}",
         remedy=f"give {name} with valueFrom.secretKeyRef, and revoke this token",
-        rule="hf-token-from-secret",
     )

@@ -56,7 +56,6 @@ def _unpinned(engine: EngineFacts, container: ContainerFacts) -> Iterator[Findin
         seen=f"{title(engine)} runs '{shown_image(name)}', which has {stated}, and a restarted pod "
         "may run another version",
         remedy="write the tag of a release, or a digest",
-        rule="image-pinned",
         level=Level.ADVISORY,
     )
 
@@ -73,7 +72,6 @@ def _unlike(
         seen=f"{title(engine)} runs '{shown_image(worker.image)}' in its workers and "
         f"'{shown_image(entry.image)}' in its entry, and two versions never form one engine",
         remedy=_same_image(entry.image, worker.image),
-        rule="image-pinned",
     )
 
 

@@ -45,7 +45,6 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
                     give_gpus(engine, entry, f"write {entry} in both"),
                     give_gpus(engine, worker, f"{worker} in both"),
                 ),
-                rule=_SAME_GPUS,
             )
 
 

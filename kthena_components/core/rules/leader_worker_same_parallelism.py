@@ -60,7 +60,6 @@ def _unlike(
             seen=f"{title(engine)} starts {entry.engine} in its entry and {worker.engine} in its "
             "workers",
             remedy=f"start {entry.engine} in both",
-            rule=_RULE,
         )
         return
     pairs = [(word, *_sizes(entry, worker, name)) for name, word in _ALIKE.items()]
@@ -78,7 +77,6 @@ def _unlike(
                 *(set_size(worker, field, mine) for field, mine in stated.items()),
                 text=f"write {entries} in both",
             ),
-            rule=_RULE,
         )
     unknown = first_unknown(*(size for _, mine, theirs in pairs for size in (mine, theirs)))
     if unknown is not None and not unlike:
@@ -109,7 +107,6 @@ def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Itera
         path=worker.command_path,
         seen=f"{title(engine)} {seen}",
         remedy="write --node-rank $(WORKER_INDEX), or the index that your controller gives the pod",
-        rule=_RULE,
     )
 
 
@@ -146,7 +143,7 @@ def _copies(
         remedy += "in each other one"
     else:
         return
-    yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=_RULE)
+    yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)
 
 
 def _counts_copies(command: CommandFacts) -> bool:

@@ -46,7 +46,6 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
                 f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but may use "
                 f"{_gib(placed.budget)} of it: {_share(placed)}",
                 remedy=_more_gpus(placed),
-                rule=FIT,
             )
 
 
@@ -95,7 +94,6 @@ def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
         f"{_gib(placed.fullest)} of weights and about {_gib(placed.overhead)} of overhead), but "
         f"{wants}",
         remedy=either(shorter, "split the model over more GPUs"),
-        rule=ONE,
         level=Level.ADVISORY,
         most=Level.ADVISORY if may_fit else Level.MANDATORY,
     )

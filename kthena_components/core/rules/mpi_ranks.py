@@ -87,4 +87,4 @@ def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
 
 def _wrong(engine: EngineFacts, seen: str, remedy: str) -> Finding:
     path = engine.entry.command_path
-    return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=RULE)
+    return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)

@@ -35,5 +35,4 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
                 remedy=either(
                     set_option("--nnodes", pods), "the variable with the size of the group"
                 ),
-                rule="nnodes-equals-group",
             )

@@ -46,6 +46,5 @@ def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
                 "rank that Ray places out of order can get the KV cache layout of another stage",
                 remedy="connect the pods with --nnodes and --node-rank, or use vLLM 0.21.0 or "
                 "later",
-                rule="pp-with-ray",
                 level=Level.ADVISORY,
             )

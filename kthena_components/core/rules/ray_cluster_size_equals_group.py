@@ -31,5 +31,4 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
                 seen=f"engine '{engine.name}' has {count_of(engine.pods, 'pod')}, "
                 f"but its Ray leader waits for {size} (ray_cluster_size)",
                 remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
-                rule="ray-cluster-size-equals-group",
             )

@@ -52,7 +52,6 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
             path=path,
             seen=f"{title(engine)} was not checked, because {stated} no version of vLLM, and its "
             "image has no Ray since 0.18",
-            rule="ray-in-image",
             level=Level.UNKNOWN,
         )
     elif version >= WITHOUT_RAY_SINCE:
@@ -61,6 +60,5 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
             seen=f"{title(engine)} connects its pods with Ray, but '{shown_image(name)}' does not "
             "contain it: vLLM's image has no Ray since 0.18",
             remedy="use an image with Ray in it, or connect the pods with --nnodes and --node-rank",
-            rule="ray-in-image",
             level=Level.ADVISORY,
         )

@@ -90,6 +90,5 @@ def _wrong(
         path=pod.command_path,
         seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
         remedy=either(without("--num-gpus"), set_option("--num-gpus", shown, f"write {shown}")),
-        rule=RULE,
         level=level,
     )

@@ -38,5 +38,4 @@ def ray_over_pods(facts: ServingFacts) -> Iterator[Finding]:
                 "has ranks",
                 remedy="use vLLM 0.11.0, or 0.11.2 or later, or connect the pods with --nnodes and "
                 "--node-rank",
-                rule="ray-over-pods",
             )

@@ -63,7 +63,6 @@ def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
             "exchange data through it",
             remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _mounted(own),
-            rule="shm-present",
             level=Level.ADVISORY,
             most=Level.ADVISORY if is_fixed else Level.MANDATORY,
         )

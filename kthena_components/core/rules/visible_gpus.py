@@ -170,7 +170,6 @@ def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Find
         f"shows it {seen.count} of the container's {count_of(pod.gpus, 'GPU')}{why}",
         remedy=f"remove {_VARIABLE}, which the container's own GPUs do not need, or write "
         f"{numbers}",
-        rule=RULE,
     )
 
 
@@ -180,5 +179,4 @@ def _beyond(engine: EngineFacts, pod: PodFacts, seen: Seen, last: int) -> Findin
         seen=f"{title(engine)} uses GPUs up to number {last} ({_FIRST}, {_STEP}), but "
         f"its container shows {count_of(seen.count, 'GPU')}, counted from 0",
         remedy=either(without(_FIRST, _STEP), "give the container more GPUs"),
-        rule=RULE,
     )

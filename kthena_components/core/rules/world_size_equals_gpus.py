@@ -57,7 +57,6 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)}: {problem.text}",
             remedy=problem.remedy or f"correct {problem.flag}",
-            rule="world-size-equals-gpus",
         )
     ranks, held = ranks_of(engine, command), gpus_of(engine)
     unknown = next((value for value in (ranks, held) if isinstance(value, Unknown)), None)
@@ -78,7 +77,6 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             seen=f"{title(engine)} starts {_product(engine, command)} = "
             f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
             remedy=gpu_remedy(engine, command, ranks, held),
-            rule="world-size-equals-gpus",
         )
 
 
@@ -151,6 +149,5 @@ def _unjudged(engine: EngineFacts, because: str) -> Finding:
     return Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} was not checked, because {because}",
-        rule="world-size-equals-gpus",
         level=Level.UNKNOWN,
     )

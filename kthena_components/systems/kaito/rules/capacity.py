@@ -14,7 +14,6 @@ from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import Start, shown, start_of
 from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 
-CAPACITY = "kaito-capacity"
 _EXPANSION = 1.02
 """Ratio of weights on GPUs to weights in files, from KAITO's estimator."""
 _SHORTER = ", or state a shorter max-model-len"
@@ -44,9 +43,9 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
             continue
         sized, runtime = size_of(model), model.runtime
         if isinstance(sized, Unknown):
-            yield not_checked(where(model), sized, CAPACITY)
+            yield not_checked(where(model), sized)
         elif sized is not None and isinstance(runtime, Unknown):
-            yield not_checked(model.resource_path, runtime, CAPACITY)
+            yield not_checked(model.resource_path, runtime)
         elif sized is not None and runtime == TRANSFORMERS:
             yield from _one_node(sized)
         elif sized is not None:
@@ -56,10 +55,10 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
 def _tuning(model: Model) -> Iterator[Finding]:
     nodes, at = model.count, f"{model.resource_path}.count"
     if isinstance(nodes, Unknown):
-        yield not_checked(at, nodes, CAPACITY)
+        yield not_checked(at, nodes)
     elif nodes is not None and nodes > 1:
         seen = f"is {nodes}, but tuning runs on one node"
-        yield Finding(path=at, seen=seen, remedy=write(1), rule=CAPACITY)
+        yield Finding(path=at, seen=seen, remedy=write(1))
 
 
 def _one_node(sized: Sized) -> Iterator[Finding]:
@@ -71,7 +70,6 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
             f"{sized.model.preset} are {sized.files:g} GiB, and the transformers runtime does not "
             "spread a model over nodes",
             remedy=f"choose an instance type of {sized.files:g} GiB or more, or the runtime vllm",
-            rule=CAPACITY,
         )
 
 
@@ -84,7 +82,6 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
             seen=f"is {_node(sized)}, of each of which vLLM may use {gpus.available:.1f} GiB, but "
             f"{gpus.needed:.1f} GiB are used before any weights of {model.preset}",
             remedy=f"{_choose(sized)} with more memory for each GPU{_shorter(sized)}",
-            rule=CAPACITY,
         )
         return
     deployment = sized.deployment
@@ -111,13 +108,12 @@ def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     )
     if stated < nodes:
         remedy = f"write {nodes}, or leave it out, or {_choose(sized)} with more GPU memory"
-        yield Finding(path=at, seen=f"is {stated}, but {counts}", remedy=remedy, rule=CAPACITY)
+        yield Finding(path=at, seen=f"is {stated}, but {counts}", remedy=remedy)
     elif not least:
         yield Finding(
             path=at,
             seen=f"is {stated}, but {counts}, whatever count states",
             remedy=f"write {nodes} or leave it out; for more nodes state a longer max-model-len",
-            rule=CAPACITY,
             level=Level.ADVISORY,
         )
 
@@ -134,7 +130,6 @@ def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
             seen=f"is {limit}, but {count_of(copies, 'replica')} of "
             f"{count_of(deployment.nodes, 'node')} each need {copies * deployment.nodes}",
             remedy=f"write {copies * deployment.nodes} or more",
-            rule=CAPACITY,
             level=Level.ADVISORY,
         )
 
@@ -146,7 +141,7 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     if isinstance(placed, Unknown):
         # Without a ConfigMap, the gap is in the table of models.
         if sized.model.config:
-            yield not_checked(sized.model.config_path, placed, CAPACITY)
+            yield not_checked(sized.model.config_path, placed)
     elif placed is not None and isinstance(start, Start):
         yield from _short(sized, start, placed)
 
@@ -190,7 +185,6 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
         f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds}",
         remedy=f"{_choose(sized)} with more memory for each GPU"
         f"{'' if stated is None else _SHORTER}",
-        rule=CAPACITY,
         level=Level.ADVISORY,
     )
 

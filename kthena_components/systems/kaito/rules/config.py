@@ -224,4 +224,4 @@ def _beside(file: _File) -> Iterator[Finding]:
 
 
 def _advice(file: _File, seen: str, remedy: str) -> Finding:
-    return Finding(path=file.path, seen=seen, remedy=remedy, rule=CONFIG, level=Level.ADVISORY)
+    return Finding(path=file.path, seen=seen, remedy=remedy, level=Level.ADVISORY)

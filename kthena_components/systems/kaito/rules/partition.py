@@ -75,7 +75,7 @@ def kaito_partition(view: View) -> Iterator[Finding]:
         stated, path = model.resource.get("partition"), f"{model.resource_path}.partition"
         fields = mapping(stated)
         if gap := unknown_inside(stated):
-            yield not_checked(path, gap, _RULE)
+            yield not_checked(path, gap)
         elif stated is not None and model.tuned:
             yield refused(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
         elif fields.get("mode") == "mig":

@@ -55,7 +55,7 @@ def _terms(terms: Any, at: str) -> Iterator[Finding]:
         operator, values = (mapping(term).get(key) for key in ("operator", "values"))
         count = len(values) if isinstance(values, list | tuple) else 0
         if gap := unknown_inside(term):
-            yield not_checked(f"{at}[{index}]", gap, _RULE)
+            yield not_checked(f"{at}[{index}]", gap)
         elif operator != "In" or count != 1:
             given = f" with {count_of(count, 'value')}" if operator == "In" else ""
             seen = f"has operator {display(operator)}{given}, but KAITO accepts only In with one "

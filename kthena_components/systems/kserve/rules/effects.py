@@ -20,7 +20,6 @@ from kthena_components.systems.kserve.view import (
     known_gpus,
 )
 
-_MODE, _ONE_TYPE = "kserve-multinode-mode", "kserve-one-gpu-type"
 _ANNOTATION = "serving.kserve.io/deploymentMode"
 _WITHOUT_WORKERS = {
     "Serverless": "creates a Knative Service of the head alone",
@@ -60,7 +59,6 @@ def kserve_multinode_mode(view: Service) -> Iterator[Finding]:
             remedy=either(
                 write("Standard", "write Standard"), "RawDeployment for KServe before 0.16"
             ),
-            rule=_MODE,
         )
 
 
@@ -140,4 +138,4 @@ def _vendor(kind: str) -> str:
 
 
 def _finding(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_ONE_TYPE)
+    return Finding(path=path, seen=seen, remedy=remedy)

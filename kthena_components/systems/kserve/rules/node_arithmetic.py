@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.values.unknown import known
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.view import (
     GPU_TYPES,
@@ -13,8 +13,6 @@ from kthena_components.systems.kserve.view import (
     Service,
     resource_keys,
 )
-
-_RULE = "kserve-node-arithmetic"
 
 
 def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
@@ -34,8 +32,10 @@ def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
     many = view.many
     if many is None:
         return
-    nodes = known(many.nodes, many.path)
-    if isinstance(nodes, Shortage):
+    nodes = many.nodes
+    if isinstance(nodes, Unknown):
+        yield not_checked(many.path, nodes)
+    elif isinstance(nodes, Shortage):
         yield _short(many, nodes.nodes)
     elif many.executor_mp:
         yield from _replaced(many, nodes)
@@ -145,4 +145,4 @@ def _pods(nodes: RayNodes) -> str:
 
 
 def _finding(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE, level=level)
+    return Finding(path=path, seen=seen, remedy=remedy, level=level)

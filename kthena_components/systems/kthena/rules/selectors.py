@@ -21,7 +21,6 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.kept import listening_of
 from kthena_components.systems.kthena.selectors import Selector, selectors
 
-_SELECTOR, _ANSWER = "selector-of-serving", "selected-pods-answer"
 _SHOWN = 5
 
 
@@ -45,11 +44,11 @@ def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
         found = [selects(each.labels, pods) for pods in each.pods]
         gap = each.gap or (None if True in found else first_unknown(*found, _hidden(each)))
         if gap:
-            yield not_checked(at, gap, _SELECTOR)
+            yield not_checked(at, gap)
         elif True not in found and each.pods:
             shown = ", ".join(f"{k}={display(v)}" for k, v in list(each.labels.items())[:_SHOWN])
             seen = f"selects {shown}, which no pod of ModelServing {display(each.serving.name)} has"
-            yield refuse(at, f"{seen}{_which(each)}", _remedy(each), _SELECTOR)
+            yield refuse(at, f"{seen}{_which(each)}", _remedy(each))
 
 
 def _hidden(each: Selector) -> Unknown | None:
@@ -110,7 +109,7 @@ def _judge(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     gap = next(filter(None, stated), None)
     gap = gap or first_unknown(*(ports.answers for _, ports in sure))
     if gap and sure:
-        yield not_checked(each.owner.at(each.targets[0].path), gap, _ANSWER)
+        yield not_checked(each.owner.at(each.targets[0].path), gap)
         return
     named = [(pods, ports) for pods, ports in sure if _numbers(each, ports)]
     if sure and not named:
@@ -126,7 +125,7 @@ def _judge(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
         remedy = f'add {naming.ENTRY}: "true"'
         if naming.ENTRY in each.labels:
             remedy = f"remove the label {naming.ENTRY} from their template"
-        yield refuse(each.owner.at(each.path), seen, remedy, _ANSWER)
+        yield refuse(each.owner.at(each.path), seen, remedy)
 
 
 def _numbers(each: Selector, ports: Listening) -> list[int]:
@@ -150,7 +149,7 @@ def _no_such_name(each: Selector, ports: Listening) -> Finding:
     remedy = "name a port of the container so"
     if ports.answers is not None:
         remedy = write(ports.answers, f"write {ports.answers}")
-    return refuse(each.owner.at(target.path), seen, remedy, _ANSWER)
+    return refuse(each.owner.at(target.path), seen, remedy)
 
 
 def _wrong_port(each: Selector, ports: Listening) -> Finding:
@@ -168,7 +167,6 @@ def _wrong_port(each: Selector, ports: Listening) -> Finding:
         each.owner.at(target.path),
         seen,
         write(ports.answers, f"write {field}{ports.answers}"),
-        _ANSWER,
     )
 
 

@@ -22,8 +22,6 @@ from kthena_components.systems.kthena.view import read_serving
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
 """Fields of a role in Kthena's revision hash."""
 
-_ONLY, _FIXED = "gang-topology-only-change", "kthena-gang-fixed"
-
 
 def gang_topology_only_change(change: Change) -> Iterator[Finding]:
     """A change of a ModelServing's gang or network topology reaches running pods.
@@ -45,7 +43,7 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
         rolled = differ(_hashed(old), _hashed(new))
         if gap := first_unknown(edited, rolled):
             if rolled is not True:
-                yield not_checked(path, gap, _ONLY)
+                yield not_checked(path, gap)
                 return
         elif not rolled:
             yield Finding(
@@ -54,7 +52,6 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
                 "rolls out roles, so running pods keep their place",
                 remedy="change an annotation in the templates, too, or delete the pods of each "
                 "group after the update",
-                rule=_ONLY,
                 level=Level.ADVISORY,
             )
 
@@ -77,7 +74,7 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
     )
     if new is None:
         seen = "is removed, but the API server rejects that: it is required once set"
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=_FIXED)
+        yield Finding(path=path, seen=seen, remedy=remedy)
         return
     key = "minRoleReplicas"
     was, now = old.get(key), mapping(new).get(key)
@@ -85,10 +82,10 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
     if was is None or now is None:
         return
     elif gap := unknown_in(edited := differ(was, now)):
-        yield not_checked(f"{path}.{key}", gap, _FIXED)
+        yield not_checked(f"{path}.{key}", gap)
     elif edited:
         seen = f"changes from {_counts(was)} to {_counts(now)}, but it is immutable"
-        yield Finding(path=f"{path}.{key}", seen=seen, remedy=remedy, rule=_FIXED)
+        yield Finding(path=f"{path}.{key}", seen=seen, remedy=remedy)
 
 
 def _counts(minima: object) -> str:

@@ -94,12 +94,12 @@ def _late(cluster: ClusterObjects) -> Iterator[Finding]:
         for path, name in _claims_of(pods):
             if gap := first_unknown(name, pods.owner.namespace):
                 at = pods.at(path)
-                yield not_checked(at, gap, "rwx-for-shared-model")
+                yield not_checked(at, gap)
 
 
 @part_of_rule
 def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
-    rule, stated = "rwx-for-shared-model", claim.spec.get("accessModes")
+    stated = claim.spec.get("accessModes")
     modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])
     require_known(users.path, claim.body.get("spec"), unknown_inside(stated))
@@ -117,6 +117,5 @@ def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
             "mount it",
             remedy=f"write accessModes: [ReadWriteMany] in the claim {display(name)}, or give each "
             "pod its own claim",
-            rule=rule,
             level=Level.MANDATORY if must else Level.ADVISORY,
         )

@@ -25,7 +25,6 @@ _LOGINS = {
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
     "kubernetes.io/dockercfg": ".dockercfg",
 }
-_RULE = "secret-key-exists"
 _OPAQUE = "Opaque"
 
 
@@ -126,7 +125,6 @@ def _judge_key(
         "key, and the "
         f"{taken.user} does not start without it",
         remedy=suggest(key[:253], near),
-        rule=_RULE,
     )
 
 
@@ -149,13 +147,13 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
             path = pods.at(f"{at}.envFrom[{k}].secretRef.name")
             secret = _find(pods, taken.get("name"), secrets)
             if gap := first_unknown(taken.get("name"), secret and secret.gap):
-                yield not_checked(path, gap, _RULE)
+                yield not_checked(path, gap)
             elif secret is not None and not secret.keys:
                 seen = (
                     f"is {display(taken.get('name'))}, a Secret of this stack without any key, so "
                 )
                 seen += "the container gets no variable from it"
-                yield advise(path, seen, "give the Secret its keys, or name another one", _RULE)
+                yield advise(path, seen, "give the Secret its keys, or name another one")
 
 
 def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
@@ -165,7 +163,7 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
         secret = _find(pods, name, secrets)
         kind = _OPAQUE if secret is None else secret.kind
         if gap := first_unknown(item, name, kind, secret and secret.gap):
-            yield not_checked(path, gap, _RULE)
+            yield not_checked(path, gap)
         elif secret is not None and _LOGINS.get(str(kind)) not in secret.keys:
             login = _LOGINS.get(str(kind))
             lacks = f"without the key {login}" if login else "which is not a login"
@@ -174,4 +172,4 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
                 "are pulled "
             )
             remedy = "write type kubernetes.io/dockerconfigjson and the key .dockerconfigjson there"
-            yield advise(path, f"{seen}without it", remedy, _RULE)
+            yield advise(path, f"{seen}without it", remedy)

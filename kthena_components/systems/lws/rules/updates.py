@@ -12,8 +12,6 @@ from kthena_components.core.values.read import first_unknown, mapping, require_k
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.lws.view import WORKER, Group, read_sets
 
-_RULE, _FIXED = "lws-lower-then-raise", "lws-subgroups-fixed"
-
 
 def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
     """A LeaderWorkerSet's replicas are not raised in the update that lowers its GPUs.
@@ -61,7 +59,6 @@ def lws_subgroups_fixed(change: Change) -> Iterator[Finding]:
             path=path,
             seen=f"{seen}, and LWS does not change them",
             remedy="undo the change, or give the set another name",
-            rule=_FIXED,
         )
 
 
@@ -73,7 +70,6 @@ def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
         f"{holds}: the new groups come first, so {most} GPUs are needed at once, "
         f"not {now * holds}",
         remedy="lower the GPUs in one update, and raise replicas in the next",
-        rule=_RULE,
         level=Level.ADVISORY,
     )
 

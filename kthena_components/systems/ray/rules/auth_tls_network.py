@@ -18,7 +18,7 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.ray.rules.autoscaler import env_of, needs_ray
 from kthena_components.systems.ray.view import RayView
 
-_AUTH, _NETWORK, _TLS = "ray-auth", "ray-network-policy", "ray-tls"
+_AUTH = "ray-auth"
 _TOKENS, _OF_KUBERNETES = (2, 52), (2, 55)
 """First releases of Ray with tokens, and with tokens of Kubernetes."""
 _OPEN = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
@@ -50,12 +50,12 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
         return
     place = f"{path}.enableK8sTokenAuth"
     if not is_token:
-        yield refuse(place, "is true, but mode is not token", "write mode: token", _AUTH)
+        yield refuse(place, "is true, but mode is not token", "write mode: token")
     elif options.get("secretName") not in (None, ""):
-        yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", remove(), _AUTH)
+        yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", remove())
     if view.object.kind in ("RayJob", "RayService"):
         seen = f"is true, but a {view.object.kind} takes no tokens of Kubernetes"
-        yield refuse(place, seen, remove(), _AUTH)
+        yield refuse(place, seen, remove())
 
 
 def ray_network_policy(view: RayView) -> Iterator[Finding]:
@@ -88,17 +88,17 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
     for place, rules in places:
         if idle is not None and sequence(rules.get(idle)):
             seen = f"are given, but mode {policy['mode']} denies nothing of the kind"
-            yield refuse(f"{place}.{idle}", seen, "remove them, or write mode: DenyAll", _NETWORK)
+            yield refuse(f"{place}.{idle}", seen, "remove them, or write mode: DenyAll")
     for group, name in zip(view.workers, names, strict=True):
         if len(str(name)) > DNS_LABEL or not DNS_1123_LABEL.fullmatch(str(name)):
             seen = f"is {display(name)}, but part of a policy's name, and so a DNS label"
             remedy = "write lower-case letters, digits and dashes"
-            yield refuse(f"{group.path}.groupName", seen, remedy, _NETWORK)
+            yield refuse(f"{group.path}.groupName", seen, remedy)
     for index, own in own_groups:
         if own.get("groupName") not in names:
             seen = f"is {display(own.get('groupName'))}, and no group of workers is called so"
             at = f"{path}.workerGroups[{index}].groupName"
-            yield refuse(at, seen, "write the name of a group", _NETWORK)
+            yield refuse(at, seen, "write the name of a group")
 
 
 def ray_tls(view: RayView) -> Iterator[Finding]:
@@ -123,14 +123,14 @@ def ray_tls(view: RayView) -> Iterator[Finding]:
     ]
     for path, container in [*places, (f"{view.path}.autoscalerOptions", scaler)]:
         if gap := unknown_inside(container.get("env"), container.get("volumeMounts")):
-            yield not_checked(path, gap, _TLS)
+            yield not_checked(path, gap)
             continue
         for name in env_of(container):
             if name in _OWN:
                 seen = f"have {name}, which KubeRay sets itself"
-                yield refuse(f"{path}.env", seen, remove(), _TLS)
+                yield refuse(f"{path}.env", seen, remove())
         for index, mount in enumerate(map(mapping, sequence(container.get("volumeMounts")))):
             if mount.get("name") == _VOLUME or mount.get("mountPath") == _MOUNT:
                 seen = f"is of {_VOLUME}, or at {_MOUNT}, which KubeRay mounts itself"
                 remedy = either(remove(), "use another name and path")
-                yield refuse(f"{path}.volumeMounts[{index}]", seen, remedy, _TLS)
+                yield refuse(f"{path}.volumeMounts[{index}]", seen, remedy)

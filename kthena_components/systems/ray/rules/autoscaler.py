@@ -56,14 +56,14 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     at = f"{view.head.path}.template.spec.containers[0].env"
     if scaled and version is not None and _SWITCH in variables and view.has_since("1.4"):
         seen = f"have {_SWITCH}, beside autoscalerOptions.version {display(version)}"
-        yield refuse(at, seen, "keep the latter", _RULE)
+        yield refuse(at, seen, "keep the latter")
     if not scaled and switch in _ON and view.has_since("1.5"):
         seen = f"have {_SWITCH} {display(switch)}, but enableInTreeAutoscaling is not true"
-        yield refuse(at, seen, f"remove {_SWITCH}, or set enableInTreeAutoscaling: true", _RULE)
+        yield refuse(at, seen, f"remove {_SWITCH}, or set enableInTreeAutoscaling: true")
     for index, item in enumerate(map(mapping, sequence(mapping(options).get("env")))):
         if item.get("name") == _OWN and view.has_since("1.7"):
             path = f"{view.path}.autoscalerOptions.env[{index}]"
-            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", remove(), _RULE)
+            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", remove())
     if scaled and view.has_since("1.4"):
         yield from _scaled(view, is_second=version == "v2")
     for group in view.workers:
@@ -79,17 +79,15 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
     for group in view.groups:
         policy = group.pod_spec.get("restartPolicy")
         if gap := first_unknown(group.fields.get("suspend"), policy):
-            yield not_checked(group.path, gap, _RULE)
+            yield not_checked(group.path, gap)
         elif group.fields.get("suspend") is True and group is not view.head:
             seen = "is true, but a cluster that scales by itself has no suspended groups"
             remedy = either(remove(), "enableInTreeAutoscaling")
-            yield refuse(f"{group.path}.suspend", seen, remedy, _RULE)
+            yield refuse(f"{group.path}.suspend", seen, remedy)
         elif is_second and policy not in (None, "", "Never"):
             seen = f"is {display(policy)}, but with v2 of the autoscaler no pod is restarted"
             path = f"{group.path}.template.spec.restartPolicy"
-            yield refuse(
-                path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
-            )
+            yield refuse(path, seen, either(write("Never", "write Never"), remove("leave it out")))
 
 
 @part_of_rule
@@ -102,7 +100,7 @@ def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
         if is_asked and not has:
             seen = "is given, but only v2 of the autoscaler knows it"
             remedy = "set autoscalerOptions.version: v2, or remove it"
-            yield refuse(f"{group.path}.{name}", seen, remedy, _RULE)
+            yield refuse(f"{group.path}.{name}", seen, remedy)
     if asked["priority"]:
         yield from needs_ray(view, _PRIORITY, f"{group.path}.priority", _RULE)
 

@@ -15,7 +15,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.systems.ray.view import RayView
 
-_RULE, _CONTAINER = "ray-history-server", "ray-history-collector"
+_CONTAINER = "ray-history-collector"
 _OWN = frozenset(
     {
         "POD_IP", "FQ_RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_ROLE",
@@ -56,10 +56,10 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
     require_known(path, unknown_inside(stated))
     options = mapping(mapping(stated).get("collectorOptions"))
     if mapping(stated).get("collectorOptions") is None:
-        yield refuse(path, "is missing", "add the collector's image and env", _RULE)
+        yield refuse(path, "is missing", "add the collector's image and env")
         return
     if options.get("image") in (None, ""):
-        yield refuse(f"{path}.image", "is missing", "write the collector's image", _RULE)
+        yield refuse(f"{path}.image", "is missing", "write the collector's image")
     require_known(f"{path}.env", unknown_within(options.get("env")))
     listed = [mapping(item) for item in sequence(options.get("env"))]
     variables = {text(item.get("name")): item for item in listed}
@@ -67,9 +67,9 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
         name = text(item.get("name"))
         if name in _OWN:
             seen = f"have {name}, which KubeRay sets itself"
-            yield refuse(f"{path}.env", seen, remove(at=f"{path}.env[{index}]"), _RULE)
+            yield refuse(f"{path}.env", seen, remove(at=f"{path}.env[{index}]"))
     for name in _missing(variables):
-        yield refuse(f"{path}.env", f"lack {name}", "add it", _RULE)
+        yield refuse(f"{path}.env", f"lack {name}", "add it")
     yield from _named_alike(view)
 
 
@@ -79,7 +79,7 @@ def _named_alike(view: RayView) -> Iterator[Finding]:
             if container.get("name") == _CONTAINER:
                 at = f"{group.path}.template.spec.containers[{index}].name"
                 seen = f"is {_CONTAINER}, as that of the container that KubeRay adds"
-                yield refuse(at, seen, "rename it", _RULE)
+                yield refuse(at, seen, "rename it")
 
 
 def _missing(variables: Mapping[Any, Mapping[str, Any]]) -> list[str]:

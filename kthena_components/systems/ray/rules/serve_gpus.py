@@ -8,7 +8,6 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.ray.served import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, RayView, pods_text
 
-_RULE = "ray-serve-gpus"
 _AT = f"spec.{CONFIG}"
 _PROGRAM = Unknown("a custom program starts the models, not ray.serve.llm")
 
@@ -34,7 +33,7 @@ def ray_serve_gpus(view: RayView) -> Iterator[Finding]:
     if served:
         yield from _fit(cluster, served)
     elif view.object.kind == "RayService" and cluster.with_gpus:
-        yield not_checked(_AT, _PROGRAM, _RULE)
+        yield not_checked(_AT, _PROGRAM)
 
 
 @part_of_rule
@@ -56,7 +55,6 @@ def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
             seen=f"starts {_shown(served)} = {count_of(high, 'rank')}, but the cluster has at "
             f"least {count_of(least, 'GPU')}, and {least - high} of them stay idle",
             remedy=f"add replicas, or give the worker groups {high} GPUs",
-            rule=_RULE,
             level=Level.ADVISORY,
         )
 
@@ -70,7 +68,6 @@ def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) 
         f"{has}, and Ray waits for the others forever",
         remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
         f"groups {low} GPUs",
-        rule=_RULE,
     )
 
 

@@ -46,7 +46,7 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
         ):
             at = f"{group.path}.{field}"
             if gap := unknown_in(holder):
-                yield not_checked(at, gap, _PARAMS)
+                yield not_checked(at, gap)
             elif mapping(holder).get(key) is not None:
                 yield from _told(group, f"{at}.{key}", mapping(holder)[key])
 

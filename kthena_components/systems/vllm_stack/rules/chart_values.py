@@ -33,7 +33,7 @@ def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
     """
     for release in view.releases:
         if isinstance(release.models, Unknown):
-            yield not_checked(release.path, release.models, _RAY)
+            yield not_checked(release.path, release.models)
     for model in _models(view):
         yield from _nodes(model)
 
@@ -42,7 +42,7 @@ def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
 def _nodes(model: Model) -> Iterator[Finding]:
     if model.ray is not True:
         if isinstance(model.ray, Unknown):
-            yield not_checked(f"{model.path}.raySpec", model.ray, _RAY)
+            yield not_checked(f"{model.path}.raySpec", model.ray)
         return
     tensor, stages = (
         _size_of(model.config.get(key, 1)) for key in ("tensorParallelSize", "pipelineParallelSize")

@@ -47,20 +47,19 @@ def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
         if name in _ALWAYS or name in {None, ""}:
             continue
         if isinstance(name, Unknown):
-            yield not_checked(entry.at(path), name, "queue-exists")
+            yield not_checked(entry.at(path), name)
             continue
         queue = queues.get(("", str(name)))
         state = mapping(queue.body.get("status")).get("state") if queue else None
         missing = Unknown(f"the queue {display(name)} is not in this stack")
         if gap := unknown_in(state) if queue else missing:
-            yield not_checked(entry.at(path), gap, "queue-exists")
+            yield not_checked(entry.at(path), gap)
         elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
                 seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
                 "nothing new in it",
                 remedy="open the queue, or name another one",
-                rule="queue-exists",
             )
 
 

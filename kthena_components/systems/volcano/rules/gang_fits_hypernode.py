@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec
 
 NODE: GroupKind = ("", "Node")
-_RULE = "gang-fits-hypernode"
 _MOST_COUNTED = 3_000_000
 """Maximum number of node counts: nodes × HyperNodes × sizes of pods."""
 _TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
@@ -69,7 +68,7 @@ def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
         least = _smallest(pods)
         at = entry.at("spec.networkTopology")
         if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or unknown_in(tree):
-            yield not_checked(at, gap, _RULE)
+            yield not_checked(at, gap)
         elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
             yield from _judge(at, member, cap, inside.rooms(least))
 
@@ -205,7 +204,7 @@ def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iter
     if best is None or best.slots >= member or cap > rooms[-1].tier:
         return  # topology-tier-exists reports a cap below or above every tier
     if not best.sure:
-        yield not_checked(at, _NODES, _RULE)
+        yield not_checked(at, _NODES)
         return
     yield Finding(
         path=at,
@@ -214,5 +213,4 @@ def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iter
         "empty, "
         "so none of them ever starts",
         remedy=f"allow a higher tier, or lower minMember to {best.slots}",
-        rule=_RULE,
     )

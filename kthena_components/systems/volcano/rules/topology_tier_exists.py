@@ -181,18 +181,17 @@ def _judge(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
 
 
 def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
-    rule, lowest, top = "topology-tier-exists", tiers.lowest, tiers.top
+    lowest, top = tiers.lowest, tiers.top
     if lowest <= tier <= top:
         return
     if tiers.gap:
-        yield not_checked(path, tiers.gap, rule)
+        yield not_checked(path, tiers.gap)
     elif tier > top:
         yield Finding(
             path=path,
             seen=f"is {tier}, but the highest tier of the HyperNodes in this stack is {top}; above "
             "it Volcano uses the whole cluster, so the constraint has no effect",
             remedy=at_most(top),
-            rule=rule,
         )
     elif tier > 0:  # topology-cap-reachable reports 0
         yield Finding(
@@ -200,7 +199,6 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
             seen=f"is {tier}, but the lowest tier of the HyperNodes in this stack is {lowest}, so "
             "Volcano never places these pods",
             remedy=at_least(lowest),
-            rule=rule,
         )
 
 
@@ -218,6 +216,5 @@ def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
         "Volcano then "
         "drops the whole constraint",
         remedy=write(close) if close else f"known: {listed}",
-        rule="topology-tier-exists",
         level=Level.MANDATORY,
     )
