@@ -25,7 +25,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     if facts.gang is None:
         for engine in () if facts.gang_expected is True else multi:
             if isinstance(facts.gang_expected, Unknown):
-                yield from unjudged(engine, facts.gang_expected, "gang-covers-engine", engine.path)
+                yield from unjudged(engine, facts.gang_expected, path=engine.path)
                 continue
             yield Finding(
                 path=engine.path,

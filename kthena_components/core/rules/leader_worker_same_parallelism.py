@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.sizes import set_size
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option, together
-from kthena_components.core.rules.support.messages import title, unjudged
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import Unknown, all_known
 
-_RULE = "leader-worker-same-parallelism"
 _START = "--data-parallel-start-rank"
 _TWO = 2
 _ALIKE = {
@@ -25,7 +24,8 @@ _ALIKE = {
 """The fields that must be equal, with their names in messages."""
 
 
-def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def leader_worker_same_parallelism(engine: EngineFacts) -> Iterator[Finding]:
     """Workers that also start the engine state the entry's sizes, and another rank.
 
     This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
@@ -41,16 +41,16 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
     wait_for_engine_startup; sglang/srt/server_args.py.
     """
-    for engine in facts.engines:
-        entry, worker = engine.entry.command, engine.worker
-        if worker is None or engine.pods == 1 or worker.command is None or entry is None:
-            continue
-        if entry.engine is not None and worker.command.engine is not None:
-            yield from _unlike(engine, entry, worker.command, worker.command_path)
-            yield from _rank(engine, worker, worker.command)
-            yield from _copies(engine, entry, worker.command, worker.command_path)
+    entry, worker = engine.entry.command, engine.worker
+    if worker is None or engine.pods == 1 or worker.command is None or entry is None:
+        return
+    if entry.engine is not None and worker.command.engine is not None:
+        yield from _unlike(engine, entry, worker.command, worker.command_path)
+        yield from _rank(engine, worker, worker.command)
+        yield from _copies(engine, entry, worker.command, worker.command_path)
 
 
+@part_of_engine
 def _unlike(
     engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
 ) -> Iterator[Finding]:
@@ -78,9 +78,8 @@ def _unlike(
                 text=f"write {entries} in both",
             ),
         )
-    unknown = first_unknown(*(size for _, mine, theirs in pairs for size in (mine, theirs)))
-    if unknown is not None and not unlike:
-        yield from unjudged(engine, unknown, _RULE, path)
+    else:
+        require_known(path, *(size for _, mine, theirs in pairs for size in (mine, theirs)))
 
 
 def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:

@@ -118,6 +118,11 @@ def show_tokens(text: str) -> str:
     return OUTPUT_TOKEN.sub("<output>", text.replace(BLANK_WORD, "<placeholder>"))
 
 
+def known_sizes(*sizes: MaybeInt) -> list[int]:
+    """Return sizes as numbers; stop if one of them is not known."""
+    return [known(size) for size in sizes]
+
+
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:
     """Return sizes as numbers, or the first unknown one."""
     known: list[int] = []
