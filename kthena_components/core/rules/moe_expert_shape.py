@@ -10,7 +10,7 @@ from kthena_components.core.memory.sharding import (
     each_sharding,
 )
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known_sizes
 
 EXPERTS = "moe-expert-shape"
 
