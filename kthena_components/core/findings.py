@@ -6,18 +6,20 @@ and the rule's name. All errors that this package reports about input are render
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from functools import wraps
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from kthena_components.core.remedies import Fix, Remedy, moved, rename, settled, write
-from kthena_components.core.values.unknown import Unknown, show_tokens
+from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
 from kthena_components.core.values.visible import visible
 
 T = TypeVar("T")
+P = ParamSpec("P")
 RULE_FAULT = "rule-fault"
 """The rule of findings that report the failure of another rule."""
 READING, READING_ALL = "reading the object", "reading the objects"
@@ -60,8 +62,9 @@ class Finding:
     remedy: str = ""
     """What to write instead, in the imperative. No full stop. Empty for an unknown. A `Remedy` has
     the same as changes."""
-    rule: str
-    """The rule's name in kebab case, as docs/policies.md lists it."""
+    rule: str = ""
+    """The rule's name in kebab case, as docs/policies.md lists it. Empty: whoever runs the rule
+    fills in the name of its function."""
     level: Level = Level.MANDATORY
     most: Level = Level.MANDATORY
     """The highest level that an environment gives it: advisory for what is only probable."""
@@ -133,13 +136,7 @@ def judge_by(
 
 def judged_by(rules: Iterable[Callable[[T], Iterable[Finding]]], view: T) -> list[Finding]:
     """Return the findings of some rules. A rule that fails is a finding, and hides no other."""
-    found: list[Finding] = []
-    for rule in rules:
-        try:
-            found.extend(rule(view))
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-            found.append(fault(f"the rule {rule_name(rule)}", error))
-    return found
+    return [finding for rule in rules for finding in judged(rule, view)]
 
 
 def judged(
@@ -155,10 +152,32 @@ def judged(
     """
     found: list[Finding] = []
     try:
-        found.extend(rule(*view, **asked))
+        found.extend(_named(rule(*view, **asked), rule_name(rule)))
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         found.append(fault(name or f"the rule {rule_name(rule)}", error))
     return found
+
+
+def _named(findings: Iterable[Finding], rule: str) -> Iterator[Finding]:
+    """Name the rule of findings, and of the value that it needs and that is not known."""
+    try:
+        for finding in findings:
+            yield finding if finding.rule else replace(finding, rule=rule)
+    except NotKnownError as late:
+        yield not_checked(late.path, late.gap, rule)
+
+
+def part_of_rule(check: Callable[P, Iterable[Finding]]) -> Callable[P, Iterator[Finding]]:
+    """Mark a part of a rule: a value that is not known ends the part, and not the rule."""
+
+    @wraps(check)
+    def checked(*view: P.args, **asked: P.kwargs) -> Iterator[Finding]:
+        try:
+            yield from check(*view, **asked)
+        except NotKnownError as late:
+            yield not_checked(late.path, late.gap)
+
+    return checked
 
 
 def rule_name(rule: Callable[..., Any]) -> str:
@@ -242,7 +261,7 @@ def _plain(word: str) -> str:
     return word.replace("-", "").replace("_", "").casefold()
 
 
-def not_checked(path: str, gap: Unknown, rule: str) -> Finding:
+def not_checked(path: str, gap: Unknown, rule: str = "") -> Finding:
     """Report that a rule could not check a place, and why."""
     seen = f"not checked, because {gap.because}"
     return Finding(path=path, seen=seen, rule=rule, level=Level.UNKNOWN)
@@ -269,11 +288,11 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST // 2 else f"{text[: _LONGEST // 2]}…"
 
 
-def refuse(path: str, seen: str, remedy: str, rule: str) -> Finding:
+def refuse(path: str, seen: str, remedy: str, rule: str = "") -> Finding:
     """Return a mandatory finding."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
-def advise(path: str, seen: str, remedy: str, rule: str) -> Finding:
+def advise(path: str, seen: str, remedy: str, rule: str = "") -> Finding:
     """Return an advisory finding."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)

@@ -17,7 +17,7 @@ from kthena_components.core.facts.engine_grouping import engines_among, template
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
-from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.findings import Finding, join_path, judged
 from kthena_components.core.objects.engine_sketch import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
@@ -143,7 +143,7 @@ def of_cluster(
 
     @wraps(rule)
     def judge(view: Fleet) -> Iterator[Finding]:
-        for finding in rule(view.cluster):
+        for finding in judged(rule, view.cluster):
             yield finding.under(_CLUSTER_TEMPLATE)
 
     return judge

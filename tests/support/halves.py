@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.findings import judged as run
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
 from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
 from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
@@ -32,7 +33,7 @@ def roles(*described: Role) -> ServingFacts:
 
 def judged(*described: Role) -> list[Finding]:
     facts = roles(*described)
-    return [finding for rule in RULES for finding in rule(facts)]
+    return [finding for rule in RULES for finding in run(rule, facts)]
 
 
 def told(found: Iterable[Finding]) -> list[str]:

@@ -3,6 +3,7 @@
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.findings import judged as run
 from kthena_components.core.rules.registry import Check
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import Args, changed, gpu_template
@@ -30,7 +31,7 @@ def judged(
     """Judge `vllm 0.33.0` that starts with a model and flags; with no release, any image."""
     engine, _, version = release.partition(" ")
     image = f"{IMAGES[engine]}:v{version}" if version else f"registry.example.com/{engine}"
-    return list(check(serving(f"{LAUNCH[engine]} {line}", image, pods, gpus)))
+    return run(check, serving(f"{LAUNCH[engine]} {line}", image, pods, gpus))
 
 
 def told(check: Check, release: str, line: str, pods: MaybeInt = NOBODY) -> list[str]:

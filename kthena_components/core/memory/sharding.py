@@ -1,9 +1,9 @@
 """How parallel sizes split a model's layers; shared by the rules about shapes."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.sizes import one_of_sizes
@@ -11,7 +11,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.models import ModelShape, find_model
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, NotKnownError, Unknown
 
 VLLM = frozenset({"vllm", "huggingfaceserver"})
 """Engines whose expert parallelism uses all ranks or is off."""
@@ -68,20 +68,19 @@ class Sharding:
         """Return the same engine with another tensor size."""
         return replace(self, command=replace(self.command, tensor=tensor))
 
-    def finding(self, rule: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
+    def finding(self, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
         """Return a finding about the engine's sizes."""
         return Finding(
             path=self.engine.entry.command_path,
             seen=f"engine '{self.engine.name}' {seen}",
             remedy=remedy,
-            rule=rule,
             level=level,
         )
 
-    def unjudged(self, rule: str, because: str) -> Iterator[Finding]:
+    def unjudged(self, because: str) -> Iterator[Finding]:
         """Report why a rule could not check; nothing if the command line itself has an error."""
         if because not in {problem.text for problem in self.command.problems if problem.hard}:
-            yield self.finding(rule, f"was not checked, because {because}", "", Level.UNKNOWN)
+            yield self.finding(f"was not checked, because {because}", "", Level.UNKNOWN)
 
     def near(self, fits: Callable[["Sharding"], bool]) -> str:
         """Suggest the tensor sizes that fit below and above one that does not.
@@ -104,6 +103,22 @@ class Sharding:
 _ANY_WAY = "change the parallelism"
 _VOCABULARY = 64
 """vLLM pads a vocabulary to a multiple of this (vocab_parallel_embedding.py)."""
+
+
+def each_sharding(
+    check: Callable[[Sharding], Iterable[Finding]],
+) -> Callable[[ServingFacts], Iterator[Finding]]:
+    """Make a rule that checks each engine that splits a model of known shape."""
+
+    @wraps(check)
+    def rule(facts: ServingFacts) -> Iterator[Finding]:
+        for sharding in shardings(facts):
+            try:
+                yield from check(sharding)
+            except NotKnownError as late:
+                yield from sharding.unjudged(late.gap.because)
+
+    return rule
 
 
 def shardings(facts: ServingFacts) -> Iterator[Sharding]:

@@ -41,6 +41,5 @@ def _finding(engine: EngineFacts, path: str, because: str) -> Finding:
         path=path,
         seen=f"{title(engine)} does not start as it is written, because {because}",
         remedy="add the key to the ConfigMap, or name one that it has",
-        rule="config-map-key-exists",
         level=Level.ADVISORY,
     )

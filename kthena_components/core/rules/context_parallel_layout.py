@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines.sizes import set_size
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import divisors, model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
-from kthena_components.core.values.unknown import Unknown, all_known
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.values.unknown import known_sizes
 
 RULE = "context-parallel-layout"
 _PREFILL_SINCE = (0, 12)
@@ -35,7 +34,8 @@ _MOST = 1 << 20
 """No engine has this many ranks: larger sizes are not factorised."""
 
 
-def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
+@each_start("vllm", "sglang")
+def context_parallel_layout(start: Start) -> Iterator[Finding]:
     """Decode context divides tensor and the copies of a KV head; prefill context is supported.
 
     For a model with KV heads, tensor must exceed their number, and decode context must be at most
@@ -53,19 +53,16 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
         verify_with_parallel_config; vllm/v1/worker/cp_utils.py;
         sglang/srt/distributed/parallel_state.py; sglang/srt/arg_groups/parallel_hook.py.
     """
-    for start in starts(facts, RULE, "vllm", "sglang"):
-        command = start.command
-        yield from _strategy(start)
-        if command.decode_context == 1 and command.prefill_context == 1:
-            continue
-        sizes = all_known(
-            command.tensor, command.prefill_context, command.decode_context, command.data
-        )
-        if isinstance(sizes, Unknown):
-            yield from start.unjudged(sizes)
-        elif all(0 < size < _MOST for size in sizes):
-            tensor, prefill, decode, data = sizes
-            yield from _judged(start, tensor, prefill, decode, data)
+    command = start.command
+    yield from _strategy(start)
+    if command.decode_context == 1 and command.prefill_context == 1:
+        return
+    sizes = known_sizes(
+        command.tensor, command.prefill_context, command.decode_context, command.data
+    )
+    if all(0 < size < _MOST for size in sizes):
+        tensor, prefill, decode, data = sizes
+        yield from _judged(start, tensor, prefill, decode, data)
 
 
 def _judged(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_images import sglang_for_amd
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.values.unknown import known
 
 CONTEXT = "context-within-model"
 _SGLANG_REFUSES = (0, 5, 1)
@@ -28,7 +27,8 @@ _CONFIG_OF = re.compile(r"config\.json of (\S+?)(?:,|;| on | as |$)")
 _CLASS_OF = re.compile(r"transformers [0-9.]+, models/\S+")
 
 
-def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
+@each_start(*_OTHER_CONTEXT)
+def context_within_model(start: Start) -> Iterator[Finding]:
     """The longest request does not exceed the model's maximum.
 
     The maximum comes from the model's config.json, including its scaling. Not checked: models that
@@ -43,21 +43,18 @@ def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
     image states no release of SGLang, advisory.
     Source: vllm/config/model.py _get_and_verify_max_len; sglang/srt/configs/model_config.py.
     """
-    for start in starts(facts, CONTEXT, *_OTHER_CONTEXT):
-        command, longest = start.command, start.command.max_model_len
-        if not isinstance(longest, int) or _changed(start) or start.hidden:
-            continue
-        if sglang_for_amd(start.engine.entry):
-            continue
-        shape = model_shape(command, start.engine.entry.shape)
-        allowed = command.long_context_allowed
-        if not isinstance(shape, ModelShape) or shape.context is None or allowed is True:
-            continue
-        if longest > shape.context:
-            if isinstance(allowed, Unknown):
-                yield from start.unjudged(allowed)
-            else:
-                yield from _too_long(start, longest, shape, shape.context)
+    command, longest = start.command, start.command.max_model_len
+    if not isinstance(longest, int) or _changed(start) or start.hidden:
+        return
+    if sglang_for_amd(start.engine.entry):
+        return
+    shape = model_shape(command, start.engine.entry.shape)
+    allowed = command.long_context_allowed
+    if not isinstance(shape, ModelShape) or shape.context is None or allowed is True:
+        return
+    if longest > shape.context:
+        known(allowed)
+        yield from _too_long(start, longest, shape, shape.context)
 
 
 def _changed(start: Start) -> bool:

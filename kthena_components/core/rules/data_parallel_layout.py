@@ -12,8 +12,9 @@ from kthena_components.core.rules.data_parallel_layout_external import (
     process_alone,
 )
 from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
+from kthena_components.core.rules.support.messages import part_of_engine
 from kthena_components.core.values.display import listing
-from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known, known_sizes
 
 DATA = "data-parallel-layout"
 _TRIES = 4096
@@ -42,7 +43,7 @@ def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/parallel.py; vllm/engine/arg_utils.py, create_engine_config;
     vllm/entrypoints/cli/serve.py.
     """
-    for start in starts(facts, DATA, "vllm"):
+    for start in starts(facts, "vllm"):
         found = [*_local_copies(start), *outside_balance(start), *_copies_on_nodes(start)]
         if sum(engine.path == start.engine.path for engine in facts.engines) == 1:
             found += process_alone(start)
@@ -50,15 +51,12 @@ def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
         yield from dict.fromkeys(found)
 
 
+@part_of_engine
 def _local_copies(start: Start) -> Iterator[Finding]:
     command = start.command
     if command.data_local is None or command.data_mode == "external":
         return
-    sizes = all_known(command.data, command.data_local)
-    if isinstance(sizes, Unknown):
-        yield from start.unjudged(sizes)
-        return
-    data, local = sizes
+    data, local = known_sizes(command.data, command.data_local)
     if local > data:
         yield from start.refused(
             f"has data {data} in all, but {local} in this pod (--data-parallel-size-local)",
@@ -69,21 +67,19 @@ def _local_copies(start: Start) -> Iterator[Finding]:
         )
 
 
+@part_of_engine
 def _copies_on_nodes(start: Start) -> Iterator[Finding]:
     """Check that nodes ÷ (copies ÷ copies in a node), and the ranks of each, are whole numbers."""
     command = start.command
     if command.nnodes in {None, 0, 1}:
         return
-    sizes = all_known(
+    sizes = known_sizes(
         command.nnodes or 0,
         command.tensor,
         command.pipeline,
         command.data,
         command.prefill_context,
     )
-    if isinstance(sizes, Unknown):
-        yield from start.unjudged(sizes)
-        return
     nodes, tensor, pipeline, data, prefill = sizes
     if tensor * pipeline * data * prefill:
         if command.data_backend == "ray":
@@ -120,10 +116,8 @@ def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
             )
         return
     copy = tensor * pipeline * prefill
-    local = _local(start, counted * data // nodes // counted)
-    if isinstance(local, Unknown):
-        yield from start.unjudged(local)
-    elif local and local <= data and (uneven := _uneven(start, nodes, copy, data, local)):
+    local = known(_local(start, counted * data // nodes // counted))
+    if local and local <= data and (uneven := _uneven(start, nodes, copy, data, local)):
         yield from start.refused(
             f"has {ranks} on --nnodes {nodes} with data {local} in a node, and a copy of "
             f"the model needs a whole number of nodes with equally many of its {copy} ranks",

@@ -7,6 +7,8 @@ from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.engine_startup import ALWAYS, Start
+from kthena_components.core.rules.support.messages import part_of_engine
+from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown, may_be
 
 _EXTERNAL, _HYBRID = "--data-parallel-external-lb", "--data-parallel-hybrid-lb"
@@ -29,12 +31,12 @@ _VARIABLES = (0, 8)
 _FEWEST = 2
 
 
+@part_of_engine
 def outside_balance(start: Start) -> Iterator[Finding]:
     """Check each kind of balancing that is stated; two of them together are an error."""
     ways = _ways(start)
-    if not ways and (unclear := _unclear(start)) is not None:
-        yield from start.unjudged(unclear)
-        return
+    if not ways:
+        require_known("", _unclear(start))
     external, hybrid, ports = (way in ways for way in (_EXTERNAL, _HYBRID, PORTS))
     together = [*_together(start, ways)]
     if together:

@@ -21,7 +21,7 @@ def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/utils/argparse_utils.py load_config_file;
         sglang/srt/utils/server_args_config_parser.py.
     """
-    for start in starts(facts, FILE, "vllm", "sglang"):
+    for start in starts(facts, "vllm", "sglang"):
         path, written = start.option("--config"), start.command.where.get("config", "")
         ignored = written.partition(" ")[0] != "--config"
         if not isinstance(path, str) or start.command.release is None or ignored:

@@ -52,7 +52,6 @@ def _wrong_image(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         seen=f"{title(engine)} starts {started}, but '{shown_image(str(own.image))}' is {holds}'s "
         "own image, which does not contain it",
         remedy=f"use an image of {started}, or start {holds} (kind: {builder} in a component)",
-        rule="engine-image",
     )
 
 

@@ -51,6 +51,5 @@ def _finding(engine: EngineFacts, pod: PodFacts, problem: Problem) -> Finding:
         path=pod.flags_path or pod.command_path,
         seen=f"{title(engine)}: {problem.text}",
         remedy=problem.remedy or f"correct {problem.flag}",
-        rule=OPTIONS,
         level=Level.MANDATORY if problem.hard else Level.ADVISORY,
     )

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import Remedy, either, set_option, without
 from kthena_components.core.rules.support.engine_images import release_of
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import (
     Version,
     write_version,
 )
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import known
 
 STATED_SINCE: Version = (0, 11, 1)
 """The first vLLM that requires an executor for several pods, and that has --nnodes."""
@@ -25,7 +25,8 @@ LAUNCHER_SINCE: Version = (0, 13, 0)
 _EXECUTOR = "--distributed-executor-backend"
 
 
-def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def executor_stated(engine: EngineFacts) -> Iterator[Finding]:
     """A vLLM engine over several pods states how they connect: an executor, or --nnodes.
 
     With neither, vLLM only counts the GPUs of one pod, and fails to start if a copy of the model
@@ -43,26 +44,20 @@ def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0; tpu-inference
     tpu_inference/platforms/tpu_platform.py.
     """
-    for engine in facts.engines:
-        command = engine.entry.command
-        if command is None or command.engine != "vllm" or engine.pods == 1:
-            continue
-        if engine.entry.one_process is True or engine.entry.on_cpus is True:
-            continue
-        if isinstance(command.nnodes, Unknown):
-            yield from unjudged(engine, command.nnodes, "executor-stated")
-        elif command.nnodes not in {None, 1}:
-            yield from _beside_nodes(engine, command)
-        elif command.executor is None:
-            yield from _not_stated(engine, command)
+    command = engine.entry.command
+    if command is None or command.engine != "vllm" or engine.pods == 1:
+        return
+    if engine.entry.one_process is True or engine.entry.on_cpus is True:
+        return
+    if known(command.nnodes) not in {None, 1}:
+        yield from _beside_nodes(engine, command)
+    elif command.executor is None:
+        yield from _not_stated(engine, command)
 
 
 def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
     copy, gpus, pod = command.per_rank_world, engine.entry.gpus, engine.entry
-    unknown = first_unknown(pod.one_process, pod.on_cpus, copy, gpus)
-    if unknown is not None:
-        yield from unjudged(engine, unknown, "executor-stated")
-        return
+    require_known("", pod.one_process, pod.on_cpus, copy, gpus)
     if not (isinstance(copy, int) and isinstance(gpus, int)) or copy <= gpus:
         return
     version = release_of(engine)
@@ -82,7 +77,6 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
         seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
         f"{count_of(gpus, 'GPU')} in a pod, but {seen}, {_since(hard)}",
         remedy=remedy,
-        rule="executor-stated",
         level=Level.MANDATORY if hard else Level.ADVISORY,
     )
 
@@ -105,12 +99,9 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
         if version is not None and "uni" not in allowed:
             yield from _chooses_uni(engine, command, version)
         return
-    unknown = first_unknown(executor, nodes)
     if executor in allowed:
         return
-    if unknown is not None:
-        yield from unjudged(engine, unknown, "executor-stated")
-        return
+    require_known("", executor, nodes)
     *others, last = allowed
     listed = f"{', '.join(others)} or {last}" if others else last
     newer = f"use vLLM {write_version(LAUNCHER_SINCE)} or later"
@@ -120,7 +111,6 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
         seen=f"{title(engine)} has --nnodes {nodes} with the executor {executor}, and vLLM"
         f"{_stated(version)} supports only {listed} there",
         remedy=either(set_option(_EXECUTOR, "mp"), newer if executor in _allowed(None) else alone),
-        rule="executor-stated",
     )
 
 
@@ -137,10 +127,8 @@ def _allowed(version: Version | None) -> tuple[str, ...]:
 
 def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -> Iterator[Finding]:
     copy, nodes = command.per_rank_world, command.nnodes
-    unknown = first_unknown(copy, nodes)
-    if unknown is not None:
-        yield from unjudged(engine, unknown, "executor-stated")
-    elif copy == 1:
+    require_known("", copy, nodes)
+    if copy == 1:
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has --nnodes {nodes} and states no executor, and vLLM"
@@ -150,7 +138,6 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
                 set_option(_EXECUTOR, "mp", f"add {_EXECUTOR} mp"),
                 f"use vLLM {write_version(UNI_SINCE)} or later",
             ),
-            rule="executor-stated",
         )
 
 

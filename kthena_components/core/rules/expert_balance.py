@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.remedies import Remedy, either, set_option, together, without
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown, all_known
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.rules.support.messages import part_of_engine
+from kthena_components.core.values.unknown import known, known_sizes
 
 RULE = "expert-balance"
 _WANTS_EXPERTS = (0, 10)
@@ -21,7 +20,8 @@ _ELASTIC_EXTERNAL = (0, 33)
 _SGLANG_SINCE = (0, 5, 1)
 
 
-def expert_balance(facts: ServingFacts) -> Iterator[Finding]:
+@each_start("vllm", "sglang")
+def expert_balance(start: Start) -> Iterator[Finding]:
     """Balancing experts (EPLB) requires expert parallelism over several ranks.
 
     In vLLM, redundant experts require EPLB. So does elastic expert parallelism, which also requires
@@ -35,36 +35,28 @@ def expert_balance(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/parallel.py _validate_parallel_config and __post_init__;
         sglang/srt/arg_groups/parallel_hook.py handle_eplb_and_dispatch.
     """
-    for start in starts(facts, RULE, "vllm"):
-        balanced = start.is_on("--enable-eplb")
-        if isinstance(balanced, Unknown):
-            yield from start.unjudged(balanced)
-            continue
+    if start.command.engine == "vllm":
+        balanced = known(start.is_on("--enable-eplb"))
         yield from _ranks(start) if balanced else _redundant(start)
         yield from _elastic(start, balanced=balanced)
-    for start in starts(facts, RULE, "sglang"):
-        if start.is_on("--enable-eplb") is True:
-            yield from _sglang(start)
+    elif start.is_on("--enable-eplb") is True:
+        yield from _sglang(start)
 
 
+@part_of_engine
 def _ranks(start: Start) -> Iterator[Finding]:
     command, level = start.command, start.since(_WANTS_EXPERTS)
     if level is None:
         return
-    if isinstance(command.expert, Unknown):
-        yield from start.unjudged(command.expert)
-        return
-    if command.expert is False:
+    if known(command.expert) is False:
         seen = "balances experts (--enable-eplb) without expert parallelism"
         experts = set_option("--enable-expert-parallel", True)
         remedy = either("" if _is_dense(start) else experts, without("--enable-eplb"))
         yield from start.refused(seen, remedy, level)
         return
     counted = start.since(_WITH_PREFILL) is not None
-    sizes = all_known(command.tensor, command.data, command.prefill_context if counted else 1)
-    if isinstance(sizes, Unknown):
-        yield from start.unjudged(sizes)
-    elif all(size == 1 for size in sizes):
+    sizes = known_sizes(command.tensor, command.data, command.prefill_context if counted else 1)
+    if all(size == 1 for size in sizes):
         seen = "balances experts (--enable-eplb) over one rank: tensor 1 and data 1"
         yield from start.refused(seen, without("--enable-eplb"), level)
 
@@ -137,10 +129,7 @@ def _sglang(start: Start) -> Iterator[Finding]:
     level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
     if level is None or start.option("--elastic-ep-join-mode") == "scale":  # more ranks join later
         return
-    unknown = first_unknown(ranks)
-    if unknown is not None:
-        yield from start.unjudged(unknown)
-    elif ranks == 1:
+    if known(ranks) == 1:
         seen = "balances experts (--enable-eplb) over one rank"
         remedy = either(
             "write --ep-size and the ranks that share the experts", without("--enable-eplb")

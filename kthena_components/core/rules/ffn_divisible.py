@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.memory.sharding import (
+    Sharding,
+    each_sharding,
     fits,
-    shardings,
     unknown_part,
 )
 
 FEED_FORWARD = "ffn-divisible"
 
 
-def ffn_divisible(facts: ServingFacts) -> Iterator[Finding]:
+@each_sharding
+def ffn_divisible(sharding: Sharding) -> Iterator[Finding]:
     """Tensor parallelism divides the inner width of the feed-forward layers.
 
     The same applies to each expert, unless expert parallelism keeps experts whole. vLLM splits an
@@ -24,15 +25,14 @@ def ffn_divisible(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm/model_executor/layers/linear.py and fused_moe/layer.py.
     """
-    for sharding in shardings(facts):
-        unknown = unknown_part(sharding)
-        if unknown is not None:
-            yield from sharding.unjudged(FEED_FORWARD, unknown.because)
-        for part in sharding.feed_forward:
-            if part.rest:
-                a = "an" if part.what.startswith("e") else "a"
-                seen = (
-                    f"splits {a} {part.what} of {part.size} over {part.ranks} ranks, "
-                    f"which leaves a remainder of {part.rest}"
-                )
-                yield sharding.finding(FEED_FORWARD, seen, sharding.near(fits))
+    unknown = unknown_part(sharding)
+    if unknown is not None:
+        yield from sharding.unjudged(unknown.because)
+    for part in sharding.feed_forward:
+        if part.rest:
+            a = "an" if part.what.startswith("e") else "a"
+            seen = (
+                f"splits {a} {part.what} of {part.size} over {part.ranks} ranks, "
+                f"which leaves a remainder of {part.rest}"
+            )
+            yield sharding.finding(seen, sharding.near(fits))

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import (
     VLLM,
     Part,
     Sharding,
     cut_blocks,
+    each_sharding,
     fits,
-    shardings,
     unknown_part,
 )
 from kthena_components.core.remedies import either
@@ -29,7 +28,8 @@ _SGLANG_PADS = (0, 5, 11)
 """The first SGLang that pads experts to whole blocks on AMD (get_moe_padding_size)."""
 
 
-def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
+@each_sharding
+def fp8_block_multiple(sharding: Sharding) -> Iterator[Finding]:
     """Each rank has whole blocks of a checkpoint with FP8 scales per block of weights.
 
     The rule checks the inner widths of the dense layers and of the experts; expert parallelism
@@ -46,19 +46,18 @@ def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
         fused_moe/oracle/fp8.py refine_fp8_moe_block_shape; sglang/srt/layers/quantization/fp8.py
         validate_block_quant_shapes and create_fp8_moe_weight_.
     """
-    for sharding in shardings(facts):
-        if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
-            continue
-        unknown = unknown_part(sharding)
-        if unknown is not None:
-            yield from sharding.unjudged(BLOCKS, unknown.because)
-        levels = {part: _level(sharding, part) for part in cut_blocks(sharding)}
-        cut = [part for part, level in levels.items() if level is not None]
-        if cut:
-            hard = Level.MANDATORY in levels.values()
-            level = Level.MANDATORY if hard else Level.ADVISORY
-            start = Start(sharding.engine, sharding.command, BLOCKS)
-            yield from start.refused(_seen(sharding, cut), _whole_blocks(sharding), level)
+    if sharding.shape.fp8_block is None or sharding.engine.entry.one_process is not False:
+        return
+    unknown = unknown_part(sharding)
+    if unknown is not None:
+        yield from sharding.unjudged(unknown.because)
+    levels = {part: _level(sharding, part) for part in cut_blocks(sharding)}
+    cut = [part for part, level in levels.items() if level is not None]
+    if cut:
+        hard = Level.MANDATORY in levels.values()
+        level = Level.MANDATORY if hard else Level.ADVISORY
+        start = Start(sharding.engine, sharding.command)
+        yield from start.refused(_seen(sharding, cut), _whole_blocks(sharding), level)
 
 
 def breaks_blocks(sharding: Sharding) -> bool:
@@ -70,7 +69,7 @@ def breaks_blocks(sharding: Sharding) -> bool:
 
 def _level(sharding: Sharding, part: Part) -> Level | None:
     command, release = sharding.command, sharding.command.release
-    start = Start(sharding.engine, command, BLOCKS)
+    start = Start(sharding.engine, command)
     if release is None:
         return Level.ADVISORY
     if command.engine == "sglang":

@@ -25,14 +25,13 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     if facts.gang is None:
         for engine in () if facts.gang_expected is True else multi:
             if isinstance(facts.gang_expected, Unknown):
-                yield from unjudged(engine, facts.gang_expected, "gang-covers-engine", engine.path)
+                yield from unjudged(engine, facts.gang_expected, path=engine.path)
                 continue
             yield Finding(
                 path=engine.path,
                 seen=f"engine '{engine.name}' has {engine.pods} pods that must start together, "
                 "and nothing schedules them as a gang",
                 remedy="let Volcano schedule the pods (scheduler volcano)",
-                rule="gang-covers-engine",
                 level=Level.ADVISORY,
             )
         return
@@ -43,7 +42,6 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
         yield Finding(
             path=facts.gang.path,
             seen=f"was not checked, because {unknown.because}",
-            rule="gang-covers-engine",
             level=Level.UNKNOWN,
         )
     elif member != wanted:
@@ -52,7 +50,6 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
             seen=f"the gang needs {count_of(member, 'pod')} to start, "
             f"but its engines have {wanted} that must start together",
             remedy=_members(facts.gang, wanted),
-            rule="gang-covers-engine",
         )
 
 

@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.fixes import devices
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import each_engine, title, unjudged
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt
 
 
-def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def gpu_requests_equal_limits(engine: EngineFacts) -> Iterator[Finding]:
     """GPU requests equal GPU limits: Kubernetes requires it for extended resources.
 
     A request without a limit is invalid, too. A limit without a request is valid in a Pod, where
@@ -23,9 +24,8 @@ def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:
     Source: kubernetes pkg/apis/core/validation/validation.go
     ValidateContainerResourceRequirements.
     """
-    for engine in facts.engines:
-        for pod in (engine.entry, engine.worker):
-            yield from _unequal(engine, pod)
+    for pod in (engine.entry, engine.worker):
+        yield from _unequal(engine, pod)
 
 
 def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
         if limit == request:
             continue
         if unknown := first_unknown(limit, request):
-            yield from unjudged(engine, unknown, "gpu-requests-equal-limits", device.path)
+            yield from unjudged(engine, unknown, path=device.path)
         elif request is None:
             yield _not_requested(engine, device)
         else:

@@ -80,4 +80,4 @@ def _has_server(command: CommandFacts) -> bool:
 
 
 def _finding(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=RULE)
+    return Finding(path=path, seen=seen, remedy=remedy)

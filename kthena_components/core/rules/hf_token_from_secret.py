@@ -8,13 +8,14 @@ from kthena_components.core.facts.container import (
     TokenKind,
 )
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import each_engine, title, unjudged
 
 
-def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def hf_token_from_secret(engine: EngineFacts) -> Iterator[Finding]:
     """A Hugging Face token comes from a Secret, never from the manifest itself.
 
     Everyone who can read the manifest, the repository or the state can use the token. Variables of
@@ -26,8 +27,7 @@ def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: huggingface_hub/constants.py; Kubernetes documentation, Good practices for Secrets.
     """
-    for engine in facts.engines:
-        yield from dict.fromkeys(f for pod in pods_of(engine) for f in _tokens(engine, pod))
+    yield from dict.fromkeys(f for pod in pods_of(engine) for f in _tokens(engine, pod))
 
 
 def _tokens(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def _tokens(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             yield _token(engine, container, token)
         if container.hidden_token is not None:
             hidden = container.hidden_token
-            yield from unjudged(engine, hidden, "hf-token-from-secret", container.path)
+            yield from unjudged(engine, hidden, path=container.path)
 
 
 def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) -> Finding:
@@ -54,5 +54,4 @@ def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) ->
         path=token.path,
         seen=f"{title(engine)}, container '{container.name}' {seen}{rest}",
         remedy=f"give {name} with valueFrom.secretKeyRef, and revoke this token",
-        rule="hf-token-from-secret",
     )

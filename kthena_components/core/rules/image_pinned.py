@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from kthena_components.core.facts.container import (
     ContainerFacts,
 )
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import read_image, shown_image
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown
 
 
-def image_pinned(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def image_pinned(engine: EngineFacts) -> Iterator[Finding]:
     """An engine's image is pinned, and its entry and workers run the same one.
 
     With a moving tag, a restarted pod may run another version: advisory. Two versions in one engine
@@ -27,22 +28,15 @@ def image_pinned(facts: ServingFacts) -> Iterator[Finding]:
     Source: Kubernetes documentation, Images; vLLM docs/serving/parallelism_scaling.md (identical
     environments on all nodes).
     """
-    for engine in facts.engines:
-        command, entry = engine.entry.command, engine.entry.own
-        worker = engine.worker.own if engine.worker and engine.pods != 1 else None
-        if (
-            entry is None
-            or command is None
-            or (command.engine is None and command.ray_role is None)
-        ):
-            continue
-        images = [own.image for own in (entry, worker) if own is not None]
-        unknown = first_unknown(*images)
-        yield from _unpinned(engine, entry)
-        if unknown is not None:
-            yield from unjudged(engine, unknown, "image-pinned", entry.image_path)
-        elif worker is not None:
-            yield from _unlike(engine, entry, worker)
+    command, entry = engine.entry.command, engine.entry.own
+    worker = engine.worker.own if engine.worker and engine.pods != 1 else None
+    if entry is None or command is None or (command.engine is None and command.ray_role is None):
+        return
+    images = [own.image for own in (entry, worker) if own is not None]
+    yield from _unpinned(engine, entry)
+    require_known(entry.image_path, *images)
+    if worker is not None:
+        yield from _unlike(engine, entry, worker)
 
 
 def _unpinned(engine: EngineFacts, container: ContainerFacts) -> Iterator[Finding]:
@@ -56,7 +50,6 @@ def _unpinned(engine: EngineFacts, container: ContainerFacts) -> Iterator[Findin
         seen=f"{title(engine)} runs '{shown_image(name)}', which has {stated}, and a restarted pod "
         "may run another version",
         remedy="write the tag of a release, or a digest",
-        rule="image-pinned",
         level=Level.ADVISORY,
     )
 
@@ -73,7 +66,6 @@ def _unlike(
         seen=f"{title(engine)} runs '{shown_image(worker.image)}' in its workers and "
         f"'{shown_image(entry.image)}' in its entry, and two versions never form one engine",
         remedy=_same_image(entry.image, worker.image),
-        rule="image-pinned",
     )
 
 

@@ -38,5 +38,4 @@ def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
                             ),
                             "move it to containers",
                         ),
-                        rule="init-container-ends",
                     )

@@ -6,7 +6,6 @@ from kthena_components.core.engines.connectors import CONNECTORS, has_connector,
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_startup import Start, starts
-from kthena_components.core.rules.support.kv_rule_names import KNOWN
 
 _ROLES = ("kv_producer", "kv_consumer", "kv_both")
 
@@ -25,7 +24,7 @@ def kv_connector_known(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/kv_transfer.py __post_init__;
     vllm/distributed/kv_transfer/kv_connector/factory.py.
     """
-    for start in starts(facts, KNOWN, "vllm"):
+    for start in starts(facts, "vllm"):
         config = start.option("--kv-transfer-config")
         if isinstance(config, dict) and isinstance(config.get("kv_connector"), str):
             yield from _role(start, config.get("kv_role"))

@@ -17,7 +17,6 @@ from kthena_components.core.rules.support.kv_halves import (
     same_family,
     same_model,
 )
-from kthena_components.core.rules.support.kv_rule_names import ALIKE
 
 _NIXL_HASH = (0, 13, 0)
 """The first vLLM whose NIXL compares the release, the model's name and the cache's type."""
@@ -47,7 +46,7 @@ def kv_halves_alike(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm v1/nixl compute_nixl_compatibility_hash and _validate_remote_agent_handshake;
     sglang/srt/disaggregation/common/conn.py, the sanity checks of the prefill server's info.
     """
-    halves = halves_of(facts, ALIKE)
+    halves = halves_of(facts)
     if others_readable(facts, halves):
         yield from _unmatched(halves)
     for pair in pairs_of(halves):

@@ -8,7 +8,6 @@ from kthena_components.core.rules.support.kv_halves import (
     halves_of,
     others_readable,
 )
-from kthena_components.core.rules.support.kv_rule_names import COMPLETE
 
 
 def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
@@ -22,7 +21,7 @@ def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/kv_transfer.py is_kv_producer, is_kv_consumer; sglang/srt/server_args.py
     disaggregation_mode.
     """
-    halves = halves_of(facts, COMPLETE)
+    halves = halves_of(facts)
     if len(facts.engines) == 1 or not halves or not others_readable(facts, halves):
         return
     if any(half.sends for half in halves) and any(half.receives for half in halves):

@@ -48,7 +48,7 @@ def kv_halves_parallel(facts: ServingFacts) -> Iterator[Finding]:
     _validate_remote_agent_handshake, v1/mooncake _get_tp_ratio, v1/p2p/p2p_nccl_connector.py;
     sglang/srt/disaggregation/common/conn.py _resolve_rank_mapping.
     """
-    for pair in pairs_of(halves_of(facts, RULE)):
+    for pair in pairs_of(halves_of(facts)):
         if pair.decode.command.engine == "sglang":
             yield from _sglang_tensor(pair)
             yield from _sglang_stages(pair)

@@ -3,19 +3,23 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either
 from kthena_components.core.rules.support.fixes import give_gpus
-from kthena_components.core.rules.support.messages import title, unjudged
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.rules.support.messages import (
+    each_engine,
+    title,
+    unjudged,
+)
+from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown
 
-_SAME_GPUS = "leader-worker-same-gpus"
 _NO_ENGINE = Unknown("no command line of a known engine was found")
 
 
-def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def leader_worker_same_gpus(engine: EngineFacts) -> Iterator[Finding]:
     """Entry and workers of one engine have equally many GPUs: ranks are distributed evenly.
 
     This is true for the engines that are known here. Leaders of JetStream and Pathways run on CPUs.
@@ -25,28 +29,26 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm/config/parallel.py, local world size = world size / nodes.
     """
-    for engine in facts.engines:
-        if engine.worker is None or engine.pods == 1:
-            continue
-        entry, worker = engine.entry.gpus, engine.worker.gpus
-        if not _is_known(engine.entry) and not _is_known(engine.worker):
-            # If the entry has GPUs, world-size-equals-gpus reports that the engine is unknown.
-            if entry == 0 and worker != 0:
-                gap = engine.entry.gap or _NO_ENGINE
-                yield from unjudged(engine, gap, _SAME_GPUS, engine.worker.gpus_path)
-        elif unknown := first_unknown(entry, worker):
-            yield from unjudged(engine, unknown, _SAME_GPUS, engine.worker.gpus_path)
-        elif isinstance(entry, int) and isinstance(worker, int) and entry != worker:
-            yield Finding(
-                path=engine.worker.gpus_path,
-                seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
-                "and an engine distributes its ranks evenly",
-                remedy=either(
-                    give_gpus(engine, entry, f"write {entry} in both"),
-                    give_gpus(engine, worker, f"{worker} in both"),
-                ),
-                rule=_SAME_GPUS,
-            )
+    if engine.worker is None or engine.pods == 1:
+        return
+    entry, worker = engine.entry.gpus, engine.worker.gpus
+    if not _is_known(engine.entry) and not _is_known(engine.worker):
+        # If the entry has GPUs, world-size-equals-gpus reports that the engine is unknown.
+        if entry == 0 and worker != 0:
+            gap = engine.entry.gap or _NO_ENGINE
+            yield from unjudged(engine, gap, path=engine.worker.gpus_path)
+        return
+    require_known(engine.worker.gpus_path, entry, worker)
+    if isinstance(entry, int) and isinstance(worker, int) and entry != worker:
+        yield Finding(
+            path=engine.worker.gpus_path,
+            seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
+            "and an engine distributes its ranks evenly",
+            remedy=either(
+                give_gpus(engine, entry, f"write {entry} in both"),
+                give_gpus(engine, worker, f"{worker} in both"),
+            ),
+        )
 
 
 def _is_known(pod: PodFacts) -> bool:

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.sizes import set_size
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option, together
-from kthena_components.core.rules.support.messages import title, unjudged
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import Unknown, all_known
 
-_RULE = "leader-worker-same-parallelism"
 _START = "--data-parallel-start-rank"
 _TWO = 2
 _ALIKE = {
@@ -25,7 +24,8 @@ _ALIKE = {
 """The fields that must be equal, with their names in messages."""
 
 
-def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def leader_worker_same_parallelism(engine: EngineFacts) -> Iterator[Finding]:
     """Workers that also start the engine state the entry's sizes, and another rank.
 
     This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
@@ -41,16 +41,16 @@ def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/engine/arg_utils.py, create_engine_config; vllm/v1/engine/utils.py,
     wait_for_engine_startup; sglang/srt/server_args.py.
     """
-    for engine in facts.engines:
-        entry, worker = engine.entry.command, engine.worker
-        if worker is None or engine.pods == 1 or worker.command is None or entry is None:
-            continue
-        if entry.engine is not None and worker.command.engine is not None:
-            yield from _unlike(engine, entry, worker.command, worker.command_path)
-            yield from _rank(engine, worker, worker.command)
-            yield from _copies(engine, entry, worker.command, worker.command_path)
+    entry, worker = engine.entry.command, engine.worker
+    if worker is None or engine.pods == 1 or worker.command is None or entry is None:
+        return
+    if entry.engine is not None and worker.command.engine is not None:
+        yield from _unlike(engine, entry, worker.command, worker.command_path)
+        yield from _rank(engine, worker, worker.command)
+        yield from _copies(engine, entry, worker.command, worker.command_path)
 
 
+@part_of_engine
 def _unlike(
     engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
 ) -> Iterator[Finding]:
@@ -60,7 +60,6 @@ def _unlike(
             seen=f"{title(engine)} starts {entry.engine} in its entry and {worker.engine} in its "
             "workers",
             remedy=f"start {entry.engine} in both",
-            rule=_RULE,
         )
         return
     pairs = [(word, *_sizes(entry, worker, name)) for name, word in _ALIKE.items()]
@@ -78,11 +77,9 @@ def _unlike(
                 *(set_size(worker, field, mine) for field, mine in stated.items()),
                 text=f"write {entries} in both",
             ),
-            rule=_RULE,
         )
-    unknown = first_unknown(*(size for _, mine, theirs in pairs for size in (mine, theirs)))
-    if unknown is not None and not unlike:
-        yield from unjudged(engine, unknown, _RULE, path)
+    else:
+        require_known(path, *(size for _, mine, theirs in pairs for size in (mine, theirs)))
 
 
 def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:
@@ -109,7 +106,6 @@ def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Itera
         path=worker.command_path,
         seen=f"{title(engine)} {seen}",
         remedy="write --node-rank $(WORKER_INDEX), or the index that your controller gives the pod",
-        rule=_RULE,
     )
 
 
@@ -146,7 +142,7 @@ def _copies(
         remedy += "in each other one"
     else:
         return
-    yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=_RULE)
+    yield Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)
 
 
 def _counts_copies(command: CommandFacts) -> bool:

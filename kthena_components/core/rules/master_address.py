@@ -134,5 +134,4 @@ def _finding(engine: EngineFacts, pod: PodFacts, seen: str, meeting: _Meeting) -
         seen=f"{title(engine)} {seen}",
         remedy=f"write {meeting.option} with the address of the first pod: NAME-0.SERVICE in a "
         "StatefulSet, $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet",
-        rule=RULE,
     )

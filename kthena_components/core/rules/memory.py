@@ -12,7 +12,6 @@ from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.unknown import Unknown
 
-FIT = "memory-weights-fit"
 ONE = "memory-one-sequence"
 _LEAST_OVERHEAD = 0.5
 """GiB that an engine needs beside weights and KV cache at least: the smallest of 19 published
@@ -38,7 +37,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown):
-            yield from unjudged(engine, placed, FIT)
+            yield from unjudged(engine, placed)
         elif placed.weights > placed.budget:
             yield Finding(
                 path=engine.entry.command_path,
@@ -46,7 +45,6 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
                 f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but may use "
                 f"{_gib(placed.budget)} of it: {_share(placed)}",
                 remedy=_more_gpus(placed),
-                rule=FIT,
             )
 
 
@@ -72,7 +70,7 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         length, each = length_of(placed), cache_of(placed)
         unknown = next((value for value in (length, each) if isinstance(value, Unknown)), None)
         if unknown is not None:
-            yield from unjudged(engine, unknown, ONE)
+            yield from unjudged(engine, unknown)
         elif isinstance(length, int) and isinstance(each, int):
             yield from _judge(placed, length, each)
 
@@ -95,7 +93,6 @@ def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
         f"{_gib(placed.fullest)} of weights and about {_gib(placed.overhead)} of overhead), but "
         f"{wants}",
         remedy=either(shorter, "split the model over more GPUs"),
-        rule=ONE,
         level=Level.ADVISORY,
         most=Level.ADVISORY if may_fit else Level.MANDATORY,
     )

@@ -26,7 +26,7 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/cache.py gpu_memory_utilization; sglang/srt/model_executor/model_runner.py
         (0.5.1) and pool_configurator.py (0.5.23).
     """
-    for start in starts(facts, MEMORY, *_SHARES):
+    for start in starts(facts, *_SHARES):
         share, option = start.command.memory_fraction, _SHARES[start.command.engine or ""]
         if not isinstance(share, int | float):
             continue

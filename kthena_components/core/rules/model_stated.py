@@ -27,7 +27,7 @@ def model_stated(facts: ServingFacts) -> Iterator[Finding]:
     Level: advisory for vLLM, which starts; mandatory for SGLang.
     Source: vllm/config/model.py ModelConfig.model; sglang/srt/server_args.py model_path.
     """
-    for start in starts(facts, MODEL, "vllm", "sglang"):
+    for start in starts(facts, "vllm", "sglang"):
         told: set[str] = set()
         for pod in filter(None, (start.engine.entry, start.engine.worker)):
             if pod.command_path not in told:

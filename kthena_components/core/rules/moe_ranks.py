@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines.trtllm import CONTEXT_KIND, MOE_CLUSTER, MOE_TENSOR, SPREAD
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, starts
-from kthena_components.core.values.unknown import Unknown, all_known
+from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.values.unknown import Unknown, known, known_sizes
 
 RULE = "moe-ranks"
 _EXPERT = ("--moe_expert_parallel_size", "--ep_size", "--expert-parallel-size")
@@ -16,7 +15,8 @@ _NOT_SET = -1
 """How a config file writes that a size is left to TensorRT-LLM."""
 
 
-def moe_ranks(facts: ServingFacts) -> Iterator[Finding]:
+@each_start("trtllm")
+def moe_ranks(start: Start) -> Iterator[Finding]:
     """MoE tensor × expert × cluster is the tensor size of a TensorRT-LLM engine.
 
     TensorRT-LLM derives the MoE tensor size, or the expert size, from the others, so it is enough
@@ -33,9 +33,8 @@ def moe_ranks(facts: ServingFacts) -> Iterator[Finding]:
     another kind of context parallelism, which only some releases have.
     Source: tensorrt_llm/mapping.py, which tensorrt_llm/llmapi/llm_args.py calls.
     """
-    for start in starts(facts, RULE, "trtllm"):
-        if start.option(SPREAD) is None:
-            yield from _check(start)
+    if start.option(SPREAD) is None:
+        yield from _check(start)
 
 
 def _check(start: Start) -> Iterator[Finding]:
@@ -49,12 +48,9 @@ def _check(start: Start) -> Iterator[Finding]:
     given = [_NOT_SET if size is None else size for size in stated]
     if all(size == _NOT_SET for size in given):
         return
-    sizes = all_known(*given, command.tensor, command.prefill_context)
-    if isinstance(sizes, Unknown) or isinstance(kind, Unknown):
-        yield from start.unjudged(sizes if isinstance(sizes, Unknown) else kind)
-        return
+    sizes = known_sizes(*given, command.tensor, command.prefill_context)
     expert, moe_tensor, cluster, tensor, context = sizes
-    usual = kind is None or str(kind).lower() == _DEFAULT_KIND
+    usual = known(kind) is None or str(kind).lower() == _DEFAULT_KIND
     whole = tensor if usual else tensor * context
     level = ALWAYS if usual else Level.ADVISORY
     seen = misfit(whole, expert, moe_tensor, cluster)

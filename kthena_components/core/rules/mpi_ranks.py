@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.rules.support.messages import title, unjudged
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.values.read import require_known
 
 RULE = "mpi-ranks"
 
 
-def mpi_ranks(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def mpi_ranks(engine: EngineFacts) -> Iterator[Finding]:
     """An MPI launcher starts tensor × pipeline × context ranks, one per GPU, on the engine's pods.
 
     trtllm-llmapi-launch makes one session of all ranks, and the engine rejects a session of another
@@ -26,23 +27,22 @@ def mpi_ranks(facts: ServingFacts) -> Iterator[Finding]:
     Source: tensorrt_llm/llmapi/mpi_session.py validate_session_world_size and
     tensorrt_llm/mapping.py local_rank; mpirun(1) of Open MPI, -H and --map-by.
     """
-    for engine in facts.engines:
-        command = engine.entry.command
-        if command is None or command.engine is None:
-            continue
-        if command.mpi_session is True and command.engine == "trtllm":
-            yield from _session(engine, command)
-        yield from _slots(engine, command)
-        yield from _per_host(engine, command)
+    command = engine.entry.command
+    if command is None or command.engine is None:
+        return
+    if command.mpi_session is True and command.engine == "trtllm":
+        yield from _session(engine, command)
+    yield from _slots(engine, command)
+    yield from _per_host(engine, command)
 
 
+@part_of_engine
 def _session(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
     ranks, world = command.mpi_ranks, command.per_rank_world
     if ranks is None:
         return
-    if unknown := first_unknown(ranks, world):
-        yield from unjudged(engine, unknown, RULE)
-    elif ranks != world:
+    require_known("", ranks, world)
+    if ranks != world:
         yield _wrong(
             engine,
             f"needs {count_of(world, 'rank')} (tensor {command.tensor} × pipeline "
@@ -87,4 +87,4 @@ def _per_host(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]:
 
 def _wrong(engine: EngineFacts, seen: str, remedy: str) -> Finding:
     path = engine.entry.command_path
-    return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy, rule=RULE)
+    return Finding(path=path, seen=f"{title(engine)} {seen}", remedy=remedy)

@@ -25,7 +25,6 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
                 path=item.path,
                 seen=f"the {item.what} name was not checked, because it is an output that only the "
                 "deployment knows",
-                rule="name-fits",
                 level=Level.UNKNOWN,
             )
             continue
@@ -38,7 +37,6 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
             seen=f"gives the {item.what} name '{item.name}', {len(item.name)} characters; "
             f"at most {item.limit} are allowed",
             remedy=f"shorten {part} by {over}",
-            rule="name-fits",
         )
         known = longest.get(item.path)
         if known is None or over > known[0]:

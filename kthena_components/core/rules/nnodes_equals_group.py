@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.messages import unjudged
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.rules.support.messages import each_engine
+from kthena_components.core.values.unknown import Unknown, known
 
 
-def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     """--nnodes of a native launch equals the pods of the engine.
 
     With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
@@ -20,20 +21,14 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 
     Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
     """
-    for engine in facts.engines:
-        command, pods = engine.entry.command, engine.pods
-        nodes = command.nnodes if command else None
-        if nodes is None or isinstance(pods, Unknown):
-            continue
-        if isinstance(nodes, Unknown):
-            yield from unjudged(engine, nodes, "nnodes-equals-group")
-        elif nodes != pods:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
-                f"--nnodes {nodes}",
-                remedy=either(
-                    set_option("--nnodes", pods), "the variable with the size of the group"
-                ),
-                rule="nnodes-equals-group",
-            )
+    command, pods = engine.entry.command, engine.pods
+    nodes = command.nnodes if command else None
+    if nodes is None or isinstance(pods, Unknown):
+        return
+    if known(nodes) != pods:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
+            f"--nnodes {nodes}",
+            remedy=either(set_option("--nnodes", pods), "the variable with the size of the group"),
+        )

@@ -35,7 +35,6 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
                 seen=f"{title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
                 "group would fill a part of a pod, and a pod would hold parts of two groups",
                 remedy=one_of_sizes(command, "tensor", (smaller, larger)),
-                rule="nodes-whole",
             )
 
 

@@ -72,7 +72,7 @@ def options_agree(facts: ServingFacts) -> Iterator[Finding]:
         config/lora.py, config/parallel.py, config/offload.py; sglang/srt/server_args.py (0.5.23:
         arg_groups/kv_cache_hook.py, lora_hook.py and validation_hook.py).
     """
-    for start in starts(facts, RULE, *_REQUIRED):
+    for start in starts(facts, *_REQUIRED):
         engine = start.command.engine or ""
         for pair in _REQUIRED[engine]:
             yield from _required(start, pair)

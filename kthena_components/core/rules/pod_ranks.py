@@ -72,7 +72,6 @@ def _twice_first(engines: Sequence[EngineFacts]) -> Iterator[Finding]:
                 seen=f"{title(engine)} has {stated} with --nnodes {command.nnodes}, and so has "
                 f"{title(first)}, which meets at the same address {address}",
                 remedy="write --node-rank 1 in one of them",
-                rule=RULE,
             )
 
 
@@ -149,7 +148,6 @@ def _uneven(engine: EngineFacts, ranks: list[int], one: _Ranks) -> Iterator[Find
         f"{_listed(ranks)}, but {one.counted} needs {count_of(wanted, 'pod')} with "
         f"{_listed(sorted(expected))}",
         remedy=_remedy(engine, ranks, sorted(expected)),
-        rule=RULE,
         level=Level.ADVISORY if ranks == [0] else Level.MANDATORY,
     )
 
@@ -180,5 +178,4 @@ def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[F
             "the ranks of an engine differ",
             remedy="take the rank from the ordinal of a StatefulSet's pods, such as "
             f"{one.option} $(POD_INDEX), or write replicas: 1",
-            rule=RULE,
         )

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import (
+    each_engine,
+    title,
+)
 from kthena_components.core.rules.support.ray_spread import spread_of
 from kthena_components.core.values.images import Version, write_version
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import known
 
 STALE_RANKS: tuple[Version, Version] = (0, 11, 2), (0, 21, 0)
 """The first vLLM whose workers look up their cache by the rank from before renumbering, and the
@@ -17,7 +20,8 @@ LEAST_THAT_MOVE = 3
 """Of 2 ranks, the first is bound to the entry's pod, so neither can move."""
 
 
-def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def pp_with_ray(engine: EngineFacts) -> Iterator[Finding]:
     """A pipeline that spans pods with Ray does not run vLLM 0.11.2 to 0.20.2.
 
     Ray chooses a pod for each rank; only the first is bound to the entry's pod. vLLM then renumbers
@@ -33,19 +37,14 @@ def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/v1/executor/ray_executor.py and vllm/v1/worker/worker_base.py (adjust_rank,
     initialize_from_config) of 0.11.1 to 0.20.2; vllm-project/vllm#23691, #30128, #41287, #36836.
     """
-    for engine in facts.engines:
-        spread = spread_of(engine, *STALE_RANKS)
-        if isinstance(spread, Unknown):
-            yield from unjudged(engine, spread, "pp-with-ray")
-        elif spread is not None and spread.stages > 1 and spread.copy >= LEAST_THAT_MOVE:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"{title(engine)} has {spread.stages} pipeline stages in a copy of "
-                f"{spread.copy} ranks, which Ray spreads over pods of "
-                f"{count_of(spread.gpus, 'GPU')}, and in vLLM {write_version(spread.version)} a "
-                "rank that Ray places out of order can get the KV cache layout of another stage",
-                remedy="connect the pods with --nnodes and --node-rank, or use vLLM 0.21.0 or "
-                "later",
-                rule="pp-with-ray",
-                level=Level.ADVISORY,
-            )
+    spread = known(spread_of(engine, *STALE_RANKS))
+    if spread is not None and spread.stages > 1 and spread.copy >= LEAST_THAT_MOVE:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {spread.stages} pipeline stages in a copy of "
+            f"{spread.copy} ranks, which Ray spreads over pods of "
+            f"{count_of(spread.gpus, 'GPU')}, and in vLLM {write_version(spread.version)} a "
+            "rank that Ray places out of order can get the KV cache layout of another stage",
+            remedy="connect the pods with --nnodes and --node-rank, or use vLLM 0.21.0 or later",
+            level=Level.ADVISORY,
+        )

@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines.sizes import set_size
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import (
     Sharding,
     divisors,
-    shardings,
+    each_sharding,
 )
 from kthena_components.core.remedies import Remedy, either, together
 from kthena_components.core.rules.support.fixes import give_gpus, give_pods
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import known
 
 STAGES = "pp-within-layers"
 
 
-def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
+@each_sharding
+def pp_within_layers(sharding: Sharding) -> Iterator[Finding]:
     """Pipeline parallelism has at most as many stages as the model has layers, ideally a divisor.
 
     With an uneven split the engine starts, but the GPUs of the fullest stage need more memory than
@@ -28,26 +28,21 @@ def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory; advisory for an uneven split.
     Source: vllm/distributed/utils.py get_pp_indices; tensorrt_llm/mapping.py pp_layers.
     """
-    for sharding in shardings(facts):
-        layers, stages = sharding.shape.layers, sharding.command.pipeline
-        if isinstance(stages, Unknown):
-            yield from sharding.unjudged(STAGES, stages.because)
-        elif stages > layers:
-            seen = (
-                f"splits {count_of(layers, 'layer')} over pipeline {stages}, and a stage needs one"
-            )
-            yield sharding.finding(
-                STAGES, seen, set_size(sharding.command, "pipeline", layers).then(" or less")
-            )
-        elif layers % stages:
-            least = layers // stages
-            seen = (
-                f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
-                f"{least + 1} and its emptiest {least}"
-            )
-            memory = f"leave memory for {least + 1} layers on each GPU"
-            remedy = either(_even(sharding, layers, stages), memory)
-            yield sharding.finding(STAGES, seen, remedy, Level.ADVISORY)
+    layers, stages = sharding.shape.layers, known(sharding.command.pipeline)
+    if stages > layers:
+        seen = f"splits {count_of(layers, 'layer')} over pipeline {stages}, and a stage needs one"
+        yield sharding.finding(
+            seen, set_size(sharding.command, "pipeline", layers).then(" or less")
+        )
+    elif layers % stages:
+        least = layers // stages
+        seen = (
+            f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
+            f"{least + 1} and its emptiest {least}"
+        )
+        memory = f"leave memory for {least + 1} layers on each GPU"
+        remedy = either(_even(sharding, layers, stages), memory)
+        yield sharding.finding(seen, remedy, Level.ADVISORY)
 
 
 def _even(sharding: Sharding, layers: int, stages: int) -> Remedy:

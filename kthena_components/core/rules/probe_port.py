@@ -10,7 +10,6 @@ from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 
-_RULE = "probe-port"
 _EFFECTS = {
     "startupProbe": "so it is restarted again and again",
     "readinessProbe": "so its pod never becomes ready",
@@ -48,14 +47,13 @@ def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if found.answers is None and found.engine == "sglang":
         return  # its other pods have a server for probes only
     if gap := next((p for p in (probe.port, found.answers) if isinstance(p, Unknown)), None):
-        yield not_checked(probe.path, gap, _RULE)
+        yield not_checked(probe.path, gap)
     elif probe.port is None:
         yield Finding(
             path=probe.path,
             seen=f"is {display(probe.name)}, which no port of the container is named, "
             f"{_EFFECTS[probe.kind]}",
             remedy="name a port of the container so, or write its number",
-            rule=_RULE,
         )
     elif isinstance(probe.port, int) and not found.may_listen(probe.port):
         name = f"{display(probe.name)} ({probe.port})" if probe.name else str(probe.port)
@@ -63,7 +61,6 @@ def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             path=probe.path,
             seen=f"is {name}, but {found.title}, {_EFFECTS[probe.kind]}",
             remedy="remove the probe" if found.answers is None else write(found.answers),
-            rule=_RULE,
         )
     elif isinstance(probe.port, int) and probe.port == found.answers and found.hidden_title:
         yield Finding(
@@ -71,5 +68,4 @@ def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             seen=f"is {probe.port}, but {found.hidden_title}, and the kubelet asks the address of "
             f"the pod, {_EFFECTS[probe.kind]}",
             remedy=ON_ALL_ADDRESSES,
-            rule=_RULE,
         )

@@ -165,7 +165,6 @@ def production_cache(view: Reviewed) -> Iterator[Finding]:
             f"{named(names)} {verb} {listing(models)} from the hub, and no volume keeps the "
             "weights, so each new pod downloads them again",
             "mount a PersistentVolumeClaim or a hostPath at the engine's cache (HF_HOME)",
-            "production-cache",
         )
 
 

@@ -167,5 +167,4 @@ def production_labels(view: Reviewed) -> Iterator[Finding]:
             f"has no label {listing(lacking, 'or')}, nor have its pods, so tools cannot tell which "
             "application they belong to",
             "add them, best to the pod template as well",
-            "production-labels",
         )

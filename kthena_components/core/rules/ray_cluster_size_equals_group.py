@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.rules.support.messages import unjudged
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.rules.support.messages import each_engine
+from kthena_components.core.values.read import require_known
 
 
-def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     """The Ray leader waits for exactly the pods of its engine.
 
     With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
@@ -18,18 +19,15 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory.
     Source: vllm examples/online_serving/multi-node-serving.sh.
     """
-    for engine in facts.engines:
-        command = engine.entry.command
-        size = command.ray_cluster_size if command else None
-        if size is None:
-            continue
-        if unknown := first_unknown(size, engine.pods):
-            yield from unjudged(engine, unknown, "ray-cluster-size-equals-group")
-        elif size != engine.pods:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' has {count_of(engine.pods, 'pod')}, "
-                f"but its Ray leader waits for {size} (ray_cluster_size)",
-                remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
-                rule="ray-cluster-size-equals-group",
-            )
+    command = engine.entry.command
+    size = command.ray_cluster_size if command else None
+    if size is None:
+        return
+    require_known("", size, engine.pods)
+    if size != engine.pods:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"engine '{engine.name}' has {count_of(engine.pods, 'pod')}, "
+            f"but its Ray leader waits for {size} (ray_cluster_size)",
+            remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
+        )

@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_images import image_of
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import Image, Version, shown_image
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import known
 
 WITHOUT_RAY_SINCE: Version = (0, 18)
 """The first vLLM whose own image does not contain Ray."""
 
 
-def ray_in_image(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def ray_in_image(engine: EngineFacts) -> Iterator[Finding]:
     """An engine that uses Ray runs an image that contains Ray: vLLM's own does up to 0.17.
 
     Other images are not checked: their content is unknown. Advisory, because the command may
@@ -25,17 +26,13 @@ def ray_in_image(facts: ServingFacts) -> Iterator[Finding]:
     Level: advisory.
     Source: vllm docker/Dockerfile and requirements/cuda.txt of 0.17.1 and 0.18.0.
     """
-    for engine in facts.engines:
-        command, image = engine.entry.command, image_of(engine.entry)
-        if command is None or not _needs_ray(command):
-            continue
-        own = engine.entry.own
-        name = own.image if own else None
-        unknown = first_unknown(name)
-        if unknown is not None and own is not None:
-            yield from unjudged(engine, unknown, "ray-in-image", own.image_path)
-        elif image is not None and image.is_vllm and own is not None and isinstance(name, str):
-            yield from _without_ray(engine, image, name, own.image_path)
+    command, image = engine.entry.command, image_of(engine.entry)
+    if command is None or not _needs_ray(command):
+        return
+    own = engine.entry.own
+    name = known(own.image, own.image_path) if own else None
+    if image is not None and image.is_vllm and own is not None and name is not None:
+        yield from _without_ray(engine, image, name, own.image_path)
 
 
 def _needs_ray(command: CommandFacts) -> bool:
@@ -52,7 +49,6 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
             path=path,
             seen=f"{title(engine)} was not checked, because {stated} no version of vLLM, and its "
             "image has no Ray since 0.18",
-            rule="ray-in-image",
             level=Level.UNKNOWN,
         )
     elif version >= WITHOUT_RAY_SINCE:
@@ -61,6 +57,5 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
             seen=f"{title(engine)} connects its pods with Ray, but '{shown_image(name)}' does not "
             "contain it: vLLM's image has no Ray since 0.18",
             remedy="use an image with Ray in it, or connect the pods with --nnodes and --node-rank",
-            rule="ray-in-image",
             level=Level.ADVISORY,
         )

@@ -4,18 +4,24 @@ from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
-from kthena_components.core.rules.support.messages import title, unjudged
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.rules.support.messages import (
+    each_engine,
+    part_of_engine,
+    title,
+    unjudged,
+)
+from kthena_components.core.values.unknown import known
 
 RULE = "ray-num-gpus"
 _GPU = "/gpu"
 
 
-def ray_num_gpus(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def ray_num_gpus(engine: EngineFacts) -> Iterator[Finding]:
     """Ray counts as many GPUs as its container has: `ray start --num-gpus` equals them.
 
     Without the option Ray counts what it finds. It does not compare a stated number with the
@@ -29,27 +35,26 @@ def ray_num_gpus(facts: ServingFacts) -> Iterator[Finding]:
     Source: ray/_private/resource_and_label_spec.py _resolve_accelerator_resources; ray docs,
         "Accelerator support".
     """
-    for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        for pod in filter(None, (engine.entry, worker)):
-            if pod.command is not None and pod.command.ray_gpus is not None:
-                yield from _stated(engine, pod, pod.command)
+    worker = engine.worker if engine.pods != 1 else None
+    for pod in filter(None, (engine.entry, worker)):
+        if pod.command is not None and pod.command.ray_gpus is not None:
+            yield from _stated(engine, pod, pod.command)
 
 
+@part_of_engine
 def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
     stated, held = command.ray_gpus, pod.gpus
     own = [device for device in pod.devices if device.container in {None, pod.container}]
     if not isinstance(held, int) or not all(d.resource.endswith(_GPU) for d in own):
         return
-    if isinstance(stated, Unknown):
-        yield from unjudged(engine, stated, RULE, pod.command_path)
-    elif isinstance(stated, int) and isinstance(command.devices, str):
+    stated = known(stated, pod.command_path)
+    if isinstance(stated, int) and isinstance(command.devices, str):
         named = len([item for item in command.devices.split(",") if item.strip()])
         if stated > named:
             told = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
             yield _wrong(engine, pod, stated, told, most=min(named, held))
     elif isinstance(stated, int) and stated > held and pod.sees_more is not None:
-        yield from unjudged(engine, pod.sees_more, RULE, pod.command_path)
+        yield from unjudged(engine, pod.sees_more, path=pod.command_path)
     elif isinstance(stated, int) and stated != held:
         few = held == 0 or (stated < held and not _needs_more(engine))
         what = (
@@ -90,6 +95,5 @@ def _wrong(
         path=pod.command_path,
         seen=f"{title(engine)} starts Ray with --num-gpus {stated}, but {told}",
         remedy=either(without("--num-gpus"), set_option("--num-gpus", shown, f"write {shown}")),
-        rule=RULE,
         level=level,
     )

@@ -58,6 +58,5 @@ def _elsewhere(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         path=pod.command_path,
         seen=f"{title(engine)} runs {script}, and the image of {stated} {where}",
         remedy=remedy,
-        rule="ray-script-in-image",
         level=Level.ADVISORY if version is None else Level.MANDATORY,
     )

@@ -37,9 +37,9 @@ def scheduler_sizes(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/scheduler.py verify_max_model_len; vllm/engine/arg_utils.py;
         sglang/srt/arg_groups/validation_hook.py check_server_args.
     """
-    for start in starts(facts, SCHEDULER, "vllm"):
+    for start in starts(facts, "vllm"):
         yield from _batch(start)
-    for start in starts(facts, SCHEDULER, "sglang"):
+    for start in starts(facts, "sglang"):
         yield from _pages(start)
 
 

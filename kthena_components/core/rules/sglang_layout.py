@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.data_parallel_layout import counted_elsewhere, divisor, product
-from kthena_components.core.rules.support.engine_startup import Start, starts
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown, all_known
+from kthena_components.core.rules.support.engine_startup import Start, each_start
+from kthena_components.core.rules.support.messages import part_of_engine
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import known, known_sizes
 
 RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)
@@ -28,7 +28,8 @@ _EAGLE, _PREFILL_ONLY = frozenset({"EAGLE", "NEXTN"}), "DSPARK"
 _VARIABLE = "SGLANG_ENABLE_PP_SPEC"
 
 
-def sglang_layout(facts: ServingFacts) -> Iterator[Finding]:
+@each_start("sglang")
+def sglang_layout(start: Start) -> Iterator[Finding]:
     """The ranks of an SGLang engine fill its nodes evenly, and its copies are within one node.
 
     (TP × PP) is a multiple of --nnodes; data parallelism over several nodes is not supported;
@@ -46,20 +47,18 @@ def sglang_layout(facts: ServingFacts) -> Iterator[Finding]:
     Source: sglang/srt/server_args.py (0.5.23), sglang/srt/arg_groups/parallel_hook.py and
     validation_hook.py.
     """
-    for start in starts(facts, RULE, "sglang"):
-        if start.command.nnodes not in {None, 0, 1}:
-            yield from dict.fromkeys(_nodes(start))
-        found = [*_attention(start), *_moe(start), *_experts_on_demand(start), *_drafting(start)]
-        yield from dict.fromkeys(found)
+    if start.command.nnodes not in {None, 0, 1}:
+        yield from dict.fromkeys(_nodes(start))
+    found = [*_attention(start), *_moe(start), *_experts_on_demand(start), *_drafting(start)]
+    yield from dict.fromkeys(found)
 
 
+@part_of_engine
 def _nodes(start: Start) -> Iterator[Finding]:
     command = start.command
-    sizes = all_known(command.nnodes or 0, command.tensor, command.pipeline, command.data)
-    if isinstance(sizes, Unknown):
-        yield from start.unjudged(sizes)
-        return
-    nodes, tensor, pipeline, data = sizes
+    nodes, tensor, pipeline, data = known_sizes(
+        command.nnodes or 0, command.tensor, command.pipeline, command.data
+    )
     grows = start.option("--elastic-ep-join-mode") == "scale"  # the other nodes join later
     if tensor * pipeline % nodes and not grows and not counted_elsewhere(start):
         seen = f"has {product(tensor, pipeline)}, which do not spread evenly over --nnodes"
@@ -74,17 +73,14 @@ def _nodes(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, f"write --dp-size 1 and run more engines, or use {option}")
 
 
+@part_of_engine
 def _attention(start: Start) -> Iterator[Finding]:
     command = start.command
     if command.attention_data == 1 and command.attention_context == 1:
         return
-    sizes = all_known(
+    tensor, data, attention, context = known_sizes(
         command.tensor, command.data, command.attention_data, command.attention_context
     )
-    if isinstance(sizes, Unknown):
-        yield from start.unjudged(sizes)
-        return
-    tensor, data, attention, context = sizes
     if attention and tensor % attention:
         seen = f"has attention data {attention}, which does not divide tensor {tensor}"
         option = _attention_option(start, "--dp-size")
@@ -151,11 +147,9 @@ def _moe(start: Start) -> Iterator[Finding]:
     copies = start.number("--moe-dp-size", "--moe-data-parallel-size")
     if copies is None or copies <= 1:
         return
-    sizes = all_known(tensor, command.expert_size, command.pipeline, command.attention_context)
-    if isinstance(sizes, Unknown):
-        yield from start.unjudged(sizes)
-        return
-    tensor, experts, pipeline, context = sizes
+    tensor, experts, pipeline, context = known_sizes(
+        tensor, command.expert_size, command.pipeline, command.attention_context
+    )
     alike = start.since(_MOE_DATA_ALIKE)
     product_ = f"MoE data {copies} × expert parallel {experts} = {copies * experts}"
     if tensor % copies or copies * experts > tensor or (experts > 1 and copies * experts != tensor):
@@ -221,6 +215,7 @@ def _drafting(start: Start) -> Iterator[Finding]:
         yield from _drafting_in_stages(start, seen, algorithm.upper(), later)
 
 
+@part_of_engine
 def _drafting_in_stages(start: Start, seen: str, algorithm: str, level: Level) -> Iterator[Finding]:
     """Check releases that draft over several stages: on prefill nodes, or with a variable."""
     mode, everywhere = start.option("--disaggregation-mode") or "null", start.command.stages_draft
@@ -229,11 +224,10 @@ def _drafting_in_stages(start: Start, seen: str, algorithm: str, level: Level) -
         yield from start.refused(
             seen, either(set_option("--pp-size", 1), "draft with EAGLE"), level
         )
-    elif isinstance(everywhere, Unknown) or isinstance(mode, Unknown) or start.hidden:
-        unknown = first_unknown(everywhere, mode, start.command.hidden)
-        if unknown is not None:
-            yield from start.unjudged(unknown)
-    elif everywhere:
+        return
+    mode = known(mode)
+    require_known("", everywhere, mode, start.command.hidden)
+    if everywhere:
         yield from _drafting_everywhere(start, seen, algorithm, mode, level)
     elif mode != "prefill":
         others = f", or with {_VARIABLE}=1" if algorithm in _EAGLE and mode == "null" else ""

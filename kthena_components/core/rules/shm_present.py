@@ -8,16 +8,17 @@ from kthena_components.core.facts.container import (
     SharedMemory,
 )
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import together, write
 from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.messages import title, unjudged
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.values.read import first_unknown, require_known
 from kthena_components.core.values.unknown import MaybeInt
 
 
-def shm_present(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def shm_present(engine: EngineFacts) -> Iterator[Finding]:
     """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
 
     Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
@@ -31,9 +32,8 @@ def shm_present(facts: ServingFacts) -> Iterator[Finding]:
     Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory;
     vllm/platforms/neuron.py, which sets the executor uni.
     """
-    for engine in facts.engines:
-        # One entry in an overlay applies to the entry and the workers.
-        yield from dict.fromkeys(f for pod in pods_of(engine) for f in _shm(engine, pod))
+    # One entry in an overlay applies to the entry and the workers.
+    yield from dict.fromkeys(f for pod in pods_of(engine) for f in _shm(engine, pod))
 
 
 _SHM_SEEN = {
@@ -46,24 +46,22 @@ _SHM_VOLUME = "dshm"
 _MOUNT = "mount an emptyDir with medium Memory at /dev/shm"
 
 
+@part_of_engine
 def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     own = pod.own
     if own is None or own.shm is SharedMemory.MEMORY or pod.one_process is True:
         return
     ranks = _ranks(engine, pod)
-    unknown = first_unknown(pod.one_process, own.shm, ranks)
     if isinstance(ranks, int) and ranks <= 1:
         return
-    if unknown is not None:
-        yield from unjudged(engine, unknown, "shm-present", own.path)
-    elif isinstance(own.shm, SharedMemory):
+    require_known(own.path, pod.one_process, own.shm, ranks)
+    if isinstance(own.shm, SharedMemory):
         is_fixed = own.shm is SharedMemory.FIXED
         yield Finding(
             path=own.path,
             seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
             "exchange data through it",
             remedy=f"write a ModelServing, and {_MOUNT}" if is_fixed else _mounted(own),
-            rule="shm-present",
             level=Level.ADVISORY,
             most=Level.ADVISORY if is_fixed else Level.MANDATORY,
         )

@@ -39,10 +39,10 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     for sharding in shardings(facts):
         heads, ranks = sharding.shape.heads, sharding.attention
         if isinstance(ranks, Unknown):
-            yield from sharding.unjudged(HEADS, ranks.because)
+            yield from sharding.unjudged(ranks.because)
         elif heads % ranks:
             seen = (
                 f"splits {count_of(heads, 'attention head')} over "
                 f"{ranks_of_model(sharding, ranks)}, which leaves a remainder of {heads % ranks}"
             )
-            yield sharding.finding(HEADS, seen, sharding.near(fits))
+            yield sharding.finding(seen, sharding.near(fits))

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, without
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
 from kthena_components.core.values.display import display
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import Unknown, known
 
 RULE = "visible-gpus"
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -21,7 +22,8 @@ _WHOLE = frozenset({"nvidia.com/gpu"})
 _BY_NAME = ("GPU-", "MIG-")
 
 
-def visible_gpus(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def visible_gpus(engine: EngineFacts) -> Iterator[Finding]:
     """An engine sees as many GPUs of its container as it starts ranks there.
 
     CUDA_VISIBLE_DEVICES numbers the GPUs of the container, from 0 on, whatever numbers they have on
@@ -38,11 +40,10 @@ def visible_gpus(facts: ServingFacts) -> Iterator[Finding]:
         vllm/platforms/cuda.py calls; sglang/srt/entrypoints/engine.py and
         sglang/srt/managers/data_parallel_controller.py (gpu_id) of 0.4.6 to 0.5.23.
     """
-    for engine in facts.engines:
-        worker = engine.worker if engine.pods != 1 else None
-        for pod in filter(None, (engine.entry, worker)):
-            if pod.command is not None and pod.command.engine is not None:
-                yield from _in_pod(engine, pod, pod.command)
+    worker = engine.worker if engine.pods != 1 else None
+    for pod in filter(None, (engine.entry, worker)):
+        if pod.command is not None and pod.command.engine is not None:
+            yield from _in_pod(engine, pod, pod.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ def _twice(items: list[str]) -> bool:
     return len(set(items)) < len(items)
 
 
+@part_of_engine
 def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
     stated = _stated(command)
     if not stated or not _has_whole_gpus(pod):
@@ -100,12 +102,9 @@ def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
     if needed > held:
         return  # world-size-equals-gpus reports it
     seen = seen_by(command.devices, held) if isinstance(command.devices, str) else Seen(held)
-    unknown = next((value for value in stated if isinstance(value, Unknown)), pod.sees_more)
-    if unknown is None and seen.by_name and needed <= seen.count:
-        unknown = Unknown(f"{_VARIABLE} has UUIDs, which only their node knows")
-    if unknown is not None:
-        yield from unjudged(engine, unknown, RULE, pod.command_path)
-        return
+    require_known(pod.command_path, *stated, pod.sees_more)
+    if seen.by_name and needed <= seen.count:
+        known(Unknown(f"{_VARIABLE} has UUIDs, which only their node knows"), pod.command_path)
     if needed > seen.count:
         yield _hidden(engine, pod, seen, needed)
         return
@@ -170,7 +169,6 @@ def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Find
         f"shows it {seen.count} of the container's {count_of(pod.gpus, 'GPU')}{why}",
         remedy=f"remove {_VARIABLE}, which the container's own GPUs do not need, or write "
         f"{numbers}",
-        rule=RULE,
     )
 
 
@@ -180,5 +178,4 @@ def _beyond(engine: EngineFacts, pod: PodFacts, seen: Seen, last: int) -> Findin
         seen=f"{title(engine)} uses GPUs up to number {last} ({_FIRST}, {_STEP}), but "
         f"its container shows {count_of(seen.count, 'GPU')}, counted from 0",
         remedy=either(without(_FIRST, _STEP), "give the container more GPUs"),
-        rule=RULE,
     )

@@ -51,6 +51,5 @@ def _finding(engine: EngineFacts, device: DeviceFacts, ranks: int) -> Finding:
         seen=f"{title(engine)} starts {count_of(ranks, 'rank')} on {device.resource}, of which "
         f"each is {device.part}, and {_WHY[device.part]}",
         remedy="request whole GPUs (nvidia.com/gpu), or start one rank",
-        rule="whole-gpus",
         level=Level.ADVISORY,
     )

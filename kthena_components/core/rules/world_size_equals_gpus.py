@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.support.gpu_remedies import gpu_remedy, sizes_of
-from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.rules.world_size_equals_gpus_joined import joined_share
 from kthena_components.core.values.unknown import Unknown
 
@@ -18,7 +18,8 @@ Source: vllm/config/parallel.py (enable_elastic_ep); sglang/srt/server_args.py.
 """
 
 
-def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
+@each_engine
+def world_size_equals_gpus(engine: EngineFacts) -> Iterator[Finding]:
     """The ranks of an engine, TP × PP × DP, equal its pods × GPUs per pod.
 
     With fewer ranks, GPUs stay idle; with more, ranks wait forever for devices that do not exist.
@@ -40,8 +41,7 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils; vllm
     docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py.
     """
-    for engine in facts.engines:
-        yield from _world(engine)
+    yield from _world(engine)
 
 
 def _world(engine: EngineFacts) -> Iterator[Finding]:
@@ -57,7 +57,6 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             path=engine.entry.command_path,
             seen=f"{title(engine)}: {problem.text}",
             remedy=problem.remedy or f"correct {problem.flag}",
-            rule="world-size-equals-gpus",
         )
     ranks, held = ranks_of(engine, command), gpus_of(engine)
     unknown = next((value for value in (ranks, held) if isinstance(value, Unknown)), None)
@@ -78,7 +77,6 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             seen=f"{title(engine)} starts {_product(engine, command)} = "
             f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
             remedy=gpu_remedy(engine, command, ranks, held),
-            rule="world-size-equals-gpus",
         )
 
 
@@ -151,6 +149,5 @@ def _unjudged(engine: EngineFacts, because: str) -> Finding:
     return Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} was not checked, because {because}",
-        rule="world-size-equals-gpus",
         level=Level.UNKNOWN,
     )

@@ -45,5 +45,4 @@ def joined_share(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding
             fewer,
             give_gpus(engine, copy * copies, f"give each pod {count_of(copy * copies, 'GPU')}"),
         ),
-        rule="world-size-equals-gpus",
     )

@@ -4,7 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from kthena_components.core.values.display import INT32, display
-from kthena_components.core.values.unknown import Blank, MaybeInt, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    Blank,
+    MaybeInt,
+    MaybeText,
+    NotKnownError,
+    Unknown,
+    is_unresolved,
+)
 
 
 def inside(value: object, key: str) -> Any:
@@ -147,6 +154,12 @@ def unknown_in(value: object) -> Unknown | None:
 def first_unknown(*values: object) -> Unknown | None:
     """Explain why values cannot be checked together; None if they can."""
     return next(filter(None, map(unknown_in, values)), None)
+
+
+def require_known(path: str, *values: object) -> None:
+    """Stop checking this path if one of some values is not known."""
+    if gap := first_unknown(*values):
+        raise NotKnownError(gap, path)
 
 
 def group_kind(manifest: object) -> tuple[str, str]:

@@ -45,6 +45,15 @@ class OwnAddress(Varying):
     __slots__ = ()
 
 
+class NotKnownError(Exception):
+    """A rule needs a value that is not known yet. Whoever runs the rule reports the place."""
+
+    def __init__(self, gap: Unknown, path: str = "") -> None:
+        """Keep the reason, and the path of what cannot be checked."""
+        self.gap, self.path = gap, path
+        super().__init__(path)
+
+
 def changed(value: Unknown) -> Unknown:
     """Return what is known of a value that was computed from another one."""
     return Varying(value.because) if isinstance(value, OwnAddress) else value
@@ -77,6 +86,13 @@ def is_known(value: T | Unknown) -> TypeGuard[T]:
     return not isinstance(value, Unknown)
 
 
+def known(value: T | Unknown, path: str = "") -> T:
+    """Return a value that is known; otherwise stop checking this path."""
+    if isinstance(value, Unknown):
+        raise NotKnownError(value, path)
+    return value
+
+
 def may_be(value: object, *wanted: object) -> bool:
     """Return whether a value is one of some values, or is unknown and may be one of them.
 
@@ -100,6 +116,11 @@ def is_unresolved(value: object) -> bool:
 def show_tokens(text: str) -> str:
     """Replace the characters that stand for unknown values, for a message."""
     return OUTPUT_TOKEN.sub("<output>", text.replace(BLANK_WORD, "<placeholder>"))
+
+
+def known_sizes(*sizes: MaybeInt) -> list[int]:
+    """Return sizes as numbers; stop if one of them is not known."""
+    return [known(size) for size in sizes]
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError, judged
 from kthena_components.core.rules.engine_option_known import engine_option_known
 from tests.support.specs import ENGINE_NATIVE, changed, gpu_template
 
@@ -24,7 +24,7 @@ def found(image: str, entry: str, worker: str | None = None) -> list[Finding]:
         entry=read_pod(pods[0], "entry", command_path="entry.command"),
         worker=read_pod(pods[1], "worker", command_path="worker.command") if worker else None,
     )
-    return list(engine_option_known(ServingFacts(path="", name="s", engines=(engine,))))
+    return list(judged(engine_option_known, ServingFacts(path="", name="s", engines=(engine,))))
 
 
 def _pod(image: str, command: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError, judged
 from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -30,7 +30,7 @@ def serving(
 
 
 def start(command: str, **more: MaybeInt | str) -> list[Finding]:
-    return list(executor_stated(serving(command, **more)))  # type: ignore[arg-type]
+    return judged(executor_stated, serving(command, **more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_copies_of_one_gpu_over_nodes_state_it_where_uni_is_chosen(tag: str, cou
     ],
 )
 def test_an_image_that_may_hold_the_engine_is_right(command: str, image: str) -> None:
-    assert list(engine_image(serving(command, image))) == []
+    assert judged(engine_image, serving(command, image)) == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_an_image_that_may_hold_the_engine_is_right(command: str, image: str) ->
 def test_the_image_of_another_engine_is_refused(
     command: str, image: str, started: str, holds: str, kind: str
 ) -> None:
-    (finding,) = engine_image(serving(command, image))
+    (finding,) = judged(engine_image, serving(command, image))
     assert str(finding) == (
         f"t.spec.containers[0].image: engine 'e' starts {started}, but '{image}' is {holds}'s own "
         f"image, which does not contain it. Use an image of {started}, or start {holds} (kind: "

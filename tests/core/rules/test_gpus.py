@@ -12,6 +12,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.findings import judged as run
 from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
 from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
 from kthena_components.core.rules.nodes_whole import nodes_whole
@@ -51,7 +52,7 @@ def engine(
 def findings(facts: EngineFacts) -> list[Finding]:
     """Judge one engine that Volcano places, by the rules about GPUs."""
     judged = ServingFacts(path="", name="s", engines=(facts,), gang_expected=True)
-    return [finding for check in GPU_CHECKS for finding in check(judged)]
+    return [finding for check in GPU_CHECKS for finding in run(check, judged)]
 
 
 def said(facts: EngineFacts) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
+from kthena_components.core.findings import judged as run
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.values.unknown import MaybeBool, Unknown
 from kthena_components.judge.levels import environment_levels
@@ -35,7 +36,7 @@ def judged(pod: dict[str, Any], **changed: Any) -> list[str]:
         entry = replace(entry, command=replace(entry.command, **changed))
     engine = EngineFacts(path="e", name="decode", pods=1, replicas=1, entry=entry, worker=None)
     facts = ServingFacts(path="", name="s", engines=(engine,))
-    found = [f for rule in (memory_weights_fit, memory_one_sequence) for f in rule(facts)]
+    found = [f for rule in (memory_weights_fit, memory_one_sequence) for f in run(rule, facts)]
     start = "here: engine 'decode' "
     assert all(str(finding).startswith(start) for finding in found)
     mark = {Level.MANDATORY: "!", Level.ADVISORY: "?", Level.UNKNOWN: "-"}
@@ -306,7 +307,7 @@ def test_what_may_fit_is_advice_in_every_environment(length: int, level: Level) 
     pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
     entry = read_pod(pod, "entry")
     engine = EngineFacts(path="e", name="a", pods=1, replicas=1, entry=entry, worker=None)
-    found = memory_one_sequence(ServingFacts(path="", name="s", engines=(engine,)))
+    found = run(memory_one_sequence, ServingFacts(path="", name="s", engines=(engine,)))
     (finding,) = environment_levels("prod").apply(found)
     assert finding.level is level
 

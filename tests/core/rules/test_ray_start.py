@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, judged
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.ray_over_pods import ray_over_pods
 from tests.support.specs import ENGINE_RAY, NATIVE_8B, changed, gpu_template
@@ -35,7 +35,7 @@ def spread(rule: Rule, sizes: str, tag: str, gpus: int = 8, executor: str = "ray
         for text, at in ((command, "t"), ("sleep 1", "w"))
     )
     engine = EngineFacts(path="e", name="e", pods=2, replicas=1, entry=entry, worker=worker)
-    return list(rule(ServingFacts(path="", name="s", engines=(engine,))))
+    return list(judged(rule, ServingFacts(path="", name="s", engines=(engine,))))
 
 
 @pytest.mark.parametrize(("tag", "count"), [("v0.11.0", 0), ("v0.11.1", 1), ("v0.11.2", 0)])

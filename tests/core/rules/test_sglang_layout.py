@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Level
+from kthena_components.core.findings import Level, judged
 from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
@@ -245,7 +245,7 @@ def test_a_variable_lets_all_stages_draft(value: str, flags: str, messages: list
     env = [{"name": "SGLANG_ENABLE_PP_SPEC", "value": value}]
     entry = read_pod(changed(template, {"spec.containers[0].env": env}), "t", command_path="here")
     engine = EngineFacts(path="e", name="e", pods=1, replicas=1, entry=entry, worker=None)
-    found = [*sglang_layout(ServingFacts(path="", name="s", engines=(engine,)))]
+    found = [*judged(sglang_layout, ServingFacts(path="", name="s", engines=(engine,)))]
     assert len(found) == len(messages)
     for finding, message in zip(found, messages, strict=True):
         assert str(finding).removeprefix("here: engine 'e' ").startswith(message)

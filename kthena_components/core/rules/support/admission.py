@@ -20,13 +20,15 @@ _LISTED = 20
 
 
 def refuse(
-    path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
+    path: str, seen: str, remedy: str, rule: str = "", level: Level = Level.MANDATORY
 ) -> Iterator[Finding]:
     """Yield one mandatory finding."""
     yield Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
 
 
-def at_least(path: str, value: object, lowest: int, rule: str, why: str = "") -> Iterator[Finding]:
+def at_least(
+    path: str, value: object, lowest: int, rule: str = "", why: str = ""
+) -> Iterator[Finding]:
     """Check the minimum of a count that may be left out."""
     if value is None:
         return
@@ -41,7 +43,9 @@ def at_least(path: str, value: object, lowest: int, rule: str, why: str = "") ->
         yield from refuse(path, seen, or_more(lowest), rule)
 
 
-def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> Iterator[Finding]:
+def unique(
+    named: Iterable[tuple[str, object]], rule: str = "", what: str = ""
+) -> Iterator[Finding]:
     """Check that no two places have the same name."""
     first: dict[str, str] = {}
     for path, name in named:
@@ -54,13 +58,13 @@ def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> It
                 yield from refuse(path, seen, f"rename one of the {what or 'two'}", rule)
 
 
-def dns_label(path: str, name: object, rule: str) -> Iterator[Finding]:
+def dns_label(path: str, name: object, rule: str = "") -> Iterator[Finding]:
     """Check a DNS-1123 label, such as a role's name."""
     wanted = f"a DNS-1123 label of at most {naming.DNS_LABEL}"
     yield from _named(path, name, rule, wanted, _is_label)
 
 
-def subdomain(path: str, name: object, rule: str) -> Iterator[Finding]:
+def subdomain(path: str, name: object, rule: str = "") -> Iterator[Finding]:
     """Check a DNS-1123 subdomain, such as the name of most objects."""
     wanted = f"a DNS-1123 subdomain of at most {_SUBDOMAIN}"
     yield from _named(path, name, rule, wanted, _is_subdomain)
@@ -85,7 +89,7 @@ def _is_subdomain(name: str) -> bool:
     return len(name) <= _SUBDOMAIN and is_dns_name(name)
 
 
-def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str) -> Iterator[Finding]:
+def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str = "") -> Iterator[Finding]:
     """Check that a word that may be left out is one of a few."""
     if value is None:
         return

@@ -1,13 +1,14 @@
 """Shared helpers for rules about what an engine rejects at startup, by its release."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import Unknown
 
@@ -38,7 +39,6 @@ class Start:
 
     engine: EngineFacts
     command: CommandFacts
-    rule: str
 
     @property
     def product(self) -> str:
@@ -86,18 +86,33 @@ class Start:
             path=self.engine.entry.command_path,
             seen=f"{title(self.engine)} {seen}{note}",
             remedy=remedy,
-            rule=self.rule,
             level=level,
         )
 
-    def unjudged(self, unknown: Unknown) -> Iterator[Finding]:
-        """Explain why the engine was not checked."""
-        yield from unjudged(self.engine, unknown, self.rule)
 
-
-def starts(facts: ServingFacts, rule: str, *engines: str) -> Iterator[Start]:
+def starts(facts: ServingFacts, *engines: str) -> Iterator[Start]:
     """Return the engines of some kinds that a command line starts."""
     for engine in facts.engines:
         command = engine.entry.command
         if command is not None and command.engine in engines:
-            yield Start(engine, command, rule)
+            yield Start(engine, command)
+
+
+def each_start(
+    *engines: str,
+) -> Callable[[Callable[[Start], Iterable[Finding]]], Callable[[ServingFacts], Iterator[Finding]]]:
+    """Make a rule that checks each start of some kinds of engines."""
+
+    def of(
+        check: Callable[[Start], Iterable[Finding]],
+    ) -> Callable[[ServingFacts], Iterator[Finding]]:
+        part = part_of_engine(check)
+
+        @wraps(check)
+        def rule(facts: ServingFacts) -> Iterator[Finding]:
+            for start in starts(facts, *engines):
+                yield from part(start)
+
+        return rule
+
+    return of

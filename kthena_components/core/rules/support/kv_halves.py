@@ -99,9 +99,9 @@ class Pair:
         return Level.ADVISORY if Level.ADVISORY in found else Level.MANDATORY
 
 
-def halves_of(facts: ServingFacts, rule: str) -> list[Half]:
+def halves_of(facts: ServingFacts) -> list[Half]:
     """Return the engines whose command lines state a readable transfer."""
-    found = (_half(engine, rule) for engine in facts.engines)
+    found = (_half(engine) for engine in facts.engines)
     return [half for half in found if half is not None]
 
 
@@ -138,11 +138,11 @@ def same_model(one: Half, other: Half) -> bool:
     return not all(isinstance(name, str) for name in names) or names[0] == names[1]
 
 
-def _half(engine: EngineFacts, rule: str) -> Half | None:
+def _half(engine: EngineFacts) -> Half | None:
     command = engine.entry.command
     if command is None or command.engine not in _FAMILIES:
         return None
-    start = Start(engine, command, rule)
+    start = Start(engine, command)
     config = start.option("--kv-transfer-config") if command.engine == "vllm" else {}
     if not isinstance(config, dict):
         return None

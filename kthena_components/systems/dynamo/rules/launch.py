@@ -49,7 +49,7 @@ def _launched(
 ) -> Iterator[Finding]:
     copy, at = command.per_rank_world, f"{item.path}.multinode"
     if gap := first_unknown(item.nodes, copy, gpus):
-        yield not_checked(at, gap, _LAUNCH)
+        yield not_checked(at, gap)
     elif isinstance(copy, int) and isinstance(gpus, int) and 0 < gpus < copy:
         read = _read(words, _SIZES[0]) * _read(words, _SIZES[1])
         if read <= gpus:
@@ -98,7 +98,7 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
     for item in graph.components:
         at = item.path if item.alpha else f"{item.path}.name"
         if gap := first_unknown(graph.name, item.name, item.nodes, off):
-            yield not_checked(at, gap, _NAMES)
+            yield not_checked(at, gap)
         elif isinstance(graph.name, str) and isinstance(item.name, str):
             several = isinstance(item.nodes, int) and item.nodes > 1
             twice = len(item.name) + _LEADER if several else 0

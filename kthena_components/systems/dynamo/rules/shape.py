@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
-from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import (
     at_least,
@@ -22,6 +22,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -31,8 +32,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.dynamo.template import template_of
 from kthena_components.systems.dynamo.view import ENABLE_GROVE, EXECUTOR, Component, Graph
 
-_SHAPE, _PLACEMENT, _RESTART = "dynamo-shape", "dynamo-placement", "dynamo-restart"
-_MEMORY = "dynamo-gpu-memory"
+_SHAPE = "dynamo-shape"
 _MOST = 25
 _WORKERS = ("worker", "prefill", "decode")
 _ANNOTATIONS = {
@@ -53,19 +53,19 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
     shared.go; deploy/operator/api/v1beta1.
     """
-    yield from subdomain("metadata.name", graph.name, _SHAPE)
+    yield from subdomain("metadata.name", graph.name)
     if gap := unknown_in(graph.listed):
-        yield not_checked(graph.at, gap, _SHAPE)
+        yield not_checked(graph.at, gap)
     elif graph.spec and not 1 <= len(graph.components) <= _MOST:
         seen = f"has {len(graph.components)} components, but must have 1 to {_MOST}"
-        yield from refuse(graph.at, seen, "add a component, or split the graph", _SHAPE)
+        yield from refuse(graph.at, seen, "add a component, or split the graph")
     named = [(f"{item.path}.name", item.name) for item in graph.components if not item.alpha]
     yield from unique(named, _SHAPE, "components")
     for item in graph.components:
         fields, multinode = item.fields, item.fields.get("multinode")
-        yield from at_least(f"{item.path}.replicas", fields.get("replicas"), 0, _SHAPE)
+        yield from at_least(f"{item.path}.replicas", fields.get("replicas"), 0)
         if gap := unknown_in(multinode):
-            yield not_checked(f"{item.path}.multinode", gap, _SHAPE)
+            yield not_checked(f"{item.path}.multinode", gap)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
         if not isinstance(nodes, Unknown):
             yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is the default")
@@ -73,14 +73,14 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     yield from _executor("metadata.annotations", graph.annotations)
     for key, allowed in _ANNOTATIONS.items():
         value = graph.annotations.get(key)
-        yield from one_of(f"metadata.annotations.{key}", value, allowed, _SHAPE)
+        yield from one_of(f"metadata.annotations.{key}", value, allowed)
     yield from _pickers(graph)
 
 
 def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:
     value = annotations.get(EXECUTOR)
     lower = value.lower() if isinstance(value, str) and not unknown_in(value) else value
-    yield from one_of(f"{at}.{EXECUTOR}", lower, ("mp", "ray"), _SHAPE)
+    yield from one_of(f"{at}.{EXECUTOR}", lower, ("mp", "ray"))
 
 
 def _pickers(graph: Graph) -> Iterator[Finding]:
@@ -89,13 +89,13 @@ def _pickers(graph: Graph) -> Iterator[Finding]:
         replicas = whole(item.fields.get("replicas"))
         if item.fields.get("multinode") is not None and isinstance(item.nodes, int):
             seen = f"is {item.nodes} nodes, but an endpoint picker runs on 1"
-            yield from refuse(f"{item.path}.multinode", seen, remove(), _SHAPE)
+            yield from refuse(f"{item.path}.multinode", seen, remove())
         if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
             seen = f"is {display(replicas)}, but there is 1 endpoint picker"
-            yield from refuse(f"{item.path}.replicas", seen, write(1), _SHAPE)
+            yield from refuse(f"{item.path}.replicas", seen, write(1))
     if len(pickers) > 1:
         seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has at most one"
-        yield from refuse(pickers[1].path, seen, "remove all but one", _SHAPE)
+        yield from refuse(pickers[1].path, seen, "remove all but one")
 
 
 def dynamo_placement(graph: Graph) -> Iterator[Finding]:
@@ -113,7 +113,7 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     """
     single = graph.is_single
     if gap := unknown_in(graph.annotations.get(ENABLE_GROVE)):
-        yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
+        yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap)
     outside = single or graph.without_grove
     why = "a DynamoComponentDeployment never uses" if single else f'{ENABLE_GROVE} "false" disables'
     remedy = remove() if single else either(remove(), f"the annotation {ENABLE_GROVE}")
@@ -122,7 +122,7 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     for at, value in asked:
         if outside and value not in (None, "") and unknown_in(value) is None:
             seen = f"is {display(value)}, which needs Grove, and {why}"
-            yield from refuse(at, seen, remedy, _PLACEMENT)
+            yield from refuse(at, seen, remedy)
     for item in graph.components:
         yield from _minimum(item)
     if not single:
@@ -131,31 +131,30 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
 
 def _minimum(item: Component) -> Iterator[Finding]:
     given, at = item.fields.get("minAvailable"), f"{item.path}.minAvailable"
-    yield from at_least(at, given, 1, _PLACEMENT)
+    yield from at_least(at, given, 1)
     minimum, replicas = whole(given), whole(item.fields.get("replicas", 1))
     if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas > 0:
         seen = f"is {display(minimum)}, but replicas is {display(replicas)}"
-        yield from refuse(at, seen, f"write {display(replicas)} or less", _PLACEMENT)
+        yield from refuse(at, seen, f"write {display(replicas)} or less")
 
 
+@part_of_rule
 def _domains(graph: Graph) -> Iterator[Finding]:
     own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
     parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
-    if gap := first_unknown(graph.listed, own, *(part for _, part in parts)):
-        yield not_checked(at, gap, _PLACEMENT)
-        return
+    require_known(at, graph.listed, own, *(part for _, part in parts))
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
     if stated and own is None:
         seen = f"is not given, but {count_of(len(stated), 'component')} with one"
-        yield from refuse(at, seen, "write one with the widest domain", _PLACEMENT)
+        yield from refuse(at, seen, "write one with the widest domain")
     elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
         seen = f"states no packDomain, and neither do the {len(parts)} components"
-        yield from refuse(at, seen, "write packDomain, for example rack", _PLACEMENT)
+        yield from refuse(at, seen, "write packDomain, for example rack")
     for path, part in stated:
         if part.get("packDomain") in (None, ""):
             seen = "states 0 domains, but a component's constraint needs one"
             where = f"{path}.topologyConstraint.packDomain"
-            yield from refuse(where, seen, "write for example rack", _PLACEMENT)
+            yield from refuse(where, seen, "write for example rack")
 
 
 def dynamo_restart(graph: Graph) -> Iterator[Finding]:
@@ -172,18 +171,16 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     names = [item.name for item in graph.components]
     if given is None:
         return
-    if gap := first_unknown(graph.listed, given, strategy.get("type"), *sequence(given), *names):
-        yield not_checked(at, gap, _RESTART)
-        return
+    require_known(at, graph.listed, given, strategy.get("type"), *sequence(given), *names)
     if str(text(strategy.get("type"), "")).lower() == "parallel" and sequence(given):
         seen = f"has {len(sequence(given))} entries, but the restart is parallel"
-        yield from refuse(at, seen, either(remove(), "write type: Sequential"), _RESTART)
+        yield from refuse(at, seen, either(remove(), "write type: Sequential"))
         return
     known = sorted(name for name in names if isinstance(name, str))
     order = [name if isinstance(name, str) else display(name) for name in sequence(given)]
     if order and (len(order) != len(set(order)) or set(order) != set(known)):
         seen = f"is {joined(order)}, and the graph has {len(known)}: {joined(known)}"
-        yield from refuse(at, seen, "name each of them once", _RESTART)
+        yield from refuse(at, seen, "name each of them once")
 
 
 def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
@@ -206,10 +203,10 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
             continue
         gpus = read_pod(template_of(item), item.path, context=graph.object.context).gpus
         if gap := first_unknown(given, mapping(given).get("enabled"), item.kind, gpus):
-            yield not_checked(at, gap, _MEMORY)
+            yield not_checked(at, gap)
         elif item.kind not in _WORKERS:
             seen = f"is given, but the component is {display(item.kind)} and not one of "
-            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", remove(), _MEMORY)
+            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", remove())
         elif gpus == 0:
             seen = "is given, but the main container has a limit of 0 GPUs"
-            yield from refuse(at, seen, "write a limit of 1 GPU or more", _MEMORY)
+            yield from refuse(at, seen, "write a limit of 1 GPU or more")

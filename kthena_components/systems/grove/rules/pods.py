@@ -28,7 +28,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.systems.grove.view import EXPLICIT, TEMPLATE, Clique, CliqueSet
 
-_COUNTS, _STARTUP, _PODS = "grove-counts", "grove-startup", "grove-pods"
+_STARTUP, _PODS = "grove-startup", "grove-pods"
 _STARTUPS = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", EXPLICIT)
 
 
@@ -43,7 +43,7 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
     Level: mandatory.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
-    yield from at_least("spec.replicas", view.object.spec.get("replicas"), 0, _COUNTS)
+    yield from at_least("spec.replicas", view.object.spec.get("replicas"), 0)
     for clique in view.cliques:
         yield from _counted(clique.at, clique.spec, clique.replicas, "autoScalingConfig")
     for group in view.groups:
@@ -54,15 +54,15 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
 def _counted(
     at: str, fields: Mapping[str, Any], replicas: object, scaling: str
 ) -> Iterator[Finding]:
-    yield from at_least(f"{at}.replicas", replicas, 1, _COUNTS)
-    yield from at_least(f"{at}.minAvailable", fields.get("minAvailable"), 1, _COUNTS)
+    yield from at_least(f"{at}.replicas", replicas, 1)
+    yield from at_least(f"{at}.minAvailable", fields.get("minAvailable"), 1)
     pods, minimum = count(replicas), count(fields.get("minAvailable"))
     if isinstance(pods, int) and isinstance(minimum, int) and minimum > pods > 0:
         seen = f"is {minimum}, but replicas is {pods}, so the gang would wait forever"
-        yield from refuse(f"{at}.minAvailable", seen, or_less(pods), _COUNTS)
+        yield from refuse(f"{at}.minAvailable", seen, or_less(pods))
     given, where = fields.get(scaling), f"{at}.{scaling}"
     if gap := unknown_in(given):
-        yield not_checked(where, gap, _COUNTS)
+        yield not_checked(where, gap)
     elif given is not None:
         yield from _scaled(where, mapping(given), pods, minimum)
 
@@ -71,16 +71,16 @@ def _scaled(
     at: str, scaling: Mapping[str, Any], pods: object, minimum: object
 ) -> Iterator[Finding]:
     few, many = scaling.get("minReplicas"), scaling.get("maxReplicas")
-    yield from at_least(f"{at}.minReplicas", few, 1, _COUNTS)
-    yield from at_least(f"{at}.maxReplicas", many, 1, _COUNTS)
+    yield from at_least(f"{at}.minReplicas", few, 1)
+    yield from at_least(f"{at}.maxReplicas", many, 1)
     lowest, highest = count(few), count(many)
     if isinstance(lowest, int) and isinstance(minimum, int) and lowest < minimum:
         seen = f"is {lowest}, but minAvailable is {minimum}: it would break the gang"
-        yield from refuse(f"{at}.minReplicas", seen, or_more(minimum), _COUNTS)
+        yield from refuse(f"{at}.minReplicas", seen, or_more(minimum))
     floor = max((n for n in (pods, lowest) if isinstance(n, int)), default=None)
     if isinstance(highest, int) and floor is not None and highest < floor:
         seen = f"is {highest}, but there are {floor} already (replicas, or minReplicas)"
-        yield from refuse(f"{at}.maxReplicas", seen, or_more(floor), _COUNTS)
+        yield from refuse(f"{at}.maxReplicas", seen, or_more(floor))
 
 
 def grove_startup(view: CliqueSet) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliquedeps.go.
     """
     kind = text(view.template.get("cliqueStartupType"), _STARTUPS[0])
-    yield from one_of(f"{TEMPLATE}.cliqueStartupType", kind, _STARTUPS, _STARTUP)
+    yield from one_of(f"{TEMPLATE}.cliqueStartupType", kind, _STARTUPS)
     after = [c for c in view.cliques if c.spec.get("startsAfter") not in (None, [], ())]
     if unknown_in(kind):
         return
@@ -115,24 +115,24 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
         if gap := first_unknown(given, *sequence(given), hidden):
-            yield not_checked(at, gap, _STARTUP)
+            yield not_checked(at, gap)
             return
         wanted = [name for name in sequence(given) if isinstance(name, str)]
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
             if name == clique.name:
                 seen = f"is {display(name)}, the clique itself: it would wait forever"
-                yield from refuse(f"{at}[{index}]", seen, remove(), _STARTUP)
+                yield from refuse(f"{at}[{index}]", seen, remove())
             elif name not in names:
                 seen = f"is {display(name)}, and {known}"
-                yield from refuse(f"{at}[{index}]", seen, "name one of them", _STARTUP)
+                yield from refuse(f"{at}[{index}]", seen, "name one of them")
         if isinstance(clique.name, str):
             edges[clique.name] = [name for name in wanted if name != clique.name]
     if circle := cycle_in(edges):
         seen = f"is part of a cycle of {count_of(len(circle) - 1, 'clique')}: "
         seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these startsAfter"
-        yield from refuse(f"{TEMPLATE}.cliques", seen, remedy, _STARTUP)
+        yield from refuse(f"{TEMPLATE}.cliques", seen, remedy)
 
 
 def grove_pods(view: CliqueSet) -> Iterator[Finding]:
@@ -149,19 +149,19 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
     """
     given = view.template.get("cliques")
     if gap := unknown_in(given):
-        yield not_checked(f"{TEMPLATE}.cliques", gap, _PODS)
+        yield not_checked(f"{TEMPLATE}.cliques", gap)
     elif not view.cliques and view.object.spec:
-        yield from refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique", _PODS)
+        yield from refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique")
     yield from _schedulers(view)
     for clique in view.cliques:
         pod, at = mapping(clique.pod), f"{clique.at}.podSpec"
         if gap := unknown_in(clique.pod):
-            yield not_checked(at, gap, _PODS)
+            yield not_checked(at, gap)
             continue
         for key in ("topologySpreadConstraints", "nodeName"):
             if pod.get(key) not in (None, ""):
                 seen = f"is given in 1 of {len(view.cliques)} cliques, and Grove places the pods"
-                yield from refuse(f"{at}.{key}", seen, remove(), _PODS)
+                yield from refuse(f"{at}.{key}", seen, remove())
         for field in ("containers", "initContainers"):
             for index, container in enumerate(sequence(pod.get(field))):
                 yield from _variables(f"{at}.{field}[{index}].env", mapping(container).get("env"))
@@ -181,7 +181,7 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
         if unknown_in(clique.pod):
             continue
         if gap := unknown_in(name):
-            yield not_checked(at, gap, _PODS)
+            yield not_checked(at, gap)
             return
         if isinstance(name, str) and name:
             if first and name != first:
@@ -189,7 +189,7 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
                     f"is {display(name)}, but another clique has {display(first)}, and all must "
                     "have the same"
                 )
-                yield from refuse(at, seen, f"write {display(first)} in all", _PODS)
+                yield from refuse(at, seen, f"write {display(first)} in all")
                 return
             first = name
     silent = [c for c in view.cliques if mapping(c.pod).get("schedulerName", "") in ("", None)]

@@ -9,7 +9,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import joined, refuse, subdomain, unique
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, first_unknown, unknown_in
+from kthena_components.core.values.read import count, first_unknown, require_known, unknown_in
 from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet
 
 _NAMES, _GROUPS, _GANG = "grove-names", "grove-scaling-groups", "grove-gang"
@@ -29,21 +29,19 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go,
     validatePodNameConstraints.
     """
-    yield from subdomain("metadata.name", view.object.name, _NAMES)
+    yield from subdomain("metadata.name", view.object.name)
     cliques = [(f"{clique.path}.name", clique.name) for clique in view.cliques]
     groups = [(f"{group.path}.name", group.name) for group in view.groups]
     roles = [(f"{clique.at}.roleName", clique.spec.get("roleName")) for clique in view.cliques]
     for path, name in (*cliques, *groups):
         if name in {None, ""}:
-            yield from refuse(path, "is empty", "write a name", _NAMES)
+            yield from refuse(path, "is empty", "write a name")
         else:
-            yield from subdomain(path, name, _NAMES)
+            yield from subdomain(path, name)
     yield from unique(cliques, _NAMES, "cliques")
     yield from unique(groups, _NAMES, "scaling groups")
     yield from unique(roles, _NAMES, "roles")
-    if gap := view.gap or first_unknown(view.object.name):
-        yield not_checked("metadata.name", gap, _NAMES)
-        return
+    require_known("metadata.name", view.gap, view.object.name)
     yield from _lengths(view)
 
 
@@ -66,7 +64,7 @@ def _length(at: str, stem: str, group: str, clique: str) -> Iterator[Finding]:
         middle = f" + {len(group)} (scaling group)" if group else ""
         seen = f"gives names of {len(stem)} (set){middle} + {len(clique)} (clique) = {total} "
         seen += f"characters, but at most {NAME_SUM} together are allowed"
-        yield from refuse(at, seen, f"take {total - NAME_SUM} characters from them", _NAMES)
+        yield from refuse(at, seen, f"take {total - NAME_SUM} characters from them")
 
 
 def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
@@ -79,9 +77,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     Level: mandatory.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
-    if view.gap:
-        yield not_checked(f"{TEMPLATE}.podCliqueScalingGroups", view.gap, _GROUPS)
-        return
+    require_known(f"{TEMPLATE}.podCliqueScalingGroups", view.gap)
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
     known = f"the set has {len(names)}: {joined(sorted(names))}"
     places = [
@@ -92,17 +88,17 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     for path, name in places:
         if not isinstance(name, str) or name not in names:
             seen = f"is {display(name)}, and {known}"
-            yield from refuse(path, seen, "name one of them", _GROUPS)
+            yield from refuse(path, seen, "name one of them")
     yield from unique(places, _GROUPS, "entries")
     grouped = view.grouped
     for clique in view.cliques:
         scaling = clique.spec.get("autoScalingConfig")
         if clique.name in grouped and (gap := unknown_in(scaling)):
-            yield not_checked(f"{clique.at}.autoScalingConfig", gap, _GROUPS)
+            yield not_checked(f"{clique.at}.autoScalingConfig", gap)
         elif clique.name in grouped and scaling is not None:
             seen = "is given, but the clique is in 1 scaling group, which is scaled as a whole"
             at, remedy = f"{clique.at}.autoScalingConfig", "write scaleConfig in the scaling group"
-            yield from refuse(at, seen, remedy, _GROUPS)
+            yield from refuse(at, seen, remedy)
 
 
 def grove_gang(view: CliqueSet) -> Iterator[Finding]:
@@ -122,7 +118,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
             continue
         at = f"{clique.at}.minAvailable"
         if gap := first_unknown(minimum, pods):
-            yield not_checked(at, gap, _GANG)
+            yield not_checked(at, gap)
         elif isinstance(minimum, int) and isinstance(pods, int) and 0 < minimum < pods:
             seen = f"is {minimum} of {pods} pods, and one engine needs all of them"
             yield from refuse(at, seen, either(write(pods), remove()), _GANG, Level.ADVISORY)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.remedies import remove
 from kthena_components.core.rules.support.admission import dns_label, refuse, unique
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
-    first_unknown,
     inside,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -19,7 +19,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.systems.grove.view import TEMPLATE, CliqueSet
 
-_SHARING, _LINKS = "grove-sharing", "grove-links"
+_SHARING = "grove-sharing"
 _GROUP, _NONE = "grove.io/mnnvl-group", "none"
 _CLAIMS, _SHARED = "resourceClaimTemplates", "resourceSharing"
 _FILTERS = ("childCliqueNames", "childScalingGroupNames")
@@ -42,9 +42,7 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
     held = [template, *(one.fields for one in view.cliques), *(one.fields for one in view.groups)]
     if not any(fields.get(name) for fields in held for name in (_CLAIMS, _SHARED)):
         return
-    if gap := view.gap or unknown_inside(template.get(_CLAIMS)):
-        yield not_checked(at, gap, _SHARING)
-        return
+    require_known(at, view.gap, unknown_inside(template.get(_CLAIMS)))
     claims = [mapping(item) for item in sequence(template.get(_CLAIMS))]
     for index, claim in enumerate(claims):
         yield from _claim(f"{at}[{index}]", claim)
@@ -75,49 +73,47 @@ def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
     for step in ("templateSpec", "spec", "devices", "requests"):
         asked = inside(asked, step)
     if gap := unknown_in(asked):
-        yield not_checked(path, gap, _SHARING)
+        yield not_checked(path, gap)
     elif not sequence(asked):
-        yield from refuse(path, "is empty", "ask for a device", _SHARING)
+        yield from refuse(path, "is empty", "ask for a device")
     if claim.get("name") == "":
-        yield from refuse(f"{at}.name", "is empty", "name it", _SHARING)
+        yield from refuse(f"{at}.name", "is empty", "name it")
 
 
+@part_of_rule
 def _shared(
     at: str, listed: object, names: frozenset[str], children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
-    if gap := unknown_inside(listed):
-        yield not_checked(at, gap, _SHARING)
-        return
+    require_known(at, unknown_inside(listed))
     items = [mapping(item) for item in sequence(listed)]
     given = ((f"{at}[{i}].name", item.get("name") or None) for i, item in enumerate(items))
-    yield from unique(given, _SHARING)
+    yield from unique(given)
     for index, item in enumerate(items):
         path, name = f"{at}[{index}]", text(item.get("name"), "")
         if name == "":
             remedy = "write the name of a template"
-            yield from refuse(f"{path}.name", "is empty", remedy, _SHARING)
+            yield from refuse(f"{path}.name", "is empty", remedy)
         elif item.get("namespace") not in (None, "") and name in names:
             seen = f"is {display(item['namespace'])}, but '{name}' is a template of this set"
-            yield from refuse(f"{path}.namespace", seen, remove(), _SHARING)
+            yield from refuse(f"{path}.namespace", seen, remove())
         if item.get("filter") is not None and any(children):
             yield from _filtered(f"{path}.filter", item["filter"], children)
 
 
+@part_of_rule
 def _filtered(
     path: str, stated: object, children: tuple[frozenset[Any], frozenset[Any]]
 ) -> Iterator[Finding]:
-    if gap := unknown_within(stated) or first_unknown(*(name for of in children for name in of)):
-        yield not_checked(path, gap, _SHARING)
-        return
+    require_known(path, unknown_within(stated), *(name for of in children for name in of))
     listed = [sequence(mapping(stated).get(name)) for name in _FILTERS]
     if not any(listed):
-        yield from refuse(path, "names nothing", "name a clique, or remove it", _SHARING)
+        yield from refuse(path, "names nothing", "name a clique, or remove it")
     for field, given, known in zip(_FILTERS, listed, children, strict=True):
         for index, name in enumerate(given):
             if text(name) not in known:
                 seen = f"is {display(name)}, which does not exist"
                 remedy = "write a name of this set"
-                yield from refuse(f"{path}.{field}[{index}]", seen, remedy, _SHARING)
+                yield from refuse(f"{path}.{field}[{index}]", seen, remedy)
 
 
 def grove_links(view: CliqueSet) -> Iterator[Finding]:
@@ -139,4 +135,4 @@ def grove_links(view: CliqueSet) -> Iterator[Finding]:
         notes = mapping(fields.get("annotations"))
         if _GROUP in notes and notes[_GROUP] != _NONE:
             path = join_path(f"{place}.annotations", _GROUP)
-            yield from dns_label(path, notes[_GROUP], _LINKS)
+            yield from dns_label(path, notes[_GROUP])

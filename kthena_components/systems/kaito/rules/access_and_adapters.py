@@ -23,7 +23,7 @@ from kthena_components.systems.kaito.view import (
     refused,
 )
 
-_SECRET, _ADAPTERS, _RUNTIME = "kaito-access-secret", "kaito-adapters", "kaito-runtime"
+_ADAPTERS, _RUNTIME = "kaito-adapters", "kaito-runtime"
 _ANNOTATIONS, _IMAGE_FAMILY = "kaito-annotations", f"{GROUP}/node-image-family"
 _VALUES = {
     f"{GROUP}/performance-mode": ("balanced", "interactivity", "throughput"),
@@ -56,11 +56,11 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
         inner = "modelAccessSecret" if several else "preset.presetOptions.modelAccessSecret"
         at = f"{model.inference_path}.{inner}"
         if gap := first_unknown(model.secret, local):
-            yield not_checked(at, gap, _SECRET)
+            yield not_checked(at, gap)
         elif not model.secret and local != "true":
             seen = f"is not stated, but {display(model.preset)} is gated and needs a token"
             remedy = "write the name of a Secret with the key HF_TOKEN"
-            yield advise(at, seen, remedy, _SECRET)
+            yield advise(at, seen, remedy)
 
 
 def kaito_adapters(view: View) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
     for model in view.models:
         listed, at = model.inference.get("adapters"), f"{model.inference_path}.adapters"
         if gap := unknown_in(listed):
-            yield not_checked(at, gap, _ADAPTERS)
+            yield not_checked(at, gap)
         adapters = listed if isinstance(listed, list | tuple) else ()
         if len(adapters) > MOST_ADAPTERS:
             seen = f"are {len(adapters)}, and KAITO accepts at most {MOST_ADAPTERS}"
@@ -92,7 +92,7 @@ def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[F
     source = adapter.get("source")
     name = text(mapping(source).get("name"))
     if gap := first_unknown(source, name):
-        yield not_checked(f"{at}.source", gap, _ADAPTERS)
+        yield not_checked(f"{at}.source", gap)
     elif not name:
         yield refused(f"{at}.source", "has no name", "write source.name", _ADAPTERS)
     elif name in names:
@@ -107,7 +107,7 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
     if value is None:
         return
     if gap := unknown_in(value):
-        yield not_checked(path, gap, _ADAPTERS)
+        yield not_checked(path, gap)
     elif not isinstance(value, str) or not 0 <= _number(value) <= 1:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
@@ -133,7 +133,7 @@ def kaito_runtime(view: View) -> Iterator[Finding]:
         if model.tuned or not name:
             continue
         if gap := first_unknown(name, runtime):
-            yield not_checked(path, gap, _RUNTIME)
+            yield not_checked(path, gap)
         elif runtime == TRANSFORMERS and isinstance(name, str) and not has_transformers(name):
             seen = f"is {display(name)}, and the transformers runtime has no command for it"
             yield refused(path, seen, f"remove the annotation {RUNTIME}: vLLM runs it", _RUNTIME)
@@ -159,7 +159,7 @@ def kaito_annotations(view: View) -> Iterator[Finding]:
     for key, values in _VALUES.items():
         value, path = stated.get(key), f'{at}.annotations["{key}"]'
         if gap := unknown_in(value):
-            yield not_checked(path, gap, _ANNOTATIONS)
+            yield not_checked(path, gap)
         elif isinstance(value, str) and _plain(key, value) not in values:
             *others, last = values
             seen = f"is {display(value)}, but must be {', '.join(others)} or {last}"

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
-from kthena_components.core.values.read import first_unknown, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import first_unknown, require_known, whole
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall
 from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import Start, shown, start_of
 from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 
-CAPACITY = "kaito-capacity"
 _EXPANSION = 1.02
 """Ratio of weights on GPUs to weights in files, from KAITO's estimator."""
 _SHORTER = ", or state a shorter max-model-len"
@@ -44,9 +43,9 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
             continue
         sized, runtime = size_of(model), model.runtime
         if isinstance(sized, Unknown):
-            yield not_checked(where(model), sized, CAPACITY)
+            yield not_checked(where(model), sized)
         elif sized is not None and isinstance(runtime, Unknown):
-            yield not_checked(model.resource_path, runtime, CAPACITY)
+            yield not_checked(model.resource_path, runtime)
         elif sized is not None and runtime == TRANSFORMERS:
             yield from _one_node(sized)
         elif sized is not None:
@@ -56,10 +55,10 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
 def _tuning(model: Model) -> Iterator[Finding]:
     nodes, at = model.count, f"{model.resource_path}.count"
     if isinstance(nodes, Unknown):
-        yield not_checked(at, nodes, CAPACITY)
+        yield not_checked(at, nodes)
     elif nodes is not None and nodes > 1:
         seen = f"is {nodes}, but tuning runs on one node"
-        yield Finding(path=at, seen=seen, remedy=write(1), rule=CAPACITY)
+        yield Finding(path=at, seen=seen, remedy=write(1))
 
 
 def _one_node(sized: Sized) -> Iterator[Finding]:
@@ -71,10 +70,10 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
             f"{sized.model.preset} are {sized.files:g} GiB, and the transformers runtime does not "
             "spread a model over nodes",
             remedy=f"choose an instance type of {sized.files:g} GiB or more, or the runtime vllm",
-            rule=CAPACITY,
         )
 
 
+@part_of_rule
 def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     gpus, model = sized.gpus, sized.model
     if isinstance(gpus, TooSmall):
@@ -83,7 +82,6 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
             seen=f"is {_node(sized)}, of each of which vLLM may use {gpus.available:.1f} GiB, but "
             f"{gpus.needed:.1f} GiB are used before any weights of {model.preset}",
             remedy=f"{_choose(sized)} with more memory for each GPU{_shorter(sized)}",
-            rule=CAPACITY,
         )
         return
     deployment = sized.deployment
@@ -91,17 +89,14 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
         return
     yield from _count(sized, deployment)
     yield from _limit(deployment, view)
-    if isinstance(sized.tokens, Unknown):
-        yield not_checked(model.config_path, sized.tokens, CAPACITY)
-    else:
-        yield from _left(sized, deployment)
+    require_known(model.config_path, sized.tokens)
+    yield from _left(sized, deployment)
 
 
+@part_of_rule
 def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     stated, nodes, at = sized.model.count, deployment.nodes, f"{sized.model.resource_path}.count"
-    if isinstance(stated, Unknown):
-        yield not_checked(at, stated, CAPACITY)
-        return
+    stated = known(stated, at)
     if stated is None or stated == nodes:
         return
     least = "at least " if isinstance(sized.tokens, Unknown) else ""
@@ -113,13 +108,12 @@ def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     )
     if stated < nodes:
         remedy = f"write {nodes}, or leave it out, or {_choose(sized)} with more GPU memory"
-        yield Finding(path=at, seen=f"is {stated}, but {counts}", remedy=remedy, rule=CAPACITY)
+        yield Finding(path=at, seen=f"is {stated}, but {counts}", remedy=remedy)
     elif not least:
         yield Finding(
             path=at,
             seen=f"is {stated}, but {counts}, whatever count states",
             remedy=f"write {nodes} or leave it out; for more nodes state a longer max-model-len",
-            rule=CAPACITY,
             level=Level.ADVISORY,
         )
 
@@ -136,7 +130,6 @@ def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
             seen=f"is {limit}, but {count_of(copies, 'replica')} of "
             f"{count_of(deployment.nodes, 'node')} each need {copies * deployment.nodes}",
             remedy=f"write {copies * deployment.nodes} or more",
-            rule=CAPACITY,
             level=Level.ADVISORY,
         )
 
@@ -148,7 +141,7 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     if isinstance(placed, Unknown):
         # Without a ConfigMap, the gap is in the table of models.
         if sized.model.config:
-            yield not_checked(sized.model.config_path, placed, CAPACITY)
+            yield not_checked(sized.model.config_path, placed)
     elif placed is not None and isinstance(start, Start):
         yield from _short(sized, start, placed)
 
@@ -192,7 +185,6 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
         f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds}",
         remedy=f"{_choose(sized)} with more memory for each GPU"
         f"{'' if stated is None else _SHORTER}",
-        rule=CAPACITY,
         level=Level.ADVISORY,
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, count_of, nearest
+from kthena_components.core.findings import Finding, Level, count_of, judged, nearest
 from kthena_components.core.models import ModelShape
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.engine_option_known import OPTIONS
@@ -152,7 +152,7 @@ def _options(file: _File, *, judge_length: bool) -> Iterator[Finding]:
     facts = _facts(file, words)
     lengths = (context_within_model,) if judge_length else ()
     for check in (memory_fraction_range, scheduler_sizes, *lengths):
-        for finding in check(facts):
+        for finding in judged(check, facts):
             yield replace(finding, path=file.path)
 
 
@@ -224,4 +224,4 @@ def _beside(file: _File) -> Iterator[Finding]:
 
 
 def _advice(file: _File, seen: str, remedy: str) -> Finding:
-    return Finding(path=file.path, seen=seen, remedy=remedy, rule=CONFIG, level=Level.ADVISORY)
+    return Finding(path=file.path, seen=seen, remedy=remedy, level=Level.ADVISORY)

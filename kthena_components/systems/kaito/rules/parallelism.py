@@ -34,9 +34,9 @@ def kaito_parallelism(view: View) -> Iterator[Finding]:
         sized, runtime = size_of(model), model.runtime
         if isinstance(sized, Unknown):
             if isinstance(model.instance, Unknown) or isinstance(model.preset, Unknown):
-                yield not_checked(where(model), sized, PARALLELISM)
+                yield not_checked(where(model), sized)
         elif sized is not None and isinstance(runtime, Unknown):
-            yield not_checked(model.resource_path, runtime, PARALLELISM)
+            yield not_checked(model.resource_path, runtime)
         elif sized is not None and runtime != TRANSFORMERS:
             yield from _divides(sized)
 
@@ -45,7 +45,7 @@ def _divides(sized: Sized) -> Iterator[Finding]:
     deployment, model = sized.deployment, sized.model
     start = None if deployment is None else start_of(sized, deployment)
     if isinstance(start, Unknown):
-        yield not_checked(model.config_path, start, PARALLELISM)
+        yield not_checked(model.config_path, start)
     if start is None or isinstance(start, Unknown):
         return
     heads = (*tp_divides_heads(start.facts), *tp_divides_kv_heads(start.facts))

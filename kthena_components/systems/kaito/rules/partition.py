@@ -3,10 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, nearest, not_checked
+from kthena_components.core.findings import Finding, nearest, not_checked, part_of_rule
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, text, unknown_in, unknown_inside
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    text,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import Model, View, refused
@@ -70,7 +75,7 @@ def kaito_partition(view: View) -> Iterator[Finding]:
         stated, path = model.resource.get("partition"), f"{model.resource_path}.partition"
         fields = mapping(stated)
         if gap := unknown_inside(stated):
-            yield not_checked(path, gap, _RULE)
+            yield not_checked(path, gap)
         elif stated is not None and model.tuned:
             yield refused(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
         elif fields.get("mode") == "mig":
@@ -84,6 +89,7 @@ def kaito_partition(view: View) -> Iterator[Finding]:
                 yield refused(f"{path}.count", seen, or_more(1), _RULE)
 
 
+@part_of_rule
 def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
     profile = text(fields.get("profile"), "")
     if fields.get("count") is not None:
@@ -94,9 +100,7 @@ def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Findi
         near = nearest(str(profile), sorted(_PROFILES)) or "3g.40gb"
         yield refused(f"{path}.profile", seen, f"write for example '{near}'", _RULE)
         return
-    if gap := unknown_in(model.preset):
-        yield not_checked(f"{path}.profile", gap, _RULE)
-        return
+    require_known(f"{path}.profile", model.preset)
     shape = find_preset(str(model.preset)) if model.preset else None
     if shape is None or isinstance(shape, Unknown):
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, unknown_inside
+from kthena_components.core.values.read import mapping, require_known, unknown_inside
 from kthena_components.systems.kaito.view import (
     OWN_LABELS,
     SEVERAL_ROLES,
@@ -40,9 +40,8 @@ def kaito_selector(view: View) -> Iterator[Finding]:
         yield refused("resource", seen, "write resource.labelSelector", _RULE)
     selector = holder.get("labelSelector")
     labels, terms = (mapping(selector).get(key) for key in ("matchLabels", "matchExpressions"))
-    if gap := first_unknown(selector, labels, terms):
-        yield not_checked(at, gap, _RULE)
-    elif several and selector is not None and not labels and not terms:
+    require_known(at, selector, labels, terms)
+    if several and selector is not None and not labels and not terms:
         yield refused(at, "selects nothing", "write for example matchLabels: {apps: llama}", _RULE)
     elif not several:
         if mapping(labels) and OWN_LABELS.issuperset(mapping(labels)):
@@ -56,7 +55,7 @@ def _terms(terms: Any, at: str) -> Iterator[Finding]:
         operator, values = (mapping(term).get(key) for key in ("operator", "values"))
         count = len(values) if isinstance(values, list | tuple) else 0
         if gap := unknown_inside(term):
-            yield not_checked(f"{at}[{index}]", gap, _RULE)
+            yield not_checked(f"{at}[{index}]", gap)
         elif operator != "In" or count != 1:
             given = f" with {count_of(count, 'value')}" if operator == "In" else ""
             seen = f"has operator {display(operator)}{given}, but KAITO accepts only In with one "

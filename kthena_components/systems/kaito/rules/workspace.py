@@ -12,8 +12,15 @@ from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules.access_and_adapters import (
     kaito_access_secret,
@@ -70,7 +77,7 @@ def _one_way(view: View, model: Model) -> Iterator[Finding]:
         return
     preset, template = model.inference.get("preset"), model.inference.get("template")
     if gap := first_unknown(preset, template):
-        yield not_checked(model.inference_path, gap, _PRESET)
+        yield not_checked(model.inference_path, gap)
     elif preset is None and template is None:
         seen = "has neither a preset nor a template"
         yield refused(model.inference_path, seen, "write preset.name", _PRESET)
@@ -84,7 +91,7 @@ def _name(model: Model) -> Iterator[Finding]:
     stated = model.inference.get("preset") is not None or not model.inference
     if isinstance(name, Unknown):
         if stated and unknown_in(model.inference.get("preset")) is None:
-            yield not_checked(model.preset_path, name, _PRESET)
+            yield not_checked(model.preset_path, name)
     elif stated and not name:
         seen = "names no model"
         yield refused(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
@@ -96,7 +103,6 @@ def _name(model: Model) -> Iterator[Finding]:
             seen=f"is {display(name)}, which is neither organisation/name nor a short name "
             "of KAITO",
             remedy=known,
-            rule=_PRESET,
             level=Level.ADVISORY if model.tuned else Level.MANDATORY,
         )
 
@@ -116,10 +122,10 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
     for model in view.models:
         name, at = model.instance, model.instance_path
         if isinstance(name, Unknown):
-            yield not_checked(at, name, _INSTANCE)
+            yield not_checked(at, name)
         elif name and name.startswith("<"):
             gap = Unknown(f"{display(name)} is a placeholder for a name")
-            yield not_checked(at, gap, _INSTANCE)
+            yield not_checked(at, gap)
         elif name:
             yield from _known(model, name)
 
@@ -139,7 +145,6 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
         path=model.instance_path,
         seen=f"is {display(name)}, which KAITO does not know, {why}",
         remedy=write(near) if near else "write one of the instance types in pkg/sku of KAITO",
-        rule=_INSTANCE,
         level=Level.ADVISORY if azure else Level.MANDATORY,
     )
 
@@ -158,13 +163,11 @@ def kaito_roles(view: View) -> Iterator[Finding]:
     if view.kind != SEVERAL_ROLES:
         return
     roles, at = view.object.spec.get("roles"), "spec.roles"
-    if gap := unknown_in(roles):
-        yield not_checked(at, gap, _ROLES)
-        return
+    require_known(at, roles)
     items = [mapping(role) for role in (roles if isinstance(roles, list | tuple) else ())]
     kinds = [text(role.get("type")) for role in items]
     if gap := first_unknown(*kinds):
-        yield not_checked(at, gap, _ROLES)
+        yield not_checked(at, gap)
     elif sorted(map(str, kinds)) != ["decode", "prefill"]:
         given = ", ".join(display(kind) for kind in kinds[:3]) or "none"
         seen = f"are {len(kinds)} ({given}), but must be one prefill and one decode"
@@ -174,7 +177,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
         replicas = whole(role.get("replicas"))
         path = f"{at}[{index}].replicas"
         if isinstance(replicas, Unknown):
-            yield not_checked(path, replicas, _ROLES)
+            yield not_checked(path, replicas)
         elif replicas is not None and replicas < 1:
             seen = f"is {display(replicas)}, but must be at least 1"
             yield refused(path, seen, "write 1 or more, or leave it to an autoscaler", _ROLES)
@@ -198,9 +201,8 @@ def kaito_name(view: View) -> Iterator[Finding]:
     inferenceset_validation.go, api/v1alpha1/multiroleinference_validation.go, Validate.
     """
     name = view.object.name
-    if isinstance(name, Unknown):
-        yield not_checked("metadata.name", name, _NAME)
-    elif name and ("." in name or len(name) > DNS_LABEL or not is_dns_name(name)):
+    name = known(name, "metadata.name")
+    if name and ("." in name or len(name) > DNS_LABEL or not is_dns_name(name)):
         seen = f"is {display(name)}, which is not a DNS label of at most {DNS_LABEL} characters"
         yield refused("metadata.name", seen, "write a-z, 0-9 and dashes", _NAME)
 

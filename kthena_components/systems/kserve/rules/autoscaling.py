@@ -8,11 +8,16 @@ from kthena_components.core.findings import Finding, not_checked, refuse, sugges
 from kthena_components.core.remedies import or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import mapping, sequence, unknown_inside, whole
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    sequence,
+    unknown_inside,
+    whole,
+)
 from kthena_components.systems.kserve.rules.service import components
 from kthena_components.systems.kserve.view import Service
 
-_RULE = "kserve-autoscaling"
 _CLASS = "serving.kserve.io/autoscalerClass"
 _KNATIVE_CLASS = "autoscaling.knative.dev/class"
 _CLASSES = ("external", "hpa", "keda", "none")
@@ -41,13 +46,11 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
         return
     given, mode = view.annotations.get(_CLASS), view.annotations.get(_MODE)
     knative = view.annotations.get(_KNATIVE_CLASS)
-    if gap := unknown_inside(given, mode, knative):
-        yield not_checked(f"metadata.annotations.{_CLASS}", gap, _RULE)
-        return
+    require_known(f"metadata.annotations.{_CLASS}", unknown_inside(given, mode, knative))
     if given is not None and given not in _CLASSES:
         seen = f"is {display(given)}, which is no class of autoscaler"
         remedy = suggest(str(given), _CLASSES)
-        yield refuse(f"metadata.annotations.{_CLASS}", seen, remedy, _RULE)
+        yield refuse(f"metadata.annotations.{_CLASS}", seen, remedy)
     judge = None
     if mode in ("Standard", "RawDeployment"):
         judge = {"hpa": _by_resources, "keda": _by_keda}.get(str(given))
@@ -55,10 +58,10 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
         judge = _by_resources if knative == "hpa.autoscaling.knative.dev" else _by_knative
     for path, fields in components(view) if judge else ():
         if gap := unknown_inside(*(fields.get(key) for key in ("scaleMetric", "autoScaling"))):
-            yield not_checked(path, gap, _RULE)
+            yield not_checked(path, gap)
         elif judge is not None:
             found = judge(fields)
-            yield from (refuse(f"{path}.{at}", seen, fix, _RULE) for at, seen, fix in found)
+            yield from (refuse(f"{path}.{at}", seen, fix) for at, seen, fix in found)
 
 
 def _metrics(fields: Fields) -> Iterator[tuple[str, Fields]]:

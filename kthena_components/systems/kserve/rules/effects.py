@@ -5,11 +5,11 @@ Source: kserve v0.19.0 and v0.20.0 pkg/controller/v1beta1/inferenceservice, as i
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import is_map, mapping, unknown_in
+from kthena_components.core.values.read import is_map, mapping, require_known
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.view import (
@@ -20,7 +20,6 @@ from kthena_components.systems.kserve.view import (
     known_gpus,
 )
 
-_MODE, _ONE_TYPE = "kserve-multinode-mode", "kserve-one-gpu-type"
 _ANNOTATION = "serving.kserve.io/deploymentMode"
 _WITHOUT_WORKERS = {
     "Serverless": "creates a Knative Service of the head alone",
@@ -49,9 +48,8 @@ def kserve_multinode_mode(view: Service) -> Iterator[Finding]:
     given, at = view.annotations.get(_ANNOTATION), f"metadata.annotations.{_ANNOTATION}"
     if view.many is None or not view.is_service:
         return
-    if gap := unknown_in(given):
-        yield not_checked(at, gap, _MODE)
-    elif isinstance(given, str) and given in _WITHOUT_WORKERS:
+    require_known(at, given)
+    if isinstance(given, str) and given in _WITHOUT_WORKERS:
         nodes = view.many.nodes
         pods = f" of {nodes.pods} pods" if isinstance(nodes, RayNodes) and nodes.pods > 1 else ""
         yield Finding(
@@ -61,7 +59,6 @@ def kserve_multinode_mode(view: Service) -> Iterator[Finding]:
             remedy=either(
                 write("Standard", "write Standard"), "RawDeployment for KServe before 0.16"
             ),
-            rule=_MODE,
         )
 
 
@@ -141,4 +138,4 @@ def _vendor(kind: str) -> str:
 
 
 def _finding(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_ONE_TYPE)
+    return Finding(path=path, seen=seen, remedy=remedy)

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 
-_RULE = "kserve-llm-parallelism"
 _SIZES = ("tensor", "pipeline", "data", "dataLocal")
 
 
@@ -34,17 +33,16 @@ def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
             yield from _pipeline_preset(workload, has_prefill=len(view.workloads) > 1)
 
 
+@part_of_rule
 def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     at = f"{workload.path}.parallelism"
-    if gap := unknown_in(workload.fields.get("parallelism")):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, workload.fields.get("parallelism"))
     for name in _SIZES:
         yield from _positive(f"{at}.{name}", workload.parallelism.get(name))
     pipeline, data = workload.states("pipeline"), workload.states("data")
     worker = workload.fields.get("worker")
     if not (pipeline or data) and (gap := unknown_in(worker)):
-        yield not_checked(f"{workload.path}.worker", gap, _RULE)
+        yield not_checked(f"{workload.path}.worker", gap)
     elif workload.many and not (pipeline or data):
         seen = "is given, but parallelism states neither data nor pipeline"
         remedy = "add data and dataLocal, or remove worker"
@@ -61,7 +59,6 @@ def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
             seen=f"is {stages}, but without a worker KServe ignores it (kserve#6044): "
             "the engine has 1 stage, and GPUs for more stay idle",
             remedy="raise tensor instead, or write --pipeline-parallel-size into the command",
-            rule=_RULE,
             level=Level.ADVISORY,
         )
 
@@ -82,7 +79,6 @@ def _pipeline_preset(workload: LlmWorkload, *, has_prefill: bool) -> Iterator[Fi
         "and KServe 0.20 publishes no preset for pipelines; nor have both pods a command",
         remedy="add that config to this namespace, empty if template and worker have a command, "
         "or state data and dataLocal instead",
-        rule=_RULE,
         level=Level.ADVISORY,
     )
 
@@ -95,7 +91,7 @@ def _has_command(pod: object) -> bool:
 def _positive(path: str, value: object) -> Iterator[Finding]:
     number = whole(value)
     if gap := unknown_in(value):
-        yield not_checked(path, gap, _RULE)
+        yield not_checked(path, gap)
     elif value is not None and (not isinstance(number, int) or number < 1):
         yield _refused(path, f"is {display(value)}, but must be at least 1", or_more(1))
 
@@ -128,4 +124,4 @@ def _shown(workload: LlmWorkload, name: str) -> object:
 
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+    return Finding(path=path, seen=seen, remedy=remedy)

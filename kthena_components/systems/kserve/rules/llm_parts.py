@@ -9,8 +9,8 @@ from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -20,7 +20,6 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.kserve.rules.model_formats import SECRET
 from kthena_components.systems.kserve.view_llm import LlmService
 
-_ADAPTERS, _PARTS, _DEVICES = "kserve-llm-adapters", "kserve-llm-parts", "kserve-llm-devices"
 _DRA = "serving.kserve.io/exp-dra-"
 _LONGEST = 1000
 
@@ -36,22 +35,20 @@ def kserve_llm_adapters(view: LlmService) -> Iterator[Finding]:
     """
     model = mapping(view.object.spec.get("model"))
     listed, at = mapping(model.get("lora")).get("adapters"), "spec.model.lora.adapters"
-    if gap := unknown_inside(model.get("lora"), listed):
-        yield not_checked(at, gap, _ADAPTERS)
-        return
+    require_known(at, unknown_inside(model.get("lora"), listed))
     base = text(model.get("name")) or view.object.name
     known = {base: "the model"} if isinstance(base, str) else {}
     for index, adapter in enumerate(map(mapping, sequence(listed))):
         path, name = f"{at}[{index}].name", text(adapter.get("name"), "")
         if gap := unknown_in(name):
-            yield not_checked(path, gap, _ADAPTERS)
+            yield not_checked(path, gap)
         elif name in (None, ""):
-            yield refuse(path, "is missing", "add a name", _ADAPTERS)
+            yield refuse(path, "is missing", "add a name")
         elif name in {".", ".."}:
-            yield refuse(path, f"is {display(name)}, which is a folder", "rename it", _ADAPTERS)
+            yield refuse(path, f"is {display(name)}, which is a folder", "rename it")
         elif name in known:
             seen = f"is {display(name)}, as that of {known[str(name)]}"
-            yield refuse(path, seen, "rename it", _ADAPTERS)
+            yield refuse(path, seen, "rename it")
         else:
             known[str(name)] = f"adapter {index}"
 
@@ -77,7 +74,7 @@ def kserve_llm_parts(view: LlmService) -> Iterator[Finding]:
         cache = workload.fields.get("kvCacheOffloading")
         found += _cache(mapping(cache), f"{workload.path}.kvCacheOffloading")
     found += _confidential(mapping(mapping(view.object.spec.get("model")).get("confidential")))
-    yield from (refuse(path, seen, remedy, _PARTS) for path, seen, remedy in found)
+    yield from (refuse(path, seen, remedy) for path, seen, remedy in found)
 
 
 def _scheduler(scheduler: object) -> Iterator[tuple[str, str, str]]:
@@ -159,18 +156,16 @@ def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
     annotations = mapping(view.object.metadata.get("annotations"))
     names = ("device-class", "device-count", "cel-selector", "container-name")
     given = {name: text(annotations.get(f"{_DRA}{name}")) for name in names}
-    if gap := first_unknown(*given.values()):
-        yield not_checked(f"metadata.annotations.{_DRA}device-class", gap, _DEVICES)
-        return
+    require_known(f"metadata.annotations.{_DRA}device-class", *given.values())
     stated = {name: str(value).strip() for name, value in given.items() if value is not None}
     if stated and "device-class" not in stated:
         path = f"metadata.annotations.{_DRA}device-class"
-        yield refuse(path, f"is missing beside {_DRA}{min(stated)}", "add it", _DEVICES)
+        yield refuse(path, f"is missing beside {_DRA}{min(stated)}", "add it")
     for name, value in stated.items():
         seen, remedy = _device(name, value)
         if seen:
             path = f"metadata.annotations.{_DRA}{name}"
-            yield refuse(path, f"is {display(given[name])}, {seen}", remedy, _DEVICES)
+            yield refuse(path, f"is {display(given[name])}, {seen}", remedy)
 
 
 def _device(name: str, value: str) -> tuple[str, str]:

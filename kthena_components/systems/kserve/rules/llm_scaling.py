@@ -9,7 +9,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, mapping, unknown_in, unknown_inside
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 
-_RULE = "kserve-llm-scaling"
 _MODIFIERS = ("activationTarget", "formula", "metricType", "target")
 
 
@@ -30,15 +29,15 @@ def kserve_llm_scaling(view: LlmService) -> Iterator[Finding]:
     for workload in view.workloads:
         scaling, at = workload.fields.get("scaling"), f"{workload.path}.scaling"
         if gap := unknown_in(scaling):
-            yield not_checked(at, gap, _RULE)
+            yield not_checked(at, gap)
         elif scaling is not None:
             found = _scaling(workload, mapping(scaling))
-            yield from (refuse(path, seen, fix, _RULE) for path, seen, fix in found)
+            yield from (refuse(path, seen, fix) for path, seen, fix in found)
             wva = mapping(mapping(scaling).get("wva"))
             actuators.append("hpa" if wva.get("hpa") is not None else "keda" if wva else "")
     if len({one for one in actuators if one}) > 1:
         seen = f"is {actuators[1]}, but the main workload uses {actuators[0]}"
-        yield refuse("spec.prefill.scaling.wva", seen, "use the same for both", _RULE)
+        yield refuse("spec.prefill.scaling.wva", seen, "use the same for both")
 
 
 def _scaling(workload: LlmWorkload, scaling: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -22,7 +23,6 @@ SECRET = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")
 
 Source: kserve v0.20.0 pkg/validation/confidential.go KBSResourceIdRegexp.
 """
-_CONFIDENTIAL, _FORMATS = "kserve-confidential", "kserve-runtime-formats"
 
 
 def kserve_confidential(view: Service) -> Iterator[Finding]:
@@ -39,15 +39,15 @@ def kserve_confidential(view: Service) -> Iterator[Finding]:
         stated = mapping(fields.get("confidential"))
         key, uri = text(stated.get("resourceId"), ""), text(fields.get("storageUri"), "")
         if gap := first_unknown(fields.get("confidential"), stated.get("enabled"), key, uri):
-            yield not_checked(f"{path}.confidential", gap, _CONFIDENTIAL)
+            yield not_checked(f"{path}.confidential", gap)
         elif stated.get("enabled") is not True:
             continue
         elif not uri:
             seen = "is missing, but the model is confidential"
-            yield refuse(f"{path}.storageUri", seen, "write where it is", _CONFIDENTIAL)
+            yield refuse(f"{path}.storageUri", seen, "write where it is")
         elif key and not SECRET.fullmatch(str(key)):
             at, remedy = f"{path}.confidential.resourceId", "write kbs:///repository/type/tag"
-            yield refuse(at, f"is {display(key)}, which is no key", remedy, _CONFIDENTIAL)
+            yield refuse(at, f"is {display(key)}, which is no key", remedy)
 
 
 def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
@@ -64,9 +64,7 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
     if view.is_service or spec.get("disabled") is True:
         return
     listed = spec.get("supportedModelFormats")
-    if gap := first_unknown(spec.get("disabled")) or unknown_inside(listed):
-        yield not_checked(at, gap, _FORMATS)
-        return
+    require_known(at, spec.get("disabled"), unknown_inside(listed))
     known: dict[str, object] = {}
     for index, item in enumerate(map(mapping, sequence(listed))):
         name, priority = text(item.get("name")), whole(item.get("priority"))
@@ -77,4 +75,4 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
             seen = (
                 f"is {priority}, but {first} for {display(name)} before, and KServe rejects updates"
             )
-            yield advise(f"{at}[{index}].priority", seen, write(first, f"write {first}"), _FORMATS)
+            yield advise(f"{at}[{index}].priority", seen, write(first, f"write {first}"))

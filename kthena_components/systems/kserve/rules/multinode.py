@@ -4,10 +4,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, advise, not_checked
+from kthena_components.core.findings import Finding, Level, advise, not_checked, part_of_rule
 from kthena_components.core.remedies import or_more, remove
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+    unknown_in,
+    whole,
+)
 from kthena_components.systems.kserve.rules.service import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
@@ -20,7 +27,6 @@ from kthena_components.systems.kserve.view import (
     resource_keys,
 )
 
-_RULE = "kserve-multinode"
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SIZES = {
     "PIPELINE_PARALLEL_SIZE": "pipelineParallelSize",
@@ -53,7 +59,7 @@ def kserve_multinode(view: Service) -> Iterator[Finding]:
 def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
     """Check the rules for multi-node services."""
     if gap := unknown_in(view.holder.get("workerSpec")):
-        yield not_checked(many.path, gap, _RULE)
+        yield not_checked(many.path, gap)
     else:
         yield from _one_worker(view, many)
         yield from _sizes(many)
@@ -75,7 +81,7 @@ def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
     containers, at = many.fields.get("containers"), f"{many.path}.containers"
     count = len(containers) if isinstance(containers, list | tuple) else 0
     if gap := unknown_in(containers):
-        yield not_checked(at, gap, _RULE)
+        yield not_checked(at, gap)
     elif count > 1:
         seen = f"has {count} containers, but KServe accepts one worker container"
         yield _refused(at, seen, "keep worker-container only")
@@ -104,15 +110,14 @@ def _unknown_env(container: Container) -> Iterator[Finding]:
     env = container.fields.get("env")
     names = [mapping(item).get("name") for item in env] if isinstance(env, list | tuple) else []
     if gap := first_unknown(env, *names):
-        yield not_checked(f"{container.path}.env", gap, _RULE)
+        yield not_checked(f"{container.path}.env", gap)
 
 
+@part_of_rule
 def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Finding]:
     named = view.annotations.get(GPU_ANNOTATION)
     at = f"metadata.annotations.{GPU_ANNOTATION}"
-    if gap := unknown_in(named):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, named)
     if named != "" and named_gpus(named) is None:
         seen = f"is {display(named)}, which is not a JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
@@ -130,7 +135,7 @@ def _sizes(many: MultiNode) -> Iterator[Finding]:
         given, at = many.fields.get(field), f"{many.path}.{field}"
         number = whole(given)
         if gap := unknown_in(given):
-            yield not_checked(at, gap, _RULE)
+            yield not_checked(at, gap)
         elif given is not None and (not isinstance(number, int) or number < 1):
             yield _refused(at, f"is {display(given)}, but must be at least 1", or_more(1))
 
@@ -145,7 +150,7 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
     elif isinstance(given, str) and given.startswith(tuple(f"{one}://" for one in _SCHEMES)):
         return
     elif gap := unknown_in(given):
-        yield not_checked(at, gap, _RULE)
+        yield not_checked(at, gap)
     else:
         seen = (
             f"is {display(given)}, but with several nodes the model must come from pvc:// or oci://"
@@ -156,7 +161,7 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
 def _autoscaler(view: Service) -> Iterator[Finding]:
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
     if gap := unknown_in(given):
-        yield not_checked(at, gap, _RULE)
+        yield not_checked(at, gap)
     elif given != "none":
         is_what = "is missing" if given is None else f"is {display(given)}"
         yield _refused(
@@ -169,21 +174,20 @@ def _traffic(view: Service) -> Iterator[Finding]:
     if given is not None:
         seen = f"is {display(given)}, but only Knative splits traffic, which runs no workerSpec"
         gap = unknown_in(given)
-        yield not_checked(at, gap, _RULE) if gap else advise(at, seen, remove(), _RULE)
+        yield not_checked(at, gap) if gap else advise(at, seen, remove())
 
 
 def _heads(view: Service) -> Iterator[Finding]:
     given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
     number = whole(given)
     if gap := unknown_in(given):
-        yield not_checked(at, gap, _RULE)
+        yield not_checked(at, gap)
     elif isinstance(number, int) and number > 1:
         yield Finding(
             path=at,
             seen=f"is {display(number)}, but only one head has the workers; the others serve "
             "nothing",
             remedy="write 1, and one InferenceService for each engine",
-            rule=_RULE,
             level=Level.ADVISORY,
         )
 
@@ -195,7 +199,7 @@ def _general(view: Service) -> Iterator[Finding]:
     if not view.is_service:
         return
     if gap := unknown_in(name):
-        yield not_checked("metadata.name", gap, _RULE)
+        yield not_checked("metadata.name", gap)
     elif isinstance(name, str) and not _NAME.fullmatch(name):
         seen = (
             f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
@@ -230,4 +234,4 @@ def _containers(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+    return Finding(path=path, seen=seen, remedy=remedy)

@@ -14,8 +14,6 @@ from kthena_components.systems.kserve.view import (
     resource_keys,
 )
 
-_RULE = "kserve-node-arithmetic"
-
 
 def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
     """KServe creates the intended pods, with as many GPUs as ranks.
@@ -36,7 +34,7 @@ def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
         return
     nodes = many.nodes
     if isinstance(nodes, Unknown):
-        yield not_checked(many.path, nodes, _RULE)
+        yield not_checked(many.path, nodes)
     elif isinstance(nodes, Shortage):
         yield _short(many, nodes.nodes)
     elif many.executor_mp:
@@ -147,4 +145,4 @@ def _pods(nodes: RayNodes) -> str:
 
 
 def _finding(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE, level=level)
+    return Finding(path=path, seen=seen, remedy=remedy, level=level)

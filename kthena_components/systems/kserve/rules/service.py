@@ -13,6 +13,7 @@ from kthena_components.core.values.read import (
     count,
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -38,7 +39,6 @@ _OWN = "kserve-container"
 _MODE = "serving.kserve.io/deploymentMode"
 _STANDARD = ("Standard", "RawDeployment")
 _ALL = 100
-_MODEL, _REPLICAS, _CANARY = "kserve-one-model", "kserve-replicas", "kserve-canary"
 
 
 def components(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -66,19 +66,19 @@ def kserve_one_model(view: Service) -> Iterator[Finding]:
         names = [text(mapping(item).get("name")) for item in sequence(listed)]
         served = [name for name in ("model", *FRAMEWORKS, "art") if fields.get(name) is not None]
         if gap := first_unknown(listed, *names, *(fields.get(name) for name in served)):
-            yield not_checked(path, gap, _MODEL)
+            yield not_checked(path, gap)
             continue
         number = _answering(path, served, names)
         if number != 1:
             what = "no implementation" if number == 0 else f"{number} implementations"
             stated = ", ".join([*served, *(["containers"] if names else [])])
             seen = f"has {what}{f' ({stated})' if number else ''}, but KServe accepts exactly one"
-            yield refuse(path, seen, "keep a model, or containers of your own", _MODEL)
+            yield refuse(path, seen, "keep a model, or containers of your own")
         for name in served:
             own = mapping(fields.get(name)).get("name")
             if path == "spec.predictor" and own not in (None, "") and not unknown_in(own):
                 seen = f"is {display(own)}, but KServe names the container of a model itself"
-                yield refuse(f"{path}.{name}.name", seen, remove(), _MODEL)
+                yield refuse(f"{path}.{name}.name", seen, remove())
 
 
 def _answering(path: str, served: list[str], names: list[Any]) -> int:
@@ -109,14 +109,14 @@ def kserve_replicas(view: Service) -> Iterator[Finding]:
         for name in ("minReplicas", "maxReplicas", "containerConcurrency"):
             number = whole(fields.get(name))
             if gap := unknown_in(number):
-                yield not_checked(f"{path}.{name}", gap, _REPLICAS)
+                yield not_checked(f"{path}.{name}", gap)
             elif isinstance(number, int) and number < 0:
-                yield refuse(f"{path}.{name}", f"is {number}", or_more(0), _REPLICAS)
+                yield refuse(f"{path}.{name}", f"is {number}", or_more(0))
         least, most = count(fields.get("minReplicas"), 1), count(fields.get("maxReplicas"), 0)
         if isinstance(least, int) and isinstance(most, int) and least > most > 0:
             seen = f"is {least}, but maxReplicas is {most}"
             remedy = f"write at most {most}, or raise maxReplicas"
-            yield refuse(f"{path}.minReplicas", seen, remedy, _REPLICAS)
+            yield refuse(f"{path}.minReplicas", seen, remedy)
 
 
 def kserve_canary(view: Service) -> Iterator[Finding]:
@@ -137,33 +137,27 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
     if not view.is_service or listed in (None, []):
         return
     mode, total = view.annotations.get(_MODE), 0
-    if gap := first_unknown(listed, mode):
-        yield not_checked("spec.canary", gap, _CANARY)
-        return
+    require_known("spec.canary", listed, mode)
     if mode is None:
         seen = "is missing, so canaries work only if the cluster's default is Standard"
-        yield advise(
-            f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"), _CANARY
-        )
+        yield advise(f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"))
     elif mode not in _STANDARD:
         seen = f"is {display(mode)}, but canaries need Standard"
-        yield refuse(
-            f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"), _CANARY
-        )
+        yield refuse(f"metadata.annotations.{_MODE}", seen, write("Standard", "write Standard"))
     if not _loads_model(view.holder):
         seen = "has no model, but a canary runs beside one"
-        yield refuse("spec.predictor", seen, "add a model with its storageUri", _CANARY)
+        yield refuse("spec.predictor", seen, "add a model with its storageUri")
     names = {text(view.holder.get("name")): "the predictor"}
     for index, canary in enumerate(map(mapping, sequence(listed))):
         path, share = f"spec.canary[{index}]", whole(canary.get("trafficPercent"))
         total += share if isinstance(share, int) else 0
         if isinstance(share, int) and not 0 <= share <= _ALL:
             seen = f"is {share}, but must be from 0 to {_ALL}"
-            yield refuse(f"{path}.trafficPercent", seen, "write for example 10", _CANARY)
+            yield refuse(f"{path}.trafficPercent", seen, "write for example 10")
         predictor = mapping(canary.get("predictor"))
         yield from _one_canary(view, predictor, f"{path}.predictor", names)
     if total > _ALL:
-        yield refuse("spec.canary", f"get {total}% together", "lower them to 100%", _CANARY)
+        yield refuse("spec.canary", f"get {total}% together", "lower them to 100%")
 
 
 def _loads_model(predictor: Mapping[str, Any]) -> bool:
@@ -183,18 +177,18 @@ def _one_canary(
 ) -> Iterator[Finding]:
     name = text(predictor.get("name"), "")
     if gap := unknown_in(name):
-        yield not_checked(f"{path}.name", gap, _CANARY)
+        yield not_checked(f"{path}.name", gap)
     elif name == "":
-        yield refuse(f"{path}.name", "is missing", "add a name, such as v2", _CANARY)
+        yield refuse(f"{path}.name", "is missing", "add a name, such as v2")
     elif name in names:
         seen = f"is {display(name)}, as that of {names[name]}"
-        yield refuse(f"{path}.name", seen, "rename it", _CANARY)
+        yield refuse(f"{path}.name", seen, "rename it")
     names.setdefault(name, path)
     for field in ("workerSpec", "maxReplicas", "scaleTarget", "scaleMetric", "autoScaling"):
         if predictor.get(field) not in (None, 0):
             why = "runs in single pods" if field == "workerSpec" else "has a fixed number of pods"
-            yield refuse(f"{path}.{field}", f"is given, but a canary {why}", remove(), _CANARY)
+            yield refuse(f"{path}.{field}", f"is given, but a canary {why}", remove())
     own, stable = count(predictor.get("minReplicas")), count(view.holder.get("minReplicas"), 1)
     if isinstance(own, int) and isinstance(stable, int) and own > stable:
         seen = f"is {own}, but the predictor has {stable}"
-        yield refuse(f"{path}.minReplicas", seen, at_most(stable), _CANARY)
+        yield refuse(f"{path}.minReplicas", seen, at_most(stable))

@@ -7,7 +7,7 @@ v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.remedies import at_most, write
 from kthena_components.core.values.display import display
@@ -17,6 +17,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     text,
     unknown_in,
 )
@@ -27,7 +28,7 @@ from kthena_components.systems.kthena.rules.autoscaling_metrics import (
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, ROLES, Policy, Scaled
 
-_TARGET, _BEHAVIOR = "kthena-autoscaling-target", "kthena-autoscaling-behavior"
+_TARGET = "kthena-autoscaling-target"
 _MOST_ROLES, _LONGEST = 2, 1800
 """Maximum roles of a policy, and seconds of a period."""
 
@@ -46,48 +47,45 @@ def kthena_autoscaling_target(view: Policy) -> Iterator[Finding]:
     """
     if not view.has_targets:
         return
-    if gap := unknown_in(view.object.body.get("spec")) or unknown_in(view.spec.get("")):
-        yield not_checked("spec", gap, _TARGET)
-        return
+    require_known("spec", view.object.body.get("spec"), view.spec.get(""))
     if len(view.targets) != 1:
         binding = view.object.group_kind == BINDING
         known = "homogeneousTarget or heterogeneousTarget"
         known = known if binding else f"homogeneousTarget, heterogeneousTarget or {ROLES}"
         has = f"has {' and '.join(view.targets)}" if view.targets else "has no target"
-        yield refuse("spec", f"{has}, but must have exactly one", f"write {known}", _TARGET)
+        yield refuse("spec", f"{has}, but must have exactly one", f"write {known}")
     roles = mapping(view.spec.get(ROLES)).get("roles")
     if ROLES in view.targets and roles is not None and not unknown_in(roles):
         number = len(mapping(roles))
         if not 1 <= number <= _MOST_ROLES:
             seen = f"has {number} roles, but a policy scales 1 or 2"
-            yield refuse(f"spec.{ROLES}.roles", seen, "write a policy for each pair", _TARGET)
+            yield refuse(f"spec.{ROLES}.roles", seen, "write a policy for each pair")
     told = set[str]()
     for unit in view.units:
         if unit.ref_path not in told:
             yield from _ref(unit)
         told.add(unit.ref_path)
         if unit.role == "" and f"spec.{ROLES}." in unit.path:
-            yield refuse(unit.path, "has no name", "write the name of a role", _TARGET)
+            yield refuse(unit.path, "has no name", "write the name of a role")
         yield from _bounds(unit)
 
 
+@part_of_rule
 def _ref(unit: Scaled) -> Iterator[Finding]:
     kind, name, path = unit.ref.get("kind"), text(unit.ref.get("name"), ""), unit.ref_path
-    if gap := first_unknown(kind, name):
-        yield not_checked(path, gap, _TARGET)
-        return
+    require_known(path, kind, name)
     if isinstance(kind, str) and kind not in ("", MODEL_SERVING[1]):
         seen = f"is {display(kind)}, but Kthena only scales ModelServings"
-        yield refuse(f"{path}.kind", seen, write("ModelServing", "write ModelServing"), _TARGET)
+        yield refuse(f"{path}.kind", seen, write("ModelServing", "write ModelServing"))
     if name == "":
-        yield refuse(f"{path}.name", "is missing", "write the name of a ModelServing", _TARGET)
+        yield refuse(f"{path}.name", "is missing", "write the name of a ModelServing")
 
 
 def _bounds(unit: Scaled) -> Iterator[Finding]:
     least, most = (count(unit.fields.get(key)) for key in ("minReplicas", "maxReplicas"))
     path = f"{unit.path}.minReplicas"
     if gap := first_unknown(least, most):
-        yield not_checked(path, gap, _TARGET)
+        yield not_checked(path, gap)
     elif isinstance(least, int) and isinstance(most, int) and least > most:
         seen = f"is {least}, more than maxReplicas, {most}"
         give = refuse if f"spec.{ROLES}." in path else advise
@@ -118,15 +116,15 @@ def kthena_autoscaling_behavior(view: Policy) -> Iterator[Finding]:
 
 def _duration(path: str, stated: object) -> Iterator[Finding]:
     if gap := unknown_in(stated):
-        yield not_checked(path, gap, _BEHAVIOR)
+        yield not_checked(path, gap)
     elif isinstance(stated, str):
         seconds = read_duration(stated)
         if seconds is None:
             seen = f"is {display(stated)}, which is no duration"
-            yield refuse(path, seen, "write for example 15s or 1m30s", _BEHAVIOR)
+            yield refuse(path, seen, "write for example 15s or 1m30s")
         elif not 0 <= seconds <= _LONGEST:
             seen = f"is {display(stated)}, but must be from 0 to 30 minutes"
-            yield refuse(path, seen, write("30m", "write at most 30m"), _BEHAVIOR)
+            yield refuse(path, seen, write("30m", "write at most 30m"))
 
 
 POLICY_RULES: tuple[Rule[Policy], ...] = (

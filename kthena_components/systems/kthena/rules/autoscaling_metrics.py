@@ -11,6 +11,7 @@ from kthena_components.core.findings import (
     Finding,
     advise,
     not_checked,
+    part_of_rule,
     refuse,
     suggest,
     suggest_name,
@@ -23,6 +24,7 @@ from kthena_components.core.values.read import (
     is_map,
     mapping,
     pairs,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -30,7 +32,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.systems.kthena.view_autoscaling import ONE, ROLES, SEVERAL, Policy, Scaled
 
-_METRICS, _RATIO = "kthena-autoscaling-metrics", "kthena-autoscaling-ratio"
+_RATIO = "kthena-autoscaling-ratio"
 Fields = Mapping[str, Any]
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 """The start of what Go's url.ParseRequestURI accepts: the CRD's format is uri."""
@@ -51,15 +53,13 @@ def kthena_autoscaling_metrics(view: Policy) -> Iterator[Finding]:
     pkg/apis/workload/v1alpha1/autoscalingpolicy_types.go.
     """
     stated = view.spec.get("metrics")
-    if gap := unknown_in(stated) or unknown_inside(stated):
-        yield not_checked("spec.metrics", gap, _METRICS)
-        return
+    require_known("spec.metrics", stated, unknown_inside(stated))
     yield from _named(stated, "spec.metrics", view.metric_name)
     for unit in view.units:
         yield from _sources(unit)
     if {ONE, SEVERAL}.intersection(view.targets) and view.has_targets and not sequence(stated):
         seen = "is missing, and a policy for whole ModelServings needs at least one"
-        yield refuse("spec.metrics", seen, "write a metric with its targetValue", _METRICS)
+        yield refuse("spec.metrics", seen, "write a metric with its targetValue")
     common = _names(stated, view.metric_name)
     for unit in view.units:
         if f"spec.{ROLES}." in unit.path:
@@ -77,16 +77,16 @@ def _named(stated: object, path: str, key: str) -> Iterator[Finding]:
     for index, metric in enumerate(map(mapping, sequence(stated))):
         name, value, at = metric.get(key), metric.get("targetValue"), f"{path}[{index}]"
         if gap := first_unknown(name, value):
-            yield not_checked(at, gap, _METRICS)
+            yield not_checked(at, gap)
         number = parse_quantity(value)
         if number is not None and number <= 0:
             seen = f"is {display(value)}, but must be more than 0"
-            yield refuse(f"{at}.targetValue", seen, "write a positive number", _METRICS)
+            yield refuse(f"{at}.targetValue", seen, "write a positive number")
         if isinstance(name, str) and not unknown_in(name):
             other = first.setdefault(name, index)
             if other != index:
                 seen = f"is {display(name)}, already the name of {path}[{other}]"
-                yield refuse(f"{at}.{key}", seen, "remove one of them", _METRICS)
+                yield refuse(f"{at}.{key}", seen, "remove one of them")
 
 
 def _sources(unit: Scaled) -> Iterator[Finding]:
@@ -97,45 +97,41 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
             continue
         stated = [key for key in ("pod", "prometheus") if source.get(key) is not None]
         if gap := unknown_inside(source):
-            yield not_checked(path, gap, _METRICS)
+            yield not_checked(path, gap)
         elif len(stated) != 1:
             seen = f"has {' and '.join(stated) or 'neither pod nor prometheus'}"
-            yield refuse(path, f"{seen}, but must have one of the two", "write one", _METRICS)
+            yield refuse(path, f"{seen}, but must have one of the two", "write one")
         address = mapping(source.get("prometheus")).get("serverURL")
         if isinstance(address, str) and not unknown_in(address) and not _ADDRESS.match(address):
             seen = f"is {display(address)}, which is no address"
             remedy = "write for example http://prometheus.monitoring:9090"
-            yield refuse(f"{path}.prometheus.serverURL", seen, remedy, _METRICS)
+            yield refuse(f"{path}.prometheus.serverURL", seen, remedy)
 
 
+@part_of_rule
 def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     stated = unit.fields.get("metrics")
     bounds = [count(unit.fields.get(key), 0) for key in ("minReplicas", "maxReplicas")]
     own = _names(stated, "name")
-    if gap := first_unknown(stated, *bounds, *common, *own) or unknown_inside(stated):
-        yield not_checked(f"{unit.path}.metrics", gap, _METRICS)
-        return
+    require_known(f"{unit.path}.metrics", stated, *bounds, *common, *own, unknown_inside(stated))
     yield from _named(stated, f"{unit.path}.metrics", "name")
     if bounds[0] == bounds[1] and bounds[1] != 0:
         return
     names = [name for name in own or common if isinstance(name, str)]
     if not (own or common):
         seen = "is missing, and neither the role nor the policy has a metric"
-        yield refuse(f"{unit.path}.metrics", seen, "write a metric of the role", _METRICS)
-    if gap := unknown_in(unit.fields.get("metricSources")):
-        yield not_checked(f"{unit.path}.metricSources", gap, _METRICS)
-    elif not unit.sources:
+        yield refuse(f"{unit.path}.metrics", seen, "write a metric of the role")
+    require_known(f"{unit.path}.metricSources", unit.fields.get("metricSources"))
+    if not unit.sources:
         if names:
             seen = f"is missing, so no one reads {', '.join(map(display, names))}"
             remedy = "write where each metric of the role is read"
-            yield refuse(f"{unit.path}.metricSources", seen, remedy, _METRICS)
+            yield refuse(f"{unit.path}.metricSources", seen, remedy)
     else:
         for key in unit.sources:
             if key not in names:
                 path = f"{unit.path}.metricSources.{key}"
-                yield refuse(
-                    path, "is no metric of the role", suggest_name(str(key), names), _METRICS
-                )
+                yield refuse(path, "is no metric of the role", suggest_name(str(key), names))
 
 
 def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
@@ -146,10 +142,10 @@ def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     path, known = f"{unit.path}.target.metricSources", {str(name) for name in common}
     for name in sorted(known - set(map(str, unit.sources))):
         seen = f"has no {display(name)}, so that metric is never read"
-        yield advise(path, seen, "write a pod or prometheus for it", _METRICS)
+        yield advise(path, seen, "write a pod or prometheus for it")
     for key in unit.sources:
         if key not in known:
-            yield advise(f"{path}.{key}", "is no metric", suggest_name(str(key), known), _METRICS)
+            yield advise(f"{path}.{key}", "is no metric", suggest_name(str(key), known))
 
 
 def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
@@ -170,9 +166,7 @@ def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
     if not view.has_targets or ratio is None:
         return
     roles = target.get("roles")
-    if gap := unknown_in(ratio) or unknown_inside(ratio) or unknown_in(roles):
-        yield not_checked(path, gap, _RATIO)
-        return
+    require_known(path, ratio, unknown_inside(ratio), roles)
     fields = mapping(ratio)
     names = [text(fields.get(f"{side}Role"), "") for side in ("numerator", "denominator")]
     if not is_map(ratio) or None in names:

@@ -5,15 +5,14 @@ Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alph
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import mapping, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules.roles import judge_image
 from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
 
-_WORKERS, _CONFIG = "booster-workers", "booster-config"
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
 _SHORTEST = 10**6
 """From this number on Go writes a float with an exponent."""
@@ -35,7 +34,7 @@ def booster_workers(view: Booster) -> Iterator[Finding]:
     for backend in view.backends:
         at, kind = f"{backend.path}.type", backend.kind
         if gap := unknown_in(kind):
-            yield not_checked(at, gap, _WORKERS)
+            yield not_checked(at, gap)
         elif kind not in (_PLAIN, _SPLIT):
             seen = f"is {display(kind)}, and Kthena only supports {_PLAIN} and {_SPLIT}"
             yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
@@ -45,17 +44,16 @@ def booster_workers(view: Booster) -> Iterator[Finding]:
                 yield from _pods(worker, split=kind == _SPLIT)
 
 
+@part_of_rule
 def _types(backend: Backend) -> Iterator[Finding]:
     at = f"{backend.path}.workers"
-    if gap := unknown_in(backend.fields.get("workers")):
-        yield not_checked(at, gap, _WORKERS)
-        return
+    require_known(at, backend.fields.get("workers"))
     # The API server drops a null, and writes the default.
     stated = [(worker.path, worker.fields.get("type")) for worker in backend.workers]
     types = [(path, "server" if kind is None else kind) for path, kind in stated]
     gaps = [(path, gap) for path, kind in types if (gap := unknown_in(kind))]
     for path, gap in gaps:
-        yield not_checked(f"{path}.type", gap, _WORKERS)
+        yield not_checked(f"{path}.type", gap)
     if backend.kind == _PLAIN and len(types) != 1:
         seen = f"has {len(types)} workers, and a backend of type {_PLAIN} has exactly 1"
         yield _refused(at, seen, "write one worker, and its pods and replicas")
@@ -78,7 +76,7 @@ def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
     at, given = f"{worker.path}.pods", worker.fields.get("pods")
     pods = whole(given)
     if gap := unknown_in(given):
-        yield not_checked(at, gap, _WORKERS)
+        yield not_checked(at, gap)
     elif split and isinstance(pods, int) and pods > 1:
         seen = f"is {display(pods)}, but Kthena creates 1 pod for each worker of a {_SPLIT}"
         yield _refused(at, f"{seen}, and ignores it", write(1), Level.ADVISORY)
@@ -103,7 +101,7 @@ def booster_config(view: Booster) -> Iterator[Finding]:
     for worker in (worker for backend in view.backends for worker in backend.workers):
         at, config = f"{worker.path}.config", worker.fields.get("config")
         if gap := unknown_in(config):
-            yield not_checked(at, gap, _CONFIG)
+            yield not_checked(at, gap)
             continue
         for key, value in mapping(config).items():
             yield from _setting(f"{at}.{key_text(key)}", value)
@@ -112,7 +110,7 @@ def booster_config(view: Booster) -> Iterator[Finding]:
 def _setting(path: str, value: object) -> Iterator[Finding]:
     number = whole(value)
     if gap := unknown_in(value):
-        yield not_checked(path, gap, _CONFIG)
+        yield not_checked(path, gap)
     elif isinstance(value, bool):
         word = str(value).lower()
         yield Finding(
@@ -122,7 +120,6 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             remedy='write ""'
             if value
             else either(remove(), "write its no- form with an empty text"),
-            rule=_CONFIG,
             level=Level.ADVISORY,
         )
     elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
@@ -135,12 +132,11 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             path=path,
             seen=seen,
             remedy=write(str(shown), f'write "{shown}", with quotes'),
-            rule=_CONFIG,
         )
 
 
 def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_WORKERS, level=level)
+    return Finding(path=path, seen=seen, remedy=remedy, level=level)
 
 
 def booster_image(view: Booster) -> Iterator[Finding]:

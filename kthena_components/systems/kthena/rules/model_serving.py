@@ -64,11 +64,11 @@ def kthena_version(view: Serving) -> Iterator[Finding]:
 def _version_0_1(view: Serving) -> Iterator[Finding]:
     scheduler, path = view.spec.get("schedulerName"), "spec.schedulerName"
     if gap := unknown_in(scheduler):
-        yield not_checked(path, gap, VERSION)
+        yield not_checked(path, gap)
     elif scheduler is None or (isinstance(scheduler, str) and scheduler != "volcano"):
         is_what = "is missing" if scheduler is None else f"is {display(scheduler)}"
         seen = f"{is_what}, but Kthena 0.1 only accepts the scheduler volcano"
-        yield Finding(path=path, seen=seen, remedy="write volcano, or use Kthena 0.2", rule=VERSION)
+        yield Finding(path=path, seen=seen, remedy="write volcano, or use Kthena 0.2")
     topology, gang = view.template.get("networkTopology"), view.template.get("gangPolicy")
     if topology is not None and gang is None:
         seen = "is given without gangPolicy, and the controller of Kthena 0.1 crashes on it"
@@ -76,7 +76,7 @@ def _version_0_1(view: Serving) -> Iterator[Finding]:
 
 
 def _lost(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule=VERSION, level=Level.ADVISORY)
+    return Finding(path=path, seen=seen, remedy=remedy, level=Level.ADVISORY)
 
 
 RULES: tuple[Rule[Serving], ...] = (

@@ -7,7 +7,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.support.update import Change
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt
-from kthena_components.systems.kthena.partition import PARTITION_SCALING, held_between
+from kthena_components.systems.kthena.partition import held_between
 from kthena_components.systems.kthena.view import BY_GROUP, Role, Serving, read_serving
 
 
@@ -38,7 +38,7 @@ def kthena_partition_scaling(change: Change) -> Iterator[Finding]:
 def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator[Finding]:
     path = f"{role.path}.replicas"
     if gap := first_unknown(held, before.replicas, role.replicas):
-        yield not_checked(path, gap, PARTITION_SCALING)
+        yield not_checked(path, gap)
     elif isinstance(held, int):
         yield Finding(
             path=path,
@@ -47,5 +47,4 @@ def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator
             "other groups only",
             remedy=f"remove the partition in the same update, which updates all groups, or keep "
             f"replicas: {before.replicas}",
-            rule=PARTITION_SCALING,
         )

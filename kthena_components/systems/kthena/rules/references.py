@@ -24,11 +24,7 @@ from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route, Server
 from kthena_components.systems.kubernetes.rules.object_references import may_make_pods
 
-_TARGET, _PODS, _SERVERS = (
-    "autoscaling-target-exists",
-    "model-server-selects-pods",
-    "model-route-has-servers",
-)
+_TARGET, _SERVERS = "autoscaling-target-exists", "model-route-has-servers"
 _MOST_COMPARED = 1_000_000
 """Maximum number of comparisons of pods with ModelServers."""
 _MANY = Unknown("there are too many pods and ModelServers to compare them all")
@@ -68,11 +64,11 @@ def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Fi
         return
     known = [role.name for role in view.roles]
     if gap := first_unknown(unit.role, *known, view.template.get("roles")):
-        yield not_checked(found.at(unit.path), gap, _TARGET)
+        yield not_checked(found.at(unit.path), gap)
     elif unit.role not in known:
         seen = f"is about role {display(unit.role)}, which the ModelServing {display(name)} has not"
         remedy = suggest_name(str(unit.role), map(str, known))
-        yield refuse(found.at(unit.path), seen, remedy, _TARGET)
+        yield refuse(found.at(unit.path), seen, remedy)
 
 
 def _missing(
@@ -130,11 +126,11 @@ def model_server_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
             labels = {str(key): value for key, value in pairs(wanted)}
             selected = gap or (_selected(labels, candidates) if labels else True) or hidden or False
             if isinstance(selected, Unknown):
-                yield not_checked(found.at(path), selected, _PODS)
+                yield not_checked(found.at(path), selected)
             elif not selected:
                 shown = ", ".join(f"{key}={display(labels[key])}" for key in list(labels)[:5])
                 seen = f"selects {shown}, which no pod of this stack in its namespace has"
-                yield advise(found.at(path), seen, "write the labels of the pods", _PODS)
+                yield advise(found.at(path), seen, "write the labels of the pods")
 
 
 def _selectors(view: Server) -> Iterator[tuple[str, object]]:

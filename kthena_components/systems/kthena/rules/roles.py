@@ -12,11 +12,19 @@ from kthena_components.core.findings import (
     Level,
     join_path,
     not_checked,
+    part_of_rule,
     suggest_name,
 )
 from kthena_components.core.remedies import either, or_more, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kthena.view import Role, Serving, templates
 
@@ -40,38 +48,38 @@ def kthena_generated_name(view: Serving) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
     validGeneratedNameLength.
     """
-    path, rule = "metadata.name", "kthena-generated-name"
+    path = "metadata.name"
     if not view.name:
         if isinstance(view.body.get("metadata"), Mapping) and view.name == "":
             seen = "is missing, and every name that Kthena generates starts with it"
-            yield Finding(path=path, seen=seen, remedy="add metadata.name", rule=rule)
+            yield Finding(path=path, seen=seen, remedy="add metadata.name")
         return
     if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name):
         begins = "every name that Kthena generates starts with it"
         seen = f"is {display(view.name)}, and {begins}, but it is not {_DNS_1035}"
         remedy = f"write for example '{_label(view.name, _CUT)}'"
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+        yield Finding(path=path, seen=seen, remedy=remedy)
     for role in view.roles:
         parts = (view.name, view.replicas, role.name, role.replicas, role.workers)
         if gap := first_unknown(*parts):
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         elif None not in parts:
             yield from _generated(view, role, [str(part) for part in parts])
 
 
 def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]:
-    path, rule = "metadata.name", "kthena-generated-name"
+    path = "metadata.name"
     name = "-".join(part[:_CUT] for part in parts)
     over = sum(map(len, parts)) + len(parts) - 1 - naming.DNS_LABEL
     seen = f"with role {display(role.name)} the generated name is {display(name, 2 * _CUT)}"
     if over > 0:
         long = f"{naming.DNS_LABEL + over} characters, and Kubernetes allows {naming.DNS_LABEL}"
         remedy = f"shorten metadata.name or the role's name by {over}"
-        yield Finding(path=path, seen=f"{seen}, {long}", remedy=remedy, rule=rule)
+        yield Finding(path=path, seen=f"{seen}, {long}", remedy=remedy)
     # Since 0.3 role names have their own rule, and one mistake gives one finding.
     if not view.since("0.3") and not naming.DNS_1035.fullmatch(f"r-{parts[2]}-0"):
         remedy = f"name the role for example '{_label(parts[2], _ROLE_NAME)}'"
-        yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy, rule=rule)
+        yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy)
 
 
 def kthena_role_name(view: Serving) -> Iterator[Finding]:
@@ -87,9 +95,9 @@ def kthena_role_name(view: Serving) -> Iterator[Finding]:
     if not view.since("0.3"):
         legal, what = _CRD_NAME, "made of letters, digits and dashes, with no dash first or last"
     for role in view.roles:
-        path, rule = f"{role.path}.name", "kthena-role-name"
+        path = f"{role.path}.name"
         if gap := unknown_in(role.name):
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         if not isinstance(role.name, str):
             continue
         over = len(role.name) - _ROLE_NAME
@@ -97,11 +105,11 @@ def kthena_role_name(view: Serving) -> Iterator[Finding]:
             seen = (
                 f"is {display(role.name)}, {len(role.name)} characters, but may have {_ROLE_NAME}"
             )
-            yield Finding(path=path, seen=seen, remedy=f"shorten it by {over}", rule=rule)
+            yield Finding(path=path, seen=seen, remedy=f"shorten it by {over}")
         if not legal.fullmatch(role.name):
             seen = f"is {display(role.name)}, which is not {what}"
             remedy = f"write for example '{_label(role.name, _ROLE_NAME)}'"
-            yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+            yield Finding(path=path, seen=seen, remedy=remedy)
 
 
 def kthena_image(view: Serving) -> Iterator[Finding]:
@@ -140,16 +148,13 @@ def kthena_role_count(view: Serving) -> Iterator[Finding]:
     Level: mandatory.
     Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go ServingGroup.Roles.
     """
-    path, roles, rule = "spec.template.roles", view.template.get("roles"), "kthena-role-count"
-    if gap := unknown_in(roles):
-        yield not_checked(path, gap, rule)
-    elif isinstance(roles, list | tuple) and not roles:
-        yield Finding(
-            path=path, seen="is empty, so nothing would run", remedy="add a role", rule=rule
-        )
+    path, roles = "spec.template.roles", view.template.get("roles")
+    require_known(path, roles)
+    if isinstance(roles, list | tuple) and not roles:
+        yield Finding(path=path, seen="is empty, so nothing would run", remedy="add a role")
     elif isinstance(roles, list | tuple) and len(roles) > _ROLES:
         seen = f"has {len(roles)} roles, but Kthena accepts at most {_ROLES}"
-        yield Finding(path=path, seen=seen, remedy=f"remove {len(roles) - _ROLES}", rule=rule)
+        yield Finding(path=path, seen=seen, remedy=f"remove {len(roles) - _ROLES}")
 
 
 def kthena_role_names_unique(view: Serving) -> Iterator[Finding]:
@@ -163,12 +168,12 @@ def kthena_role_names_unique(view: Serving) -> Iterator[Finding]:
     """
     first: dict[str, Role] = {}
     for role in view.roles:
-        path, rule = f"{role.path}.name", "kthena-role-names-unique"
+        path = f"{role.path}.name"
         if gap := unknown_in(role.name):
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         elif isinstance(role.name, str) and first.setdefault(role.name, role) is not role:
             seen = f"is {display(role.name)}, already the name of {first[role.name].path}"
-            yield Finding(path=path, seen=seen, remedy="rename one of them", rule=rule)
+            yield Finding(path=path, seen=seen, remedy="rename one of them")
 
 
 def kthena_replicas(view: Serving) -> Iterator[Finding]:
@@ -226,14 +231,13 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
             yield from _minimum(view, role, path, whole(stated))
 
 
+@part_of_rule
 def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> Iterator[Finding]:
     rule, what = "kthena-gang-minimum", "replicas"
     counted: tuple[MaybeInt | None, ...] = (role.replicas,)
     if not view.since("0.3"):
         counted, what = (role.replicas, role.workers), "replicas and workers"
-    if gap := first_unknown(least, *counted):
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, least, *counted)
     most = sum(number for number in counted if isinstance(number, int))
     if not isinstance(least, int) or None in counted:
         return
@@ -254,17 +258,16 @@ def kthena_worker_template(view: Serving) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
     """
     for role in view.roles:
-        path, rule = f"{role.path}.workerTemplate", "kthena-worker-template"
+        path = f"{role.path}.workerTemplate"
         if role.fields.get("workerTemplate") is not None:
             continue
         if gap := unknown_in(role.workers):
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         elif isinstance(role.workers, int) and role.workers > 0:
             ends = "its controller crashes" if view.since("0.3") else "starts no worker"
             ends = "" if view.since("0.4") else f", and Kthena {view.version} accepts it but {ends}"
             yield Finding(
                 path=path,
-                rule=rule,
                 seen=f"is missing, but workerReplicas is {role.workers}{ends}",
                 remedy=either(
                     "add workerTemplate",

@@ -9,7 +9,14 @@ from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
 
@@ -18,7 +25,7 @@ _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
 _MOST = 100
 """Maximum percentage of a budget or a partition."""
 GROUP_RECREATE, SURGE = "ServingGroupRecreate", "maxSurge"
-_ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
+_ROLLING, _BUDGET = "kthena-rolling-update", "kthena-role-budget"
 
 
 def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
@@ -38,11 +45,11 @@ def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
     if not isinstance(configuration, Mapping):
         return
     if view.since("1.0") and (gap := unknown_in(view.rollout)):
-        yield not_checked(_CONFIGURATION, gap, _ROLLING)
+        yield not_checked(_CONFIGURATION, gap)
     elif view.since("1.0") and view.rollout == BY_ROLE:
         seen = f"is given, but with {BY_ROLE} each role has its own budget"
         remedy = "remove it, and write maxUnavailable on the roles"
-        yield Finding(path=_CONFIGURATION, seen=seen, remedy=remedy, rule=_ROLLING)
+        yield Finding(path=_CONFIGURATION, seen=seen, remedy=remedy)
         return
     budget = _budget(configuration.get("maxUnavailable"))
     path = f"{_CONFIGURATION}.maxUnavailable"
@@ -58,11 +65,11 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
         yield from _format(path, partition, _ROLLING)
     elif isinstance(partition, int) and partition < 0:
         seen = f"is {partition}, but must be at least 0"
-        yield Finding(path=path, seen=seen, remedy=or_more(0), rule=_ROLLING)
+        yield Finding(path=path, seen=seen, remedy=or_more(0))
     elif partition is None or isinstance(partition, str):
         return
     elif gap := first_unknown(partition, view.replicas):
-        yield not_checked(path, gap, _ROLLING)
+        yield not_checked(path, gap)
     elif (
         isinstance(partition, int) and isinstance(view.replicas, int) and partition >= view.replicas
     ):
@@ -71,7 +78,7 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
             f"{view.replicas}"
         )
         remedy = either(at_most(max(view.replicas - 1, 0)), remove())
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)
+        yield Finding(path=path, seen=seen, remedy=remedy)
 
 
 def kthena_role_budget(view: Serving) -> Iterator[Finding]:
@@ -91,12 +98,12 @@ def kthena_role_budget(view: Serving) -> Iterator[Finding]:
             continue
         path = f"{role.path}.maxUnavailable"
         if gap := first_unknown(stated, view.rollout):
-            yield not_checked(path, gap, _BUDGET)
+            yield not_checked(path, gap)
         elif view.rollout == BY_GROUP:
             seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
             by_role = write(BY_ROLE, f"write type: {BY_ROLE}", at=f"{_STRATEGY}.type")
             remedy = either(by_role, remove())
-            yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
+            yield Finding(path=path, seen=seen, remedy=remedy)
         budget = _budget(stated)
         yield from _format(path, budget, _BUDGET)
         yield from _not_zero(path, budget, role.replicas, "replicas", _BUDGET)
@@ -106,11 +113,11 @@ def kthena_role_budget(view: Serving) -> Iterator[Finding]:
 def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Iterator[Finding]:
     share = _share(budget, role.replicas)
     if isinstance(budget, int) and (gap := unknown_in(role.replicas)):
-        yield not_checked(path, gap, _BUDGET)
+        yield not_checked(path, gap)
     elif isinstance(share, int) and isinstance(role.replicas, int) and share > role.replicas >= 0:
         seen = f"is {display(budget)}, but the role has {role.replicas} replicas"
         remedy = f"write at most {role.replicas}" if role.replicas else remove()
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
+        yield Finding(path=path, seen=seen, remedy=remedy)
 
 
 def kthena_max_surge(view: Serving) -> Iterator[Finding]:
@@ -138,7 +145,7 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
             continue
         gap = unknown_in(surge)
         if gap and stored:
-            yield not_checked(path, gap, _SURGE)
+            yield not_checked(path, gap)
             continue
         lost = (
             f"Kthena {view.version} ignores it"
@@ -147,7 +154,6 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
         )
         yield Finding(
             path=path,
-            rule=_SURGE,
             seen=f"is {'set' if gap else display(surge)}, but Kthena has no surge; {lost}",
             remedy=remove("remove it; a rollout takes groups down first, maxUnavailable at a time"),
         )
@@ -172,12 +178,9 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     )
     if not clash or not view.since("0.4"):
         return
-    if gap:
-        yield not_checked(path, gap, "kthena-recovery-and-rollout")
-        return
+    require_known(path, gap)
     yield Finding(
         path=path,
-        rule="kthena-recovery-and-rollout",
         seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, and each updated role would "
         "recreate its whole group",
         remedy=either(

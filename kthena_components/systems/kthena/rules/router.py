@@ -5,7 +5,7 @@ Source: volcano-sh/kthena v1.0.0 pkg/kthena-router.
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.update import Change, differ
 from kthena_components.core.values.display import display
@@ -16,6 +16,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     sequence,
     spec_of,
     text,
@@ -25,7 +26,6 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.view_router import Route, RouteRule, Server
 
-_SERVER, _ROUTE, _FIXED = "kthena-model-server", "kthena-model-route", "kthena-model-name-fixed"
 _WEIGHT = 100
 """Default of a weight."""
 
@@ -46,31 +46,27 @@ def kthena_model_server(view: Server) -> Iterator[Finding]:
     """
     yield from _durations(view)
     path, spec = "spec.workloadSelector", view.object.spec
-    if gap := first_unknown(spec.get("workloadSelector"), view.labels, view.pair):
-        yield not_checked(path, gap, _SERVER)
-        return
+    require_known(path, spec.get("workloadSelector"), view.labels, view.pair)
     if not mapping(view.labels) and spec.get("workloadSelector") is not None:
         seen = "is empty, so all pods of the namespace serve this model"
-        yield advise(f"{path}.matchLabels", seen, "write the labels of its pods", _SERVER)
+        yield advise(f"{path}.matchLabels", seen, "write the labels of its pods")
     if view.pair is None:
         if spec.get("kvConnector") is not None:
             seen = (
                 "is given without workloadSelector.pdGroup, and only pairs of prefill and decode "
             )
             seen += "use it"
-            yield advise("spec.kvConnector", seen, "add a pdGroup, or remove it", _SERVER)
+            yield advise("spec.kvConnector", seen, "add a pdGroup, or remove it")
         return
     sides = [mapping(view.pair).get(f"{side}Labels") for side in ("prefill", "decode")]
-    if gap := first_unknown(*sides) or unknown_inside(*sides):
-        yield not_checked(f"{path}.pdGroup", gap, _SERVER)
-        return
+    require_known(f"{path}.pdGroup", *sides, unknown_inside(*sides))
     for side, stated in zip(("prefill", "decode"), sides, strict=True):
         if stated is not None and not mapping(stated):
             seen = f"is empty, so no pod is {side}"
-            yield advise(f"{path}.pdGroup.{side}Labels", seen, "write labels", _SERVER)
+            yield advise(f"{path}.pdGroup.{side}Labels", seen, "write labels")
     if sides[0] and sides[0] == sides[1]:
         seen = "equals prefillLabels, so every pod is decode and none prefill"
-        yield advise(f"{path}.pdGroup.decodeLabels", seen, "write other labels", _SERVER)
+        yield advise(f"{path}.pdGroup.decodeLabels", seen, "write other labels")
 
 
 def _durations(view: Server) -> Iterator[Finding]:
@@ -79,10 +75,10 @@ def _durations(view: Server) -> Iterator[Finding]:
     stated = {"timeout": policy.get("timeout"), "retry.retryInterval": retry.get("retryInterval")}
     for at, value in stated.items():
         if gap := unknown_in(value):
-            yield not_checked(f"{path}.{at}", gap, _SERVER)
+            yield not_checked(f"{path}.{at}", gap)
         elif isinstance(value, str) and read_duration(value) is None:
             seen = f"is {display(value)}, which is no duration"
-            yield refuse(f"{path}.{at}", seen, "write for example 500ms or 2m", _SERVER)
+            yield refuse(f"{path}.{at}", seen, "write for example 500ms or 2m")
 
 
 def kthena_model_route(view: Route) -> Iterator[Finding]:
@@ -98,35 +94,33 @@ def kthena_model_route(view: Route) -> Iterator[Finding]:
     spec = view.object.spec
     name, adapters = text(spec.get("modelName"), ""), spec.get("loraAdapters")
     if gap := first_unknown(name, adapters):
-        yield not_checked("spec.modelName", gap, _ROUTE)
+        yield not_checked("spec.modelName", gap)
     elif name == "" and not sequence(adapters):
         seen = "has neither modelName nor loraAdapters, so it matches nothing"
-        yield refuse("spec", seen, "write the name of the model in requests", _ROUTE)
+        yield refuse("spec", seen, "write the name of the model in requests")
     for index, adapter in enumerate(sequence(adapters)):
         if adapter == "":
             seen = "is empty, but must be the name of an adapter"
-            yield refuse(f"spec.loraAdapters[{index}]", seen, remove(), _ROUTE)
+            yield refuse(f"spec.loraAdapters[{index}]", seen, remove())
     for rule in view.rules:
         yield from _targets(rule)
         yield from _matches(rule)
 
 
+@part_of_rule
 def _targets(rule: RouteRule) -> Iterator[Finding]:
     path, stated = f"{rule.path}.targetModels", rule.fields.get("targetModels")
-    if gap := unknown_in(stated) or unknown_inside(stated):
-        yield not_checked(path, gap, _ROUTE)
-        return
+    require_known(path, stated, unknown_inside(stated))
     if not rule.targets:
-        yield refuse(path, "has no target", "write a ModelServer", _ROUTE)
+        yield refuse(path, "has no target", "write a ModelServer")
         return
     for index, target in enumerate(rule.targets):
         if target.get("modelServerName") == "":
-            yield refuse(f"{path}[{index}].modelServerName", "is empty", "write a name", _ROUTE)
+            yield refuse(f"{path}[{index}].modelServerName", "is empty", "write a name")
     weights = [count(target.get("weight"), _WEIGHT) for target in rule.targets]
-    if gap := first_unknown(*weights):
-        yield not_checked(path, gap, _ROUTE)
-    elif all(weight == 0 for weight in weights):
-        yield refuse(path, "has only weights of 0", "give one a weight from 1 to 100", _ROUTE)
+    require_known(path, *weights)
+    if all(weight == 0 for weight in weights):
+        yield refuse(path, "has only weights of 0", "give one a weight from 1 to 100")
 
 
 def _matches(rule: RouteRule) -> Iterator[Finding]:
@@ -135,10 +129,10 @@ def _matches(rule: RouteRule) -> Iterator[Finding]:
     for at, stated in (*texts, ("uri", match.get("uri"))):
         regex = mapping(stated).get("regex")
         if gap := unknown_in(regex):
-            yield not_checked(f"{path}.{at}.regex", gap, _ROUTE)
+            yield not_checked(f"{path}.{at}.regex", gap)
         elif isinstance(regex, str) and (trouble := trouble_in_go(regex)):
             seen = f"is {display(regex)}, which Go cannot read: {trouble}"
-            yield refuse(f"{path}.{at}.regex", seen, "write a regular expression of Go", _ROUTE)
+            yield refuse(f"{path}.{at}.regex", seen, "write a regular expression of Go")
 
 
 def kthena_model_name_fixed(change: Change) -> Iterator[Finding]:
@@ -152,11 +146,10 @@ def kthena_model_name_fixed(change: Change) -> Iterator[Finding]:
     if old is None or new is None:
         return
     path, edited = "spec.modelName", differ(old, new)
-    if gap := unknown_in(edited):
-        yield not_checked(path, gap, _FIXED)
-    elif edited:
+    require_known(path, edited)
+    if edited:
         seen = f"changes from {display(old)} to {display(new)}, but it is immutable"
-        yield refuse(path, seen, either(write(old, "keep it"), "write another ModelRoute"), _FIXED)
+        yield refuse(path, seen, either(write(old, "keep it"), "write another ModelRoute"))
 
 
 SERVER_RULES: tuple[Rule[Server], ...] = (kthena_model_server,)

@@ -20,7 +20,6 @@ from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.selectors import Selector, selectors
 
-_SELECTOR = "selector-of-serving"
 _SHOWN = 5
 
 
@@ -78,11 +77,11 @@ def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
         found = [selects(each.labels, pods) for pods in each.pods]
         gap = each.selector.gap or (None if True in found else first_unknown(*found, _hidden(each)))
         if gap:
-            yield not_checked(at, gap, _SELECTOR)
+            yield not_checked(at, gap)
         elif True not in found and each.pods:
             shown = ", ".join(f"{k}={display(v)}" for k, v in list(each.labels.items())[:_SHOWN])
             seen = f"selects {shown}, which no pod of ModelServing {display(each.serving.name)} has"
-            yield refuse(at, f"{seen}{_which(each)}", _remedy(each), _SELECTOR)
+            yield refuse(at, f"{seen}{_which(each)}", _remedy(each))
 
 
 def _hidden(each: _Named) -> Unknown | None:

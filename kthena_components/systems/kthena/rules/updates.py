@@ -8,14 +8,19 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.update import Change, differ
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kthena.view import read_serving
 
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
 """Fields of a role in Kthena's revision hash."""
-
-_ONLY, _FIXED = "gang-topology-only-change", "kthena-gang-fixed"
 
 
 def gang_topology_only_change(change: Change) -> Iterator[Finding]:
@@ -38,7 +43,7 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
         rolled = differ(_hashed(old), _hashed(new))
         if gap := first_unknown(edited, rolled):
             if rolled is not True:
-                yield not_checked(path, gap, _ONLY)
+                yield not_checked(path, gap)
                 return
         elif not rolled:
             yield Finding(
@@ -47,7 +52,6 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
                 "rolls out roles, so running pods keep their place",
                 remedy="change an annotation in the templates, too, or delete the pods of each "
                 "group after the update",
-                rule=_ONLY,
                 level=Level.ADVISORY,
             )
 
@@ -70,19 +74,18 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
     )
     if new is None:
         seen = "is removed, but the API server rejects that: it is required once set"
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=_FIXED)
+        yield Finding(path=path, seen=seen, remedy=remedy)
         return
     key = "minRoleReplicas"
     was, now = old.get(key), mapping(new).get(key)
-    if gap := unknown_in(new):
-        yield not_checked(path, gap, _FIXED)
-    elif was is None or now is None:
+    require_known(path, new)
+    if was is None or now is None:
         return
     elif gap := unknown_in(edited := differ(was, now)):
-        yield not_checked(f"{path}.{key}", gap, _FIXED)
+        yield not_checked(f"{path}.{key}", gap)
     elif edited:
         seen = f"changes from {_counts(was)} to {_counts(now)}, but it is immutable"
-        yield Finding(path=f"{path}.{key}", seen=seen, remedy=remedy, rule=_FIXED)
+        yield Finding(path=f"{path}.{key}", seen=seen, remedy=remedy)
 
 
 def _counts(minima: object) -> str:

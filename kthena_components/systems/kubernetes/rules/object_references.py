@@ -24,7 +24,6 @@ from kthena_components.core.values.unknown import Unknown
 _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler creates itself."""
 _SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
-_SELECTS = "service-selects-pods"
 
 
 def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -52,7 +51,6 @@ def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
                 f"{before}, and the "
                 "second would overwrite the first",
                 remedy="rename or remove one of the two",
-                rule="object-twice",
             )
 
 
@@ -76,24 +74,22 @@ def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
         if id(entry) not in owners:
             continue
         name, namespace = text(entry.spec.get("serviceName")), entry.namespace
-        path, rule = entry.at("spec.serviceName"), "headless-service"
+        path = entry.at("spec.serviceName")
         if name in {None, ""} or namespace is None:
             continue
         service = services.get((str(namespace), str(name)))
         address = service.spec.get("clusterIP") if service else None
         if late := first_unknown(name, namespace, address) or (gap if service is None else None):
-            yield not_checked(path, late, rule)
+            yield not_checked(path, late)
         elif service is None and not cluster.complete:
             continue  # it may be in the cluster
         elif service is None:
             seen = f"is {display(name)}, but this stack has no Service of that name in namespace "
             seen += f"{display(namespace)}, and only that gives the pods their names in DNS"
-            yield advise(path, seen, "add the headless Service", rule)
+            yield advise(path, seen, "add the headless Service")
         elif address is None or address == "":
             seen = f"is {display(name)}, a Service with a cluster IP, with which not every DNS "
-            found = advise(
-                path, f"{seen}server names the pods", "write clusterIP: None there", rule
-            )
+            found = advise(path, f"{seen}server names the pods", "write clusterIP: None there")
             yield replace(found, most=Level.ADVISORY)
 
 
@@ -131,7 +127,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     for entry in cluster.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
-            yield not_checked(path, gap, _SELECTS)
+            yield not_checked(path, gap)
             continue
         wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
         if not wanted or entry.spec.get("type") == "ExternalName":
@@ -143,7 +139,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
             matched[key] = carried.get(entry.namespace, PodIndex()).matches(wanted)
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
-            yield not_checked(path, found, _SELECTS)
+            yield not_checked(path, found)
         elif not found:
             yield _selects_nothing(entry, wanted)
 
@@ -155,7 +151,6 @@ def _selects_nothing(service: Object, wanted: Mapping[str, str]) -> Finding:
         f"is {shown}, but no pod of this stack in namespace {display(service.namespace)} has these "
         "labels",
         "write the labels of the pods",
-        _SELECTS,
     )
 
 

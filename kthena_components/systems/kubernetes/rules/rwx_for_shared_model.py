@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.arithmetic import total
@@ -13,11 +13,12 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import known
 
 CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
@@ -93,22 +94,20 @@ def _late(cluster: ClusterObjects) -> Iterator[Finding]:
         for path, name in _claims_of(pods):
             if gap := first_unknown(name, pods.owner.namespace):
                 at = pods.at(path)
-                yield not_checked(at, gap, "rwx-for-shared-model")
+                yield not_checked(at, gap)
 
 
+@part_of_rule
 def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
-    rule, stated = "rwx-for-shared-model", claim.spec.get("accessModes")
+    stated = claim.spec.get("accessModes")
     modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])
-    if gap := unknown_in(claim.body.get("spec")) or unknown_inside(stated):
-        yield not_checked(users.path, gap, rule)
-        return
+    require_known(users.path, claim.body.get("spec"), unknown_inside(stated))
     narrow = next((mode for mode in (_ONE_POD, _ONE_NODE) if mode in modes), None)
     if narrow is None or not _SHARED.isdisjoint(modes):
         return
-    if isinstance(number, Unknown):
-        yield not_checked(users.path, number, rule)
-    elif number > 1:
+    number = known(number, users.path)
+    if number > 1:
         once = "mounted by one pod" if narrow == _ONE_POD else "attached to one node"
         must = users.spread or narrow == _ONE_POD
         yield Finding(
@@ -118,6 +117,5 @@ def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
             "mount it",
             remedy=f"write accessModes: [ReadWriteMany] in the claim {display(name)}, or give each "
             "pod its own claim",
-            rule=rule,
             level=Level.MANDATORY if must else Level.ADVISORY,
         )

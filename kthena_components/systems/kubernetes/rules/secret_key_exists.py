@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, suggest
+from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    pairs,
+    require_known,
+    sequence,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown
 
 SECRET: GroupKind = ("", "Secret")
@@ -18,7 +25,6 @@ _LOGINS = {
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
     "kubernetes.io/dockercfg": ".dockercfg",
 }
-_RULE = "secret-key-exists"
 _OPAQUE = "Opaque"
 
 
@@ -100,21 +106,18 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
         yield _Reference(f"{at}.items[{k}].key", name, key, source.get("optional"), "pod")
 
 
+@part_of_rule
 def _judge_key(
     pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
 ) -> Iterator[Finding]:
     at, name, key = pods.at(taken.path), taken.name, taken.key
-    if gap := first_unknown(name, key, pods.owner.namespace, taken.optional):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, name, key, pods.owner.namespace, taken.optional)
     secret = _find(pods, name, secrets)
     if secret is None or not isinstance(key, str) or taken.optional is True:
         return
     if key in secret.keys:
         return
-    if secret.gap:
-        yield not_checked(at, secret.gap, _RULE)
-        return
+    require_known(at, secret.gap)
     near = [word for word in islice(secret.keys, _MANY) if not unknown_in(word)]
     yield Finding(
         path=at,
@@ -122,7 +125,6 @@ def _judge_key(
         "key, and the "
         f"{taken.user} does not start without it",
         remedy=suggest(key[:253], near),
-        rule=_RULE,
     )
 
 
@@ -145,13 +147,13 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
             path = pods.at(f"{at}.envFrom[{k}].secretRef.name")
             secret = _find(pods, taken.get("name"), secrets)
             if gap := first_unknown(taken.get("name"), secret and secret.gap):
-                yield not_checked(path, gap, _RULE)
+                yield not_checked(path, gap)
             elif secret is not None and not secret.keys:
                 seen = (
                     f"is {display(taken.get('name'))}, a Secret of this stack without any key, so "
                 )
                 seen += "the container gets no variable from it"
-                yield advise(path, seen, "give the Secret its keys, or name another one", _RULE)
+                yield advise(path, seen, "give the Secret its keys, or name another one")
 
 
 def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
@@ -161,7 +163,7 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
         secret = _find(pods, name, secrets)
         kind = _OPAQUE if secret is None else secret.kind
         if gap := first_unknown(item, name, kind, secret and secret.gap):
-            yield not_checked(path, gap, _RULE)
+            yield not_checked(path, gap)
         elif secret is not None and _LOGINS.get(str(kind)) not in secret.keys:
             login = _LOGINS.get(str(kind))
             lacks = f"without the key {login}" if login else "which is not a login"
@@ -170,4 +172,4 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
                 "are pulled "
             )
             remedy = "write type kubernetes.io/dockerconfigjson and the key .dockerconfigjson there"
-            yield advise(path, f"{seen}without it", remedy, _RULE)
+            yield advise(path, f"{seen}without it", remedy)

@@ -15,7 +15,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, unknown_in
 from kthena_components.systems.kubernetes.selectors import Selector, selectors
 
-_RULE = "selected-pods-answer"
 _LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
 """The label of the first pod of each engine, by kind."""
@@ -57,7 +56,7 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     stated = [unknown_in(target.stated) for target in each.targets]
     gap = next(filter(None, stated), None) or first_unknown(*(p.answers for _, p in found))
     if gap and found:
-        yield not_checked(each.owner.at(each.targets[0].path), gap, _RULE)
+        yield not_checked(each.owner.at(each.targets[0].path), gap)
         return
     named = [(pods, ports) for pods, ports in found if _numbers(each, ports)]
     if found and not named:
@@ -71,11 +70,11 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     elif inside:
         pods, ports = inside[0]
         seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
-        yield refuse(each.owner.at(each.path), seen, ON_ALL_ADDRESSES, _RULE)
+        yield refuse(each.owner.at(each.path), seen, ON_ALL_ADDRESSES)
     elif workers and (len(workers) == len(named) or _is_for_requests(each, named)):
         pods, ports = workers[0]
         seen = f"matches {_title(pods)}, but {ports.title}"
-        yield refuse(each.owner.at(each.path), seen, _only_first(each, pods), _RULE)
+        yield refuse(each.owner.at(each.path), seen, _only_first(each, pods))
 
 
 def _numbers(each: Selector, ports: Listening) -> list[int]:
@@ -104,7 +103,7 @@ def _no_such_name(each: Selector, ports: Listening) -> Finding:
     remedy = "give that name to a port of the container"
     if ports.answers is not None:
         remedy = write(ports.answers, f"write {ports.answers}")
-    return refuse(each.owner.at(target.path), seen, remedy, _RULE)
+    return refuse(each.owner.at(target.path), seen, remedy)
 
 
 def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
@@ -121,7 +120,6 @@ def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
         each.owner.at(target.path),
         seen,
         write(ports.answers, f"write {field}{ports.answers}"),
-        _RULE,
     )
 
 

@@ -12,7 +12,6 @@ from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
-_RULE = "service-named-vllm"
 _SERVICE, _NAME, _VARIABLE = ("", "Service"), "vllm", "VLLM_PORT"
 _SERVERS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds whose pods serve. A Job in the same image may only send requests."""
@@ -43,7 +42,7 @@ def service_named_vllm(cluster: ClusterObjects) -> Iterator[Finding]:
         gaps = [gap for _, gap in found if gap is not None]
         owners = dict.fromkeys(_title(pods) for pods, gap in found if gap is None)
         if late or (gaps and not owners):
-            yield not_checked(service.at("metadata.name"), late or gaps[0], _RULE)
+            yield not_checked(service.at("metadata.name"), late or gaps[0])
         elif owners:
             yield _finding(service, list(owners))
 
@@ -85,5 +84,4 @@ def _finding(service: Object, owners: list[str]) -> Finding:
         seen=f"is 'vllm', so Kubernetes sets {_VARIABLE}=tcp://… in the pods of {owners[0]}{more}, "
         "and vLLM stops, because it reads the number of a port there",
         remedy="rename the Service, or write enableServiceLinks: false in the pods",
-        rule=_RULE,
     )

@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.rules.rollout import judge_role_rollout
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
-from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
+from kthena_components.systems.lws.wording import at_least, refusal
 
 _FEWEST, _MOST = 2, 10
 _SLICES = 100
@@ -21,12 +27,11 @@ _EXCLUSIVE = (
 )
 
 
+@part_of_rule
 def judge_roles(view: Sets) -> Iterator[Finding]:
     """Check the roles together, and what only a DisaggregatedSet forbids."""
     roles = view.object.spec.get("roles")
-    if gap := unknown_in(roles):
-        yield not_checked("spec.roles", gap, SHAPE)
-        return
+    require_known("spec.roles", roles)
     count = len(roles) if isinstance(roles, list | tuple) else 0
     if not _FEWEST <= count <= _MOST and view.object.spec:
         seen = f"has {count} roles, but must have {_FEWEST} to {_MOST}"
@@ -77,12 +82,11 @@ def _mode(group: Group) -> object:
     return unknown_in(mode) or mode
 
 
+@part_of_rule
 def _replicas(view: Sets) -> Iterator[Finding]:
     """Check that no role is empty if another one is not: half of a pair serves nothing."""
     counted = [group for group in view.groups if _mode(group) != "External"]
-    if gap := first_unknown(*(group.replicas for group in counted), *map(_mode, counted)):
-        yield not_checked("spec.roles", gap, SHAPE)
-        return
+    require_known("spec.roles", *(group.replicas for group in counted), *map(_mode, counted))
     empty = [group for group in counted if group.replicas == 0]
     filled = [group for group in counted if isinstance(group.replicas, int) and group.replicas > 0]
     if empty and filled:
@@ -91,13 +95,12 @@ def _replicas(view: Sets) -> Iterator[Finding]:
         yield refusal(f"{empty[0].path}.replicas", seen, remedy)
 
 
+@part_of_rule
 def _generated(view: Sets, group: Group) -> Iterator[Finding]:
     """Check the longest name that contains a role's name: a Service's, or a label of workers."""
     name, at = text(group.role.get("name")), f"{group.role_path}.name"
     slices, replicas = whole(view.object.spec.get("slices")), group.replicas
-    if gap := first_unknown(view.object.name, name, slices, replicas):
-        yield not_checked(at, gap, SHAPE)
-        return
+    require_known(at, view.object.name, name, slices, replicas)
     if not isinstance(view.object.name, str) or not isinstance(name, str):
         return
     last = max(slices - 1, 0) if isinstance(slices, int) else 0
@@ -117,12 +120,11 @@ def _digits(number: int) -> int:
     return len(str(min(number, 2**63)))
 
 
+@part_of_rule
 def _placement(view: Sets) -> Iterator[Finding]:
     policy = mapping(view.object.spec.get("placementPolicy"))
     kind, topology, at = policy.get("type"), policy.get("topology"), "spec.placementPolicy"
-    if gap := unknown_in(kind):
-        yield not_checked(f"{at}.type", gap, SHAPE)
-        return
+    require_known(f"{at}.type", kind)
     if not isinstance(kind, str) or kind in {"", "None"}:
         return
     if topology is None or topology == "":

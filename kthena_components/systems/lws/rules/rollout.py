@@ -8,11 +8,11 @@ pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.systems.lws.view import ROLLING, Group
 from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
@@ -25,12 +25,11 @@ def is_refused(budget: object) -> bool:
     return budget is not None and not unknown_in(budget) and not is_budget(budget, _MOST)
 
 
+@part_of_rule
 def judge_rollout(group: Group) -> Iterator[Finding]:
     """Check the update fields of a group."""
     rolling, at = group.rolling, f"{group.path}.{ROLLING}"
-    if gap := unknown_in(rolling):
-        yield not_checked(at, gap, SHAPE)
-        return
+    require_known(at, rolling)
     if not isinstance(rolling, Mapping):
         return
     for key in ("maxUnavailable", "maxSurge"):

@@ -8,10 +8,17 @@ roles of a DisaggregatedSet.
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.remedies import at_most, either, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.rules.disaggregated import judge_roles
 from kthena_components.systems.lws.rules.rollout import judge_rollout
@@ -102,12 +109,11 @@ def _templates(group: Group) -> Iterator[Finding]:
             yield refusal(at, "is missing, so the pods have no containers", "add spec.containers")
 
 
+@part_of_rule
 def _subgroups(group: Group) -> Iterator[Finding]:
     policy = group.template.get("subGroupPolicy")
     at = f"{group.path}.leaderWorkerTemplate.subGroupPolicy"
-    if gap := unknown_in(policy):
-        yield not_checked(at, gap, SHAPE)
-        return
+    require_known(at, policy)
     if not isinstance(policy, Mapping):
         if _SUBGROUP_TOPOLOGY in group.annotations:
             where = f"{group.annotations_path}.{_SUBGROUP_TOPOLOGY}"

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.support.update import Change
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, whole
+from kthena_components.core.values.read import first_unknown, mapping, require_known, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.lws.view import WORKER, Group, read_sets
-
-_RULE, _FIXED = "lws-lower-then-raise", "lws-subgroups-fixed"
 
 
 def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
@@ -33,9 +31,7 @@ def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
     held, holds = _gpus(old), _gpus(new)
     if _rises(was, now) is False or _rises(holds, held) is False:
         return
-    if gap := first_unknown(was, now, held, holds):
-        yield not_checked(path, gap, _RULE)
-        return
+    require_known(path, was, now, held, holds)
     numbers = [number for number in (was, now, held, holds) if isinstance(number, int)]
     yield _stuck(path, *numbers)
 
@@ -55,16 +51,14 @@ def lws_subgroups_fixed(change: Change) -> Iterator[Finding]:
         _only(body).template.get("subGroupPolicy") for body in (change.before, change.after)
     )
     sizes = [mapping(policy).get("subGroupSize") for policy in (was, now)]
-    if gap := first_unknown(was, now, *sizes):
-        yield not_checked(path, gap, _FIXED)
-    elif bool(was) != bool(now) or whole(sizes[0]) != whole(sizes[1]):
+    require_known(path, was, now, *sizes)
+    if bool(was) != bool(now) or whole(sizes[0]) != whole(sizes[1]):
         then = f"had subGroupSize {display(sizes[0])}" if was else "had no subgroups"
         seen = f"is removed: the set {then}" if not now else f"changes: the set {then}"
         yield Finding(
             path=path,
             seen=f"{seen}, and LWS does not change them",
             remedy="undo the change, or give the set another name",
-            rule=_FIXED,
         )
 
 
@@ -76,7 +70,6 @@ def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
         f"{holds}: the new groups come first, so {most} GPUs are needed at once, "
         f"not {now * holds}",
         remedy="lower the GPUs in one update, and raise replicas in the next",
-        rule=_RULE,
         level=Level.ADVISORY,
     )
 

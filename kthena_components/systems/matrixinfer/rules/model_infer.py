@@ -12,7 +12,7 @@ from kthena_components.systems.kthena.rules.roles import kthena_gang_minimum, kt
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.matrixinfer.facts import schedulers
 
-_SCHEDULER, _COUNTS = "model-infer-scheduler", "model-infer-counts"
+_COUNTS = "model-infer-counts"
 _ALIKE = "0.1"
 """The release of Kthena whose webhook checks these counts as MatrixInfer's does."""
 
@@ -34,7 +34,7 @@ def model_infer_scheduler(view: Serving) -> Iterator[Finding]:
         return
     for path, name in schedulers(view):
         if gap := unknown_in(name):
-            yield not_checked(path, gap, _SCHEDULER)
+            yield not_checked(path, gap)
         elif name != VOLCANO:
             stated = "is not stated" if name is None else f"is {display(name)}"
             yield Finding(
@@ -42,7 +42,6 @@ def model_infer_scheduler(view: Serving) -> Iterator[Finding]:
                 seen=f"{stated}, and MatrixInfer does not pass spec.schedulerName to pods, so "
                 "Volcano does not schedule these with their gang",
                 remedy=write(VOLCANO, f"write {VOLCANO}"),
-                rule=_SCHEDULER,
                 level=Level.ADVISORY,
             )
 

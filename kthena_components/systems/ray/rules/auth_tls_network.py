@@ -8,9 +8,9 @@ from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
-    first_unknown,
     inside,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -18,7 +18,7 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.ray.rules.autoscaler import env_of, needs_ray
 from kthena_components.systems.ray.view import RayView
 
-_AUTH, _NETWORK, _TLS = "ray-auth", "ray-network-policy", "ray-tls"
+_AUTH = "ray-auth"
 _TOKENS, _OF_KUBERNETES = (2, 52), (2, 55)
 """First releases of Ray with tokens, and with tokens of Kubernetes."""
 _OPEN = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
@@ -41,9 +41,7 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
     """
     stated, path = view.fields.get("authOptions"), f"{view.path}.authOptions"
     options = mapping(stated)
-    if gap := unknown_inside(stated):
-        yield not_checked(path, gap, _AUTH)
-        return
+    require_known(path, unknown_inside(stated))
     by_cluster, is_token = options.get("enableK8sTokenAuth") is True, options.get("mode") == "token"
     if is_token and view.has_since("1.5"):
         least = _OF_KUBERNETES if by_cluster else _TOKENS
@@ -52,12 +50,12 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
         return
     place = f"{path}.enableK8sTokenAuth"
     if not is_token:
-        yield refuse(place, "is true, but mode is not token", "write mode: token", _AUTH)
+        yield refuse(place, "is true, but mode is not token", "write mode: token")
     elif options.get("secretName") not in (None, ""):
-        yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", remove(), _AUTH)
+        yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", remove())
     if view.object.kind in ("RayJob", "RayService"):
         seen = f"is true, but a {view.object.kind} takes no tokens of Kubernetes"
-        yield refuse(place, seen, remove(), _AUTH)
+        yield refuse(place, seen, remove())
 
 
 def ray_network_policy(view: RayView) -> Iterator[Finding]:
@@ -79,9 +77,7 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
     listed = inside(stated, "workerGroups")
     groups = (inside(item, "groupName") for item in sequence(listed))
     shown = (view.fields.get("workerGroupSpecs"), *names, *groups)
-    if gap := unknown_inside(stated, listed) or first_unknown(*shown):
-        yield not_checked(path, gap, _NETWORK)
-        return
+    require_known(path, unknown_inside(stated, listed), *shown)
     policy = mapping(stated)
     own_groups = list(enumerate(map(mapping, sequence(listed))))
     places: list[tuple[str, Mapping[str, Any]]] = [
@@ -92,17 +88,17 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
     for place, rules in places:
         if idle is not None and sequence(rules.get(idle)):
             seen = f"are given, but mode {policy['mode']} denies nothing of the kind"
-            yield refuse(f"{place}.{idle}", seen, "remove them, or write mode: DenyAll", _NETWORK)
+            yield refuse(f"{place}.{idle}", seen, "remove them, or write mode: DenyAll")
     for group, name in zip(view.workers, names, strict=True):
         if len(str(name)) > DNS_LABEL or not DNS_1123_LABEL.fullmatch(str(name)):
             seen = f"is {display(name)}, but part of a policy's name, and so a DNS label"
             remedy = "write lower-case letters, digits and dashes"
-            yield refuse(f"{group.path}.groupName", seen, remedy, _NETWORK)
+            yield refuse(f"{group.path}.groupName", seen, remedy)
     for index, own in own_groups:
         if own.get("groupName") not in names:
             seen = f"is {display(own.get('groupName'))}, and no group of workers is called so"
             at = f"{path}.workerGroups[{index}].groupName"
-            yield refuse(at, seen, "write the name of a group", _NETWORK)
+            yield refuse(at, seen, "write the name of a group")
 
 
 def ray_tls(view: RayView) -> Iterator[Finding]:
@@ -118,9 +114,7 @@ def ray_tls(view: RayView) -> Iterator[Finding]:
     validateTLSOptions.
     """
     stated = mapping(view.fields.get("tlsOptions")).get("enabled")
-    if gap := first_unknown(stated):
-        yield not_checked(f"{view.path}.tlsOptions", gap, _TLS)
-        return
+    require_known(f"{view.path}.tlsOptions", stated)
     if stated is not True or not view.has_since("1.7"):
         return
     scaler = mapping(view.fields.get("autoscalerOptions"))
@@ -129,14 +123,14 @@ def ray_tls(view: RayView) -> Iterator[Finding]:
     ]
     for path, container in [*places, (f"{view.path}.autoscalerOptions", scaler)]:
         if gap := unknown_inside(container.get("env"), container.get("volumeMounts")):
-            yield not_checked(path, gap, _TLS)
+            yield not_checked(path, gap)
             continue
         for name in env_of(container):
             if name in _OWN:
                 seen = f"have {name}, which KubeRay sets itself"
-                yield refuse(f"{path}.env", seen, remove(), _TLS)
+                yield refuse(f"{path}.env", seen, remove())
         for index, mount in enumerate(map(mapping, sequence(container.get("volumeMounts")))):
             if mount.get("name") == _VOLUME or mount.get("mountPath") == _MOUNT:
                 seen = f"is of {_VOLUME}, or at {_MOUNT}, which KubeRay mounts itself"
                 remedy = either(remove(), "use another name and path")
-                yield refuse(f"{path}.volumeMounts[{index}]", seen, remedy, _TLS)
+                yield refuse(f"{path}.volumeMounts[{index}]", seen, remedy)

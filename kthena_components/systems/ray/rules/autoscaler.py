@@ -4,10 +4,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, inside, mapping, sequence, text, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    inside,
+    mapping,
+    require_known,
+    sequence,
+    text,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import Group, RayView
 
@@ -42,20 +50,20 @@ def ray_autoscaler(view: RayView) -> Iterator[Finding]:
     template = head.fields.get("template")
     containers = inside(inside(template, "spec"), "containers")
     shown = (head.fields, template, containers, *sequence(containers), head.container.get("env"))
-    if gap := first_unknown(options, scaled, version, *shown, *variables, switch):
-        yield not_checked(f"{view.path}.enableInTreeAutoscaling", gap, _RULE)
-        return
+    require_known(
+        f"{view.path}.enableInTreeAutoscaling", options, scaled, version, *shown, *variables, switch
+    )
     at = f"{view.head.path}.template.spec.containers[0].env"
     if scaled and version is not None and _SWITCH in variables and view.has_since("1.4"):
         seen = f"have {_SWITCH}, beside autoscalerOptions.version {display(version)}"
-        yield refuse(at, seen, "keep the latter", _RULE)
+        yield refuse(at, seen, "keep the latter")
     if not scaled and switch in _ON and view.has_since("1.5"):
         seen = f"have {_SWITCH} {display(switch)}, but enableInTreeAutoscaling is not true"
-        yield refuse(at, seen, f"remove {_SWITCH}, or set enableInTreeAutoscaling: true", _RULE)
+        yield refuse(at, seen, f"remove {_SWITCH}, or set enableInTreeAutoscaling: true")
     for index, item in enumerate(map(mapping, sequence(mapping(options).get("env")))):
         if item.get("name") == _OWN and view.has_since("1.7"):
             path = f"{view.path}.autoscalerOptions.env[{index}]"
-            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", remove(), _RULE)
+            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", remove())
     if scaled and view.has_since("1.4"):
         yield from _scaled(view, is_second=version == "v2")
     for group in view.workers:
@@ -71,31 +79,28 @@ def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
     for group in view.groups:
         policy = group.pod_spec.get("restartPolicy")
         if gap := first_unknown(group.fields.get("suspend"), policy):
-            yield not_checked(group.path, gap, _RULE)
+            yield not_checked(group.path, gap)
         elif group.fields.get("suspend") is True and group is not view.head:
             seen = "is true, but a cluster that scales by itself has no suspended groups"
             remedy = either(remove(), "enableInTreeAutoscaling")
-            yield refuse(f"{group.path}.suspend", seen, remedy, _RULE)
+            yield refuse(f"{group.path}.suspend", seen, remedy)
         elif is_second and policy not in (None, "", "Never"):
             seen = f"is {display(policy)}, but with v2 of the autoscaler no pod is restarted"
             path = f"{group.path}.template.spec.restartPolicy"
-            yield refuse(
-                path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
-            )
+            yield refuse(path, seen, either(write("Never", "write Never"), remove("leave it out")))
 
 
+@part_of_rule
 def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
     idle, priority = whole(group.fields.get("idleTimeoutSeconds")), group.fields.get("priority")
-    if gap := first_unknown(idle, priority):
-        yield not_checked(f"{group.path}.idleTimeoutSeconds", gap, _RULE)
-        return
+    require_known(f"{group.path}.idleTimeoutSeconds", idle, priority)
     asked = {"idleTimeoutSeconds": idle is not None and view.has_since("1.6")}
     asked["priority"] = priority not in (None, 0) and view.has_since("1.7")
     for name, is_asked in asked.items():
         if is_asked and not has:
             seen = "is given, but only v2 of the autoscaler knows it"
             remedy = "set autoscalerOptions.version: v2, or remove it"
-            yield refuse(f"{group.path}.{name}", seen, remedy, _RULE)
+            yield refuse(f"{group.path}.{name}", seen, remedy)
     if asked["priority"]:
         yield from needs_ray(view, _PRIORITY, f"{group.path}.priority", _RULE)
 

@@ -10,16 +10,21 @@ from kthena_components.core.naming import DNS_1035
 from kthena_components.core.remedies import at_most, either, or_more
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+    whole,
+)
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.ray.view import Group, RayView
 
 _LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 """Maximum length of a name: a job's or service's cluster is called `<name>-<5 characters>`."""
 _AMOUNTS = ("num-cpus", "num-gpus", "memory", "resources")
 _ORIGIN = "ray.io/originated-from-crd"
-_NAME, _REPLICAS = "ray-name", "ray-replicas"
-_ONCE, _UPGRADE = "ray-stated-once", "ray-cluster-upgrade"
 
 
 def ray_name(view: RayView) -> Iterator[Finding]:
@@ -34,16 +39,15 @@ def ray_name(view: RayView) -> Iterator[Finding]:
     ValidateRayClusterMetadata, ValidateRayJobMetadata, ValidateRayServiceMetadata.
     """
     name, longest = view.object.name, _LONGEST.get(view.object.kind)
-    if isinstance(name, Unknown):
-        yield not_checked("metadata.name", name, _NAME)
-    elif name and longest is not None and view.has_since("1.4"):
+    name = known(name, "metadata.name")
+    if name and longest is not None and view.has_since("1.4"):
         if len(name) > longest:
             seen = f"has {len(name)} characters, but a {view.object.kind} has at most {longest}"
-            yield refuse("metadata.name", seen, "shorten it", _NAME)
+            yield refuse("metadata.name", seen, "shorten it")
         elif not DNS_1035.fullmatch(name):
             seen = f"is {display(name)}, but KubeRay accepts lower-case letters, digits and dashes"
             remedy = "begin it with a letter, and end it with a letter or a digit"
-            yield refuse("metadata.name", seen, remedy, _NAME)
+            yield refuse("metadata.name", seen, remedy)
 
 
 def ray_replicas(view: RayView) -> Iterator[Finding]:
@@ -60,18 +64,18 @@ def ray_replicas(view: RayView) -> Iterator[Finding]:
     for group in view.workers if view.has_since("1.6") else ():
         numbers = [whole(group.fields.get(name)) for name in ("minReplicas", "maxReplicas")]
         if gap := first_unknown(*numbers):
-            yield not_checked(f"{group.path}.minReplicas", gap, _REPLICAS)
+            yield not_checked(f"{group.path}.minReplicas", gap)
             continue
         least, most = numbers
         for name, number in zip(("minReplicas", "maxReplicas"), numbers, strict=True):
             if isinstance(number, int) and number < 0:
                 path = f"{group.path}.{name}"
                 floor = max(least, 0) if isinstance(least, int) and name == "maxReplicas" else 0
-                yield refuse(path, f"is {number}", or_more(floor), _REPLICAS)
+                yield refuse(path, f"is {number}", or_more(floor))
         if isinstance(least, int) and isinstance(most, int) and least > most >= 0:
             seen = f"is {least}, but maxReplicas is {most}"
             remedy = either(at_most(most), "raise maxReplicas")
-            yield refuse(f"{group.path}.minReplicas", seen, remedy, _REPLICAS)
+            yield refuse(f"{group.path}.minReplicas", seen, remedy)
 
 
 def ray_stated_once(view: RayView) -> Iterator[Finding]:
@@ -89,15 +93,15 @@ def ray_stated_once(view: RayView) -> Iterator[Finding]:
         params, resources = group.fields.get("rayStartParams"), group.fields.get("resources")
         labels = group.fields.get("labels")
         if gap := first_unknown(params, resources, labels):
-            yield not_checked(group.path, gap, _ONCE)
+            yield not_checked(group.path, gap)
             continue
         twice = [name for name in _AMOUNTS if group.params.get(name) not in (None, "")]
         if twice and mapping(resources):
             seen = f"is given beside rayStartParams {', '.join(twice)}, and KubeRay accepts one"
-            yield refuse(f"{group.path}.resources", seen, "remove one of the two", _ONCE)
+            yield refuse(f"{group.path}.resources", seen, "remove one of the two")
         if "labels" in group.params:
             path, seen = f"{group.path}.rayStartParams.labels", "is given, and KubeRay accepts none"
-            yield refuse(path, seen, "write them as labels of the group", _ONCE)
+            yield refuse(path, seen, "write them as labels of the group")
         yield from _labels(group)
 
 
@@ -105,11 +109,11 @@ def _labels(group: Group) -> Iterator[Finding]:
     for key, value in mapping(group.fields.get("labels")).items():
         path = join_path(f"{group.path}.labels", key_text(key))
         if not unknown_in(key) and not is_qualified(str(key)):
-            yield refuse(path, "is not a key of a label", "rename it", _ONCE)
+            yield refuse(path, "is not a key of a label", "rename it")
         if isinstance(value, str) and not unknown_in(value) and not is_label_value(value):
             seen = f"is {display(value)}, which is not a label's value"
             remedy = "write at most 63 letters, digits, dashes, dots and underscores"
-            yield refuse(path, seen, remedy, _ONCE)
+            yield refuse(path, seen, remedy)
 
 
 def ray_cluster_upgrade(view: RayView) -> Iterator[Finding]:
@@ -125,8 +129,7 @@ def ray_cluster_upgrade(view: RayView) -> Iterator[Finding]:
         return
     stated = mapping(view.fields.get("upgradeStrategy")).get("type")
     origin = text(mapping(mapping(view.object.body.get("metadata")).get("labels")).get(_ORIGIN))
-    if gap := first_unknown(stated, origin):
-        yield not_checked(f"{view.path}.upgradeStrategy", gap, _UPGRADE)
-    elif stated is not None and origin in ("RayJob", "RayService"):
+    require_known(f"{view.path}.upgradeStrategy", stated, origin)
+    if stated is not None and origin in ("RayJob", "RayService"):
         seen = f"is given, but the label {_ORIGIN} says that a {origin} made this cluster"
-        yield refuse(f"{view.path}.upgradeStrategy.type", seen, "remove one of them", _UPGRADE)
+        yield refuse(f"{view.path}.upgradeStrategy.type", seen, "remove one of them")

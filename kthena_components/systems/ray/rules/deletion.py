@@ -6,8 +6,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.values.read import (
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     unknown_inside,
     unknown_within,
@@ -15,7 +15,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.systems.ray.view import RayView
 
-_RULE, _AT = "ray-deletion", "spec.deletionStrategy"
+_AT = "spec.deletionStrategy"
 _OLD = ("onSuccess", "onFailure")
 _STATES = ("jobStatus", "jobDeploymentStatus")
 _ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")
@@ -43,9 +43,7 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
         return
     shut, scaled = spec.get("shutdownAfterJobFinishes"), view.fields.get("enableInTreeAutoscaling")
     selector = spec.get("clusterSelector")
-    if gap := unknown_inside(stated) or first_unknown(shut, scaled, selector):
-        yield not_checked(_AT, gap, _RULE)
-        return
+    require_known(_AT, unknown_inside(stated), shut, scaled, selector)
     strategy = mapping(stated)
     rules, at = strategy.get("deletionRules"), f"{_AT}.deletionRules"
     old = [name for name in _OLD if strategy.get(name) is not None]
@@ -60,7 +58,7 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
         path = f"{at}[{index}]"
         policy = rule.get("policy")
         if gap := unknown_within(sequence(rules)[index]):
-            yield not_checked(path, gap, _RULE)
+            yield not_checked(path, gap)
             continue
         yield from _possible(policy, f"{path}.policy", is_selected=is_selected, scaled=scaled)
         yield from _one_rule(rule, path, read)
@@ -71,29 +69,29 @@ def _beside(rules: object, old: Sequence[str], shut: object) -> Iterator[Finding
     at = f"{_AT}.deletionRules"
     if not rules and len(old) < len(_OLD):
         seen = "has neither deletionRules, nor both onSuccess and onFailure"
-        yield refuse(_AT, seen, "write deletionRules", _RULE)
+        yield refuse(_AT, seen, "write deletionRules")
     if rules is not None and old:
-        yield refuse(at, f"are given beside {old[0]}", "remove one of them", _RULE)
+        yield refuse(at, f"are given beside {old[0]}", "remove one of them")
     if rules and shut is True:
         remedy = "remove the latter, and add a rule for DeleteCluster"
-        yield refuse(at, "are given beside shutdownAfterJobFinishes", remedy, _RULE)
+        yield refuse(at, "are given beside shutdownAfterJobFinishes", remedy)
 
 
 def _stated(policy: object, path: str, shut: object) -> Iterator[Finding]:
     if policy is None:
-        yield refuse(path, "is missing", "write for example DeleteCluster", _RULE)
+        yield refuse(path, "is missing", "write for example DeleteCluster")
     elif policy == "DeleteNone" and shut is True:
         seen = "is DeleteNone, but shutdownAfterJobFinishes is true"
-        yield refuse(path, seen, "remove the one or the other", _RULE)
+        yield refuse(path, seen, "remove the one or the other")
 
 
 def _possible(policy: object, path: str, *, is_selected: bool, scaled: object) -> Iterator[Finding]:
     if is_selected and policy in ("DeleteCluster", "DeleteWorkers"):
         seen = f"is {policy}, but clusterSelector is given, and that cluster is kept"
-        yield refuse(path, seen, "write DeleteSelf or DeleteNone", _RULE)
+        yield refuse(path, seen, "write DeleteSelf or DeleteNone")
     elif policy == "DeleteWorkers" and scaled is True:
         seen = "is DeleteWorkers, but the cluster scales by itself"
-        yield refuse(path, seen, "write DeleteCluster, or remove enableInTreeAutoscaling", _RULE)
+        yield refuse(path, seen, "write DeleteCluster, or remove enableInTreeAutoscaling")
 
 
 def _one_rule(
@@ -104,12 +102,12 @@ def _one_rule(
     if len(named) != 1:
         both = "both jobStatus and" if named else "neither jobStatus nor"
         seen = f"names {both} jobDeploymentStatus"
-        yield refuse(f"{path}.condition", seen, "name one of them", _RULE)
+        yield refuse(f"{path}.condition", seen, "name one of them")
         return
     known = read.setdefault((named[0], str(condition[named[0]])), {})
     if policy in known:
         seen = f"is {policy} for {named[0]} {condition[named[0]]}, as another rule is"
-        yield refuse(path, seen, "remove one of them", _RULE)
+        yield refuse(path, seen, "remove one of them")
     seconds = whole(condition.get("ttlSeconds"))
     known.setdefault(policy, seconds if isinstance(seconds, int) else 0)
 
@@ -121,4 +119,4 @@ def _in_order(at: str, read: Mapping[tuple[str, str], Mapping[str, int]]) -> Ite
                 seen = f"do {then} {seconds[then]} s and {first} {seconds[first]} s after {kind} "
                 seen += f"{state}, but {first} comes first"
                 remedy = f"write ttlSeconds {seconds[first]} or more for {then}"
-                yield refuse(at, seen, remedy, _RULE)
+                yield refuse(at, seen, remedy)

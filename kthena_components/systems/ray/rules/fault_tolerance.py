@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.values.read import (
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -15,7 +15,7 @@ from kthena_components.core.values.read import (
 from kthena_components.systems.ray.rules.autoscaler import env_of
 from kthena_components.systems.ray.view import RayView
 
-_RULE, _FIELD = "ray-fault-tolerance", "gcsFaultToleranceOptions"
+_FIELD = "gcsFaultToleranceOptions"
 _ENABLED, _NAMESPACE = "ray.io/ft-enabled", "ray.io/external-storage-namespace"
 _ADDRESS, _PASSWORD, _USER = "RAY_REDIS_ADDRESS", "REDIS_PASSWORD", "REDIS_USERNAME"
 _OF_REDIS = ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace")
@@ -44,9 +44,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
         return
     variables = env_of(container)
     stated = (view.head.fields.get("rayStartParams"), container.get("env"), *variables)
-    if gap := unknown_inside(options) or first_unknown(enabled, namespace, *stated):
-        yield not_checked(f"{view.path}.{_FIELD}", gap, _RULE)
-        return
+    require_known(f"{view.path}.{_FIELD}", unknown_inside(options), enabled, namespace, *stated)
     at = f"{view.head.path}.template.spec.containers[0].env"
     told = f"{view.head.path}.rayStartParams"
     on = options is not None
@@ -65,7 +63,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
             seen = f"have {variable}" if variable else "is given"
             why = "beside" if on else "without"
             remedy = remove() if on else f"write it in {view.path}.{_FIELD}"
-            yield refuse(path, f"{seen} {why} {_FIELD}, which replaces it", remedy, _RULE)
+            yield refuse(path, f"{seen} {why} {_FIELD}, which replaces it", remedy)
     if on:
         yield from _backend(view, mapping(options), variables)
 
@@ -78,20 +76,20 @@ def _backend(
     if options.get("backend") != "rocksdb":
         if options.get("storage") is not None:
             seen = "is given, but only the backend rocksdb has storage of its own"
-            yield refuse(f"{path}.storage", seen, either(remove(), "write backend: rocksdb"), _RULE)
+            yield refuse(f"{path}.storage", seen, either(remove(), "write backend: rocksdb"))
         return
     for name in _OF_REDIS:
         if options.get(name) not in (None, ""):
             seen = "is given, but the backend rocksdb does not use Redis"
-            yield refuse(f"{path}.{name}", seen, remove(), _RULE)
+            yield refuse(f"{path}.{name}", seen, remove())
     given = [name for name in _OF_CLAIM if storage.get(name) not in (None, [])]
     if storage.get("claimName") not in (None, "") and given:
         seen = f"is given beside {', '.join(given)}"
-        yield refuse(f"{path}.storage.claimName", seen, "remove the one or the other", _RULE)
+        yield refuse(f"{path}.storage.claimName", seen, "remove the one or the other")
     for name in _OF_ROCKSDB:
         if name in variables:
             seen = f"have {name}, which KubeRay sets itself"
-            yield refuse(f"{at}.containers[0].env", seen, remove(), _RULE)
+            yield refuse(f"{at}.containers[0].env", seen, remove())
     yield from _volumes(view, at)
 
 
@@ -100,8 +98,8 @@ def _volumes(view: RayView, at: str) -> Iterator[Finding]:
         if mount.get("mountPath") == _MOUNT or mount.get("name") == _VOLUME:
             where = f"{at}.containers[0].volumeMounts[{index}]"
             seen = f"is of {_VOLUME}, or at {_MOUNT}, which KubeRay mounts itself"
-            yield refuse(where, seen, either(remove(), "use another name and path"), _RULE)
+            yield refuse(where, seen, either(remove(), "use another name and path"))
     for index, volume in enumerate(map(mapping, sequence(view.head.pod_spec.get("volumes")))):
         if volume.get("name") == _VOLUME:
             seen = f"is {_VOLUME}, which KubeRay adds itself"
-            yield refuse(f"{at}.volumes[{index}].name", seen, "use another name", _RULE)
+            yield refuse(f"{at}.volumes[{index}].name", seen, "use another name")

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.remedies import remove
 from kthena_components.core.values.read import (
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -14,7 +15,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.systems.ray.view import RayView
 
-_RULE, _CONTAINER = "ray-history-server", "ray-history-collector"
+_CONTAINER = "ray-history-collector"
 _OWN = frozenset(
     {
         "POD_IP", "FQ_RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_ROLE",
@@ -52,27 +53,23 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
     path = f"{view.path}.historyServerOptions.collectorOptions"
     if stated is None or not view.has_since("1.7"):
         return
-    if gap := unknown_inside(stated):
-        yield not_checked(path, gap, _RULE)
-        return
+    require_known(path, unknown_inside(stated))
     options = mapping(mapping(stated).get("collectorOptions"))
     if mapping(stated).get("collectorOptions") is None:
-        yield refuse(path, "is missing", "add the collector's image and env", _RULE)
+        yield refuse(path, "is missing", "add the collector's image and env")
         return
     if options.get("image") in (None, ""):
-        yield refuse(f"{path}.image", "is missing", "write the collector's image", _RULE)
-    if gap := unknown_within(options.get("env")):
-        yield not_checked(f"{path}.env", gap, _RULE)
-        return
+        yield refuse(f"{path}.image", "is missing", "write the collector's image")
+    require_known(f"{path}.env", unknown_within(options.get("env")))
     listed = [mapping(item) for item in sequence(options.get("env"))]
     variables = {text(item.get("name")): item for item in listed}
     for index, item in enumerate(listed):
         name = text(item.get("name"))
         if name in _OWN:
             seen = f"have {name}, which KubeRay sets itself"
-            yield refuse(f"{path}.env", seen, remove(at=f"{path}.env[{index}]"), _RULE)
+            yield refuse(f"{path}.env", seen, remove(at=f"{path}.env[{index}]"))
     for name in _missing(variables):
-        yield refuse(f"{path}.env", f"lack {name}", "add it", _RULE)
+        yield refuse(f"{path}.env", f"lack {name}", "add it")
     yield from _named_alike(view)
 
 
@@ -82,7 +79,7 @@ def _named_alike(view: RayView) -> Iterator[Finding]:
             if container.get("name") == _CONTAINER:
                 at = f"{group.path}.template.spec.containers[{index}].name"
                 seen = f"is {_CONTAINER}, as that of the container that KubeRay adds"
-                yield refuse(at, seen, "rename it", _RULE)
+                yield refuse(at, seen, "rename it")
 
 
 def _missing(variables: Mapping[Any, Mapping[str, Any]]) -> list[str]:

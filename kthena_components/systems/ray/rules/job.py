@@ -3,15 +3,21 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.embedded import read_yaml_text
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_inside, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_inside,
+    whole,
+)
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.ray.view import RayView
 
-_RULE, _ENVIRONMENT = "ray-job", "ray-runtime-env"
 _CLUSTER = "ray.io/cluster"
 _READ = (
     "backoffLimit",
@@ -37,20 +43,18 @@ def ray_job(view: RayView) -> Iterator[Finding]:
     ValidateRayJobSpec, validateDeletionConfiguration.
     """
     spec = view.object.spec
-    if gap := unknown_inside(*(spec.get(name) for name in _READ)):
-        yield not_checked("spec", gap, _RULE)
-        return
+    require_known("spec", unknown_inside(*(spec.get(name) for name in _READ)))
     selected, shut = mapping(spec.get("clusterSelector")), spec.get("shutdownAfterJobFinishes")
     wait, tries = whole(spec.get("ttlSecondsAfterFinished")), whole(spec.get("backoffLimit"))
     if spec.get("rayClusterSpec") is None and not selected:
         seen, remedy = "has neither rayClusterSpec nor clusterSelector", "describe a cluster"
-        yield refuse("spec", seen, remedy, _RULE)
+        yield refuse("spec", seen, remedy)
     if shut is not True and spec.get("suspend") is True:
         yield _not_shut("suspend", "is true", "a suspended job")
     if shut is not True and isinstance(wait, int) and wait > 0 and view.has_since("1.4"):
         yield _not_shut("ttlSecondsAfterFinished", f"is {wait}", "this")
     if isinstance(tries, int) and tries < 0:
-        yield refuse("spec.backoffLimit", f"is {tries}", or_more(0), _RULE)
+        yield refuse("spec.backoffLimit", f"is {tries}", or_more(0))
     if selected:
         yield from _selected(view, spec, selected)
     yield from _submitted(view, spec, tries if isinstance(tries, int) else 0)
@@ -60,7 +64,7 @@ def _not_shut(name: str, what: str, whose: str) -> Finding:
     seen = f"{what}, but {whose} needs shutdownAfterJobFinishes true"
     shut = "spec.shutdownAfterJobFinishes"
     remedy = either(write(True, "set shutdownAfterJobFinishes: true", at=shut), remove())
-    return refuse(f"spec.{name}", seen, remedy, _RULE)
+    return refuse(f"spec.{name}", seen, remedy)
 
 
 def _selected(
@@ -68,24 +72,24 @@ def _selected(
 ) -> Iterator[Finding]:
     path = "spec.clusterSelector"
     if spec.get("suspend") is True:
-        yield refuse("spec.suspend", "is true, but clusterSelector is given", remove(), _RULE)
+        yield refuse("spec.suspend", "is true, but clusterSelector is given", remove())
     if selected.get(_CLUSTER) in (None, ""):
-        yield refuse(path, f"has no {_CLUSTER}", "write the name of the cluster there", _RULE)
+        yield refuse(path, f"has no {_CLUSTER}", "write the name of the cluster there")
     if spec.get("submissionMode") == "SidecarMode":
         remedy = write("K8sJobMode", "write K8sJobMode")
         seen = "is SidecarMode, but clusterSelector is given"
-        yield refuse("spec.submissionMode", seen, remedy, _RULE)
+        yield refuse("spec.submissionMode", seen, remedy)
     tries = whole(spec.get("backoffLimit"))
     if isinstance(tries, int) and tries > 0 and view.has_since("1.6"):
         seen = f"is {tries}, but a job on a selected cluster is tried once"
-        yield refuse("spec.backoffLimit", seen, remove(), _RULE)
+        yield refuse("spec.backoffLimit", seen, remove())
 
 
 def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[Finding]:
     mode = spec.get("submissionMode")
     if mode == "InteractiveMode" and tries > 0 and view.has_since("1.4"):
         seen = f"is {tries}, but an interactive job is tried once"
-        yield refuse("spec.backoffLimit", seen, remove(), _RULE)
+        yield refuse("spec.backoffLimit", seen, remove())
     if mode != "SidecarMode":
         return
     for name in ("submitterPodTemplate", "submitterConfig"):
@@ -95,15 +99,12 @@ def _submitted(view: RayView, spec: Mapping[str, Any], tries: int) -> Iterator[F
                 f"spec.{name}",
                 seen,
                 either(remove(), write("K8sJobMode", "write K8sJobMode", at="spec.submissionMode")),
-                _RULE,
             )
     policy = view.head.pod_spec.get("restartPolicy")
     if policy not in (None, "", "Never") and not first_unknown(policy):
         seen = f"is {display(policy)}, but with SidecarMode the head is not restarted"
         path = f"{view.head.path}.template.spec.restartPolicy"
-        yield refuse(
-            path, seen, either(write("Never", "write Never"), remove("leave it out")), _RULE
-        )
+        yield refuse(path, seen, either(write("Never", "write Never"), remove("leave it out")))
 
 
 def ray_runtime_env(view: RayView) -> Iterator[Finding]:
@@ -117,8 +118,7 @@ def ray_runtime_env(view: RayView) -> Iterator[Finding]:
     """
     stated, path = view.object.spec.get("runtimeEnvYAML"), "spec.runtimeEnvYAML"
     read = read_yaml_text(stated, "runtimeEnvYAML")
-    if isinstance(read, Unknown):
-        yield not_checked(path, read, _ENVIRONMENT)
-    elif isinstance(text(stated), str) and not isinstance(read, dict | None):
+    read = known(read, path)
+    if isinstance(text(stated), str) and not isinstance(read, dict | None):
         seen = f"is {display(stated)}, which is not a YAML map"
-        yield refuse(path, seen, "write for example 'pip: [vllm]'", _ENVIRONMENT)
+        yield refuse(path, seen, "write for example 'pip: [vllm]'")

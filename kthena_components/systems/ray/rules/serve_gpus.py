@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.ray.served import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, RayView, pods_text
 
-_RULE = "ray-serve-gpus"
 _AT = f"spec.{CONFIG}"
 _PROGRAM = Unknown("a custom program starts the models, not ray.serve.llm")
 
@@ -30,20 +29,18 @@ def ray_serve_gpus(view: RayView) -> Iterator[Finding]:
     cluster, served = view.cluster, view.served
     if cluster is None:
         return
-    if isinstance(served, Unknown):
-        yield not_checked(_AT, served, _RULE)
-    elif served:
+    served = known(served, _AT)
+    if served:
         yield from _fit(cluster, served)
     elif view.object.kind == "RayService" and cluster.with_gpus:
-        yield not_checked(_AT, _PROGRAM, _RULE)
+        yield not_checked(_AT, _PROGRAM)
 
 
+@part_of_rule
 def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
     least, most = cluster.total(most=False), cluster.total(most=True)
     values = [value for one in served for value in (one.ranks, one.low, one.high)]
-    if gap := first_unknown(*values, least, most):
-        yield not_checked(_AT, gap, _RULE)
-        return
+    require_known(_AT, *values, least, most)
     if not (isinstance(least, int) and isinstance(most, int)):
         return
     low = sum(_times(one.ranks, one.low) for one in served)
@@ -58,7 +55,6 @@ def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
             seen=f"starts {_shown(served)} = {count_of(high, 'rank')}, but the cluster has at "
             f"least {count_of(least, 'GPU')}, and {least - high} of them stay idle",
             remedy=f"add replicas, or give the worker groups {high} GPUs",
-            rule=_RULE,
             level=Level.ADVISORY,
         )
 
@@ -72,7 +68,6 @@ def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) 
         f"{has}, and Ray waits for the others forever",
         remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
         f"groups {low} GPUs",
-        rule=_RULE,
     )
 
 

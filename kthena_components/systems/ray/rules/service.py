@@ -3,13 +3,18 @@
 import re
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, join_path, not_checked, refuse
+from kthena_components.core.findings import Finding, join_path, part_of_rule, refuse
 from kthena_components.core.remedies import at_most, or_more, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_inside, whole
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    text,
+    unknown_inside,
+    whole,
+)
 from kthena_components.systems.ray.view import RayView
 
-_RULE, _UPGRADE = "ray-service", "ray-service-upgrade"
 _TIMEOUT = "ray.io/initializing-timeout"
 _DURATION = re.compile(r"\+?(?:[0-9]+|(?:[0-9]+\.?[0-9]*(?:h|ms|m|s|us|µs|ns))+)")
 _GRADUAL = "NewClusterWithIncrementalUpgrade"
@@ -31,16 +36,14 @@ def ray_service(view: RayView) -> Iterator[Finding]:
     notes = mapping(mapping(view.object.body.get("metadata")).get("annotations"))
     metadata = mapping(mapping(view.head.fields.get("headService")).get("metadata"))
     name, wait = text(metadata.get("name"), ""), text(notes.get(_TIMEOUT), "")
-    if gap := first_unknown(name, wait):
-        yield not_checked("spec", gap, _RULE)
-        return
+    require_known("spec", name, wait)
     if name:
         path = f"{view.head.path}.headService.metadata.name"
-        yield refuse(path, f"is {display(name)}, but KubeRay names it itself", remove(), _RULE)
+        yield refuse(path, f"is {display(name)}, but KubeRay names it itself", remove())
     if wait and view.has_since("1.5") and not _is_wait(str(wait)):
         path = join_path("metadata.annotations", _TIMEOUT)
         seen = f"is {display(wait)}, which is no time above 0"
-        yield refuse(path, seen, "write for example 30m, or seconds as in 1800", _RULE)
+        yield refuse(path, seen, "write for example 30m, or seconds as in 1800")
 
 
 def _is_wait(stated: str) -> bool:
@@ -63,28 +66,25 @@ def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
     scaled = view.fields.get("enableInTreeAutoscaling")
     if stated is None:
         return
-    if gap := unknown_inside(stated) or first_unknown(scaled):
-        yield not_checked(path, gap, _UPGRADE)
-        return
+    require_known(path, unknown_inside(stated), scaled)
     kind = mapping(stated).get("type")
     if kind is not None and kind not in _TYPES:
         seen = f"is {display(kind)}, but must be one of {', '.join(_TYPES)}"
-        yield refuse(f"{path}.type", seen, write("NewCluster", "write NewCluster"), _UPGRADE)
+        yield refuse(f"{path}.type", seen, write("NewCluster", "write NewCluster"))
     if kind != _GRADUAL or not view.has_since("1.7"):
         return
     if scaled is not True:
         seen = f"is {_GRADUAL}, but the cluster does not scale by itself"
-        yield refuse(f"{path}.type", seen, "set enableInTreeAutoscaling: true", _UPGRADE)
+        yield refuse(f"{path}.type", seen, "set enableInTreeAutoscaling: true")
     yield from _steps(mapping(stated).get("clusterUpgradeOptions"), f"{path}.clusterUpgradeOptions")
 
 
+@part_of_rule
 def _steps(stated: object, path: str) -> Iterator[Finding]:
     options = mapping(stated)
-    if gap := unknown_inside(stated):
-        yield not_checked(path, gap, _UPGRADE)
-        return
+    require_known(path, unknown_inside(stated))
     if stated is None:
-        yield refuse(path, "is missing", "write stepSizePercent and intervalSeconds", _UPGRADE)
+        yield refuse(path, "is missing", "write stepSizePercent and intervalSeconds")
         return
     most, step = whole(options.get("maxSurgePercent", _ALL)), whole(options.get("stepSizePercent"))
     pause = whole(options.get("intervalSeconds"))
@@ -92,15 +92,15 @@ def _steps(stated: object, path: str) -> Iterator[Finding]:
     for name, number in (("maxSurgePercent", most), ("stepSizePercent", step)):
         if number is None or not 0 <= _number(number) <= _ALL:
             seen = "is missing" if number is None else f"is {number}, but must be from 0 to {_ALL}"
-            yield refuse(f"{path}.{name}", seen, "write for example 10", _UPGRADE)
+            yield refuse(f"{path}.{name}", seen, "write for example 10")
     if isinstance(step, int) and isinstance(most, int) and step > most:
         seen = f"is {step}, but maxSurgePercent is {most}"
-        yield refuse(f"{path}.stepSizePercent", seen, at_most(most), _UPGRADE)
+        yield refuse(f"{path}.stepSizePercent", seen, at_most(most))
     if pause is None or _number(pause) <= 0:
         seen = "is missing" if pause is None else f"is {pause}"
-        yield refuse(f"{path}.intervalSeconds", seen, or_more(1), _UPGRADE)
+        yield refuse(f"{path}.intervalSeconds", seen, or_more(1))
     if options.get("gatewayClassName") == "":
-        yield refuse(f"{path}.gatewayClassName", "is empty", "write for example istio", _UPGRADE)
+        yield refuse(f"{path}.gatewayClassName", "is empty", "write for example istio")
 
 
 def _number(value: object) -> int:

@@ -7,12 +7,17 @@ here check Ray's own settings, and clusters with several groups of workers.
 from collections.abc import Iterator
 from decimal import Decimal
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.fixes import gpus_of_pod
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
+from kthena_components.core.values.read import (
+    mapping,
+    require_known,
+    unknown_in,
+    whole,
+)
 from kthena_components.systems.ray.view import Group, RayView, pods_text
 
 _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-gpus"
@@ -41,16 +46,15 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
         ):
             at = f"{group.path}.{field}"
             if gap := unknown_in(holder):
-                yield not_checked(at, gap, _PARAMS)
+                yield not_checked(at, gap)
             elif mapping(holder).get(key) is not None:
                 yield from _told(group, f"{at}.{key}", mapping(holder)[key])
 
 
+@part_of_rule
 def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
     gpus = group.ray_gpus
-    if gap := first_unknown(value, gpus):
-        yield not_checked(path, gap, _PARAMS)
-        return
+    require_known(path, value, gpus)
     if not isinstance(value, str):
         number = whole(value)
         written = f'"{number}"' if isinstance(number, int) else f'"{gpus}"'
@@ -143,9 +147,7 @@ def ray_cluster_gpus(view: RayView) -> Iterator[Finding]:
     path = cluster.head.pod.command_path
     ranks = command.world
     least, most = cluster.total(most=False), cluster.total(most=True)
-    if gap := first_unknown(command.data_mode, ranks, least, most):
-        yield not_checked(path, gap, _GPUS)
-        return
+    require_known(path, command.data_mode, ranks, least, most)
     if not (isinstance(ranks, int) and isinstance(least, int) and isinstance(most, int)):
         return
     if command.data_mode != "internal" or least <= ranks <= most:

@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.read import mapping, require_known, unknown_in
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.rbg.view import LEADER_WORKER, PREFIX, RbgRole, RbgView, template_of
 
@@ -31,9 +31,7 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     """
     at, asked = view.annotations_path, view.annotations.get(_GANG)
     each = view.annotations.get(_INSTANCE)
-    if gap := unknown_in(asked) or unknown_in(each):
-        yield not_checked(f"{at}.{_GANG}", gap, _RULE)
-        return
+    require_known(f"{at}.{_GANG}", asked, each)
     if asked == "true" and each == "true":
         seen = f'is "true", as is {_INSTANCE}, and a group has 1 of the two'
         yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _RULE)

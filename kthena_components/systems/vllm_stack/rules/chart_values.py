@@ -6,10 +6,10 @@ vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-m
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, whole
+from kthena_components.core.values.read import require_known, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.vllm_stack.view import Model, Releases
 
@@ -33,24 +33,23 @@ def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
     """
     for release in view.releases:
         if isinstance(release.models, Unknown):
-            yield not_checked(release.path, release.models, _RAY)
+            yield not_checked(release.path, release.models)
     for model in _models(view):
         yield from _nodes(model)
 
 
+@part_of_rule
 def _nodes(model: Model) -> Iterator[Finding]:
     if model.ray is not True:
         if isinstance(model.ray, Unknown):
-            yield not_checked(f"{model.path}.raySpec", model.ray, _RAY)
+            yield not_checked(f"{model.path}.raySpec", model.ray)
         return
     tensor, stages = (
         _size_of(model.config.get(key, 1)) for key in ("tensorParallelSize", "pipelineParallelSize")
     )
     gpus, head = _size_of(model.fields.get("requestGPU")), _size_of(model.head.get("requestGPU"))
     workers = _size_of(model.fields.get("replicaCount", 0))
-    if gap := first_unknown(tensor, stages, gpus, head, workers):
-        yield not_checked(f"{model.path}.vllmConfig", gap, _RAY)
-        return
+    require_known(f"{model.path}.vllmConfig", tensor, stages, gpus, head, workers)
     if not (isinstance(tensor, int) and isinstance(stages, int) and isinstance(workers, int)):
         return
     nodes = workers + 1
@@ -83,6 +82,7 @@ def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
         yield from _misplaced(model)
 
 
+@part_of_rule
 def _misplaced(model: Model) -> Iterator[Finding]:
     for key in _MISPLACED:
         if key in model.fields and model.fields[key] is not None:
@@ -99,9 +99,7 @@ def _misplaced(model: Model) -> Iterator[Finding]:
     if given is None or stages == 1 or ray is True:
         return
     enabled = model.fields.get("enabled")
-    if gap := first_unknown(stages, ray, enabled, model.fields.get("vllmConfig")):
-        yield not_checked(at, gap, _IGNORED)
-        return
+    require_known(at, stages, ray, enabled, model.fields.get("vllmConfig"))
     seen = f"is {display(given)}, but without {model.switch} the model is a Deployment, and the "
     remedy = f"set {model.switch} with a headNode, or remove it"
     yield _advice(

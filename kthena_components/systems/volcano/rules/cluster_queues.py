@@ -5,14 +5,20 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import JOB, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_least, at_most
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeText, Unknown
 from kthena_components.systems.volcano.amounts import exceeds, together
 from kthena_components.systems.volcano.rules.queue import caps_only_what_it_names
@@ -41,20 +47,19 @@ def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
         if name in _ALWAYS or name in {None, ""}:
             continue
         if isinstance(name, Unknown):
-            yield not_checked(entry.at(path), name, "queue-exists")
+            yield not_checked(entry.at(path), name)
             continue
         queue = queues.get(("", str(name)))
         state = mapping(queue.body.get("status")).get("state") if queue else None
         missing = Unknown(f"the queue {display(name)} is not in this stack")
         if gap := unknown_in(state) if queue else missing:
-            yield not_checked(entry.at(path), gap, "queue-exists")
+            yield not_checked(entry.at(path), gap)
         elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
                 seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
                 "nothing new in it",
                 remedy="open the queue, or name another one",
-                rule="queue-exists",
             )
 
 
@@ -134,11 +139,10 @@ def queue_within_parent(cluster: ClusterObjects) -> Iterator[Finding]:
             yield from _together(children, queues[name], name, where)
 
 
+@part_of_rule
 def _below_ancestors(child: Object, queues: Mapping[str, Object]) -> Iterator[Finding]:
     own, path = _amounts(child, "capability"), child.at("spec.capability")
-    if gap := unknown_in(own):
-        yield not_checked(path, gap, _WITHIN)
-        return
+    require_known(path, own)
     for resource, amount in mapping(own).items():
         at, (name, limit) = join_path(path, key_text(resource)), _nearest(child, queues, resource)
         number = parse_quantity(amount)
@@ -167,12 +171,11 @@ def _nearest(child: Object, queues: Mapping[str, Object], resource: Any) -> tupl
     return "", parent if isinstance(parent, Unknown) else None
 
 
+@part_of_rule
 def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
     less, more = _amounts(child, "capability"), _amounts(parent, "capability")
     path = child.at("spec.capability")
-    if gap := first_unknown(less, more):
-        yield not_checked(path, gap, _WITHIN)
-        return
+    require_known(path, less, more)
     for resource, amount in mapping(less).items():
         number, limit = parse_quantity(amount), mapping(more).get(resource)
         at = join_path(path, key_text(resource))
@@ -188,6 +191,7 @@ def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
             yield Finding(path=at, seen=seen, remedy=remedy, rule=_WITHIN)
 
 
+@part_of_rule
 def _together(children: list[Object], parent: Object, name: str, where: str) -> Iterator[Finding]:
     lists = [_amounts(child, where) for child in children]
     own = _amounts(parent, where)
@@ -199,9 +203,7 @@ def _together(children: list[Object], parent: Object, name: str, where: str) -> 
     if not any(lists):
         return
     path = parent.at(f"spec.{place}")
-    if gap := first_unknown(limits, *lists):
-        yield not_checked(path, gap, _WITHIN)
-        return
+    require_known(path, limits, *lists)
     amounts: dict[Any, list[object]] = {}
     for each in lists:
         for key, amount in mapping(each).items():

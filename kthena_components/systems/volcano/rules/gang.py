@@ -15,6 +15,7 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -41,20 +42,19 @@ def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getOrCreateSubJob and sub_job_info.go
     getSubJobMatchValues; run on 1.14.1: never placed.
     """
-    rule = "subgroup-match-label-keys"
     for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
         policy, path = mapping(item), f"{_POLICIES}[{i}]"
         keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
         if gap := unknown_inside(keys):
-            yield not_checked(f"{path}.matchLabelKeys", gap, rule)
+            yield not_checked(f"{path}.matchLabelKeys", gap)
         elif not any(isinstance(key, str) and key for key in sequence(keys)):
             seen = "has no matchLabelKeys, so Volcano assigns no pod to this subgroup"
             remedy = "add the label that distinguishes the pods of different subgroups"
             if isinstance(least, int) and least > 0:
                 seen += f", and with minSubGroups {least} the gang waits forever"
-                yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+                yield Finding(path=path, seen=seen, remedy=remedy)
             else:
-                yield advise(path, seen, remedy, rule)
+                yield advise(path, seen, remedy)
 
 
 def subgroup_names_unique(found: Object) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def subgroup_names_unique(found: Object) -> Iterator[Finding]:
     for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
         name, path = text(mapping(item).get("name"), ""), f"{_POLICIES}[{i}].name"
         if isinstance(name, Unknown):
-            yield not_checked(path, name, "subgroup-names-unique")
+            yield not_checked(path, name)
         elif name is not None and first.setdefault(name, i) != i:
             seen = (
                 f"is {display(name)}, like subGroupPolicy[{first[name]}]"
@@ -80,7 +80,6 @@ def subgroup_names_unique(found: Object) -> Iterator[Finding]:
                 path=path,
                 seen=f"{seen}, and Volcano keeps one minimum for both: that of the later one",
                 remedy="give each policy a unique name",
-                rule="subgroup-names-unique",
             )
 
 
@@ -95,25 +94,24 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
     Level: advisory.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go (CheckSubJobReady and MinAvailable).
     """
-    spec, rule = found.spec, "subgroup-minimum"
+    spec = found.spec
     member, total = count(spec.get("minMember"), 0), 0
     for item in sequence(spec.get("subGroupPolicy")):
         policy = mapping(item)
         size, least = count(policy.get("subGroupSize"), 1), count(policy.get("minSubGroups"), 0)
         if gap := first_unknown(size, least):
-            yield not_checked("spec.minMember", gap, rule)
+            yield not_checked("spec.minMember", gap)
             return
         if isinstance(size, int) and isinstance(least, int):
             total += max(size, 0) * max(least, 0)
     if total and isinstance(member, Unknown):
-        yield not_checked("spec.minMember", member, rule)
+        yield not_checked("spec.minMember", member)
     elif isinstance(member, int) and 0 <= member < total:
         yield advise(
             "spec.minMember",
             f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
             "and Volcano waits for both",
             write(total, f"write minMember {total}"),
-            rule,
         )
 
 
@@ -134,7 +132,6 @@ def gang_minimum_stated(found: Object) -> Iterator[Finding]:
             "spec.minMember",
             "is 0, so nothing starts together: each pod starts as soon as it fits",
             "write the number of pods that must start together",
-            "gang-minimum-stated",
         )
 
 
@@ -148,31 +145,28 @@ def task_minimum(found: Object) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid.
     """
-    spec, rule = found.spec, "task-minimum"
+    spec = found.spec
     member, minima = count(spec.get("minMember"), 0), spec.get("minTaskMember")
-    if gap := unknown_inside(minima):
-        yield not_checked(_TASKS, gap, rule)
-        return
+    require_known(_TASKS, unknown_inside(minima))
     total = 0
     for task, stated in pairs(minima):
         least = whole(stated)
         if not isinstance(task, str) or not task:
             seen = f"{display(task)} is not the name of a task"
-            yield Finding(path=_TASKS, seen=seen, remedy="name a task", rule=rule)
+            yield Finding(path=_TASKS, seen=seen, remedy="name a task")
         elif isinstance(least, int) and least < 0:
             path = join_path(_TASKS, key_text(task))
             seen = f"is {display(least)}, but must be at least 0"
-            yield Finding(path=path, seen=seen, remedy=or_more(0), rule=rule)
+            yield Finding(path=path, seen=seen, remedy=or_more(0))
         total += least if isinstance(least, int) else 0
     if total and isinstance(member, Unknown):
-        yield not_checked(_TASKS, member, rule)
+        yield not_checked(_TASKS, member)
     elif isinstance(member, int) and member < total:
         yield Finding(
             path=_TASKS,
             seen=f"the minima add up to {display(total)}, but minMember is {member}, and "
             "Volcano then ignores all of them",
             remedy=f"write minMember {display(total)}, or lower minima",
-            rule=rule,
         )
 
 
@@ -188,12 +182,10 @@ def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go
     hyperNodeGradientFn with JobInfo.GetMinResources; run on 1.14.1: none placed.
     """
-    spec, rule = found.spec, "min-resources-within-minimum"
+    spec = found.spec
     member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))
     asked, path = amounts.get("pods"), "spec.minResources.pods"
-    if gap := first_unknown(asked, member) if asked is not None else None:
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, first_unknown(asked, member) if asked is not None else None)
     pods = parse_quantity(asked)
     if pods is not None and isinstance(member, int) and pods > member > 0:
         yield Finding(
@@ -201,7 +193,6 @@ def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
             seen=f"is {display(asked)}, but the gang starts with {count_of(member, 'pod')} "
             "(minMember), and Volcano places none until there is room for all requested resources",
             remedy=write(member, f"write {member}"),
-            rule=rule,
         )
 
 

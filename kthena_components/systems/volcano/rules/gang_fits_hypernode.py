@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
@@ -15,7 +15,7 @@ from kthena_components.core.objects.requests import Amounts, requests_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec
 
 NODE: GroupKind = ("", "Node")
-_RULE = "gang-fits-hypernode"
 _MOST_COUNTED = 3_000_000
 """Maximum number of node counts: nodes × HyperNodes × sizes of pods."""
 _TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
@@ -69,7 +68,7 @@ def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
         least = _smallest(pods)
         at = entry.at("spec.networkTopology")
         if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or unknown_in(tree):
-            yield not_checked(at, gap, _RULE)
+            yield not_checked(at, gap)
         elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
             yield from _judge(at, member, cap, inside.rooms(least))
 
@@ -197,16 +196,15 @@ def _slots(room: Amounts, least: Amounts) -> int:
     return math.floor(most) if most.is_finite() else 0
 
 
+@part_of_rule
 def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iterator[Finding]:
-    if isinstance(rooms, Unknown):
-        yield not_checked(at, rooms, _RULE)
-        return
+    rooms = known(rooms, at)
     usable = bisect_right(rooms, cap, key=lambda room: room.tier)
     best = rooms[usable - 1] if usable else None
     if best is None or best.slots >= member or cap > rooms[-1].tier:
         return  # topology-tier-exists reports a cap below or above every tier
     if not best.sure:
-        yield not_checked(at, _NODES, _RULE)
+        yield not_checked(at, _NODES)
         return
     yield Finding(
         path=at,
@@ -215,5 +213,4 @@ def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iter
         "empty, "
         "so none of them ever starts",
         remedy=f"allow a higher tier, or lower minMember to {best.slots}",
-        rule=_RULE,
     )

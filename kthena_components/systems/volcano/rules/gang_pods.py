@@ -45,7 +45,6 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     Level: mandatory; not checked if no pod of the stack has the name.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
-    rule = "gang-has-pods"
     for entry, pods in _gangs(cluster):
         member, path = count(entry.spec.get("minMember"), 0), entry.at("spec.minMember")
         number = total([item.count for item in pods])
@@ -56,7 +55,7 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         if gap is None and short:
             gap = cluster.unsure or (None if pods else _NOBODY)
         if gap:
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         elif short:
             yield Finding(
                 path=path,
@@ -65,7 +64,6 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
                 remedy=either(
                     write(number, f"write minMember {number}"), "give more pods the annotation"
                 ),
-                rule=rule,
             )
 
 
@@ -88,7 +86,7 @@ def pod_group_exists(cluster: ClusterObjects) -> Iterator[Finding]:
             at = pods[0].at("metadata.annotations")
             because = f"the PodGroup {display(name)} of these pods is not in namespace "
             gap = Unknown(f"{because}{display(namespace)} of this stack")
-            yield not_checked(at, gap, "pod-group-exists")
+            yield not_checked(at, gap)
 
 
 def gang_task_exists(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -125,14 +123,13 @@ def _judge_tasks(
         if isinstance(number, int) and number >= least:
             continue
         if gap := number if isinstance(number, Unknown) else unsure:
-            yield not_checked(path, gap, "gang-task-exists")
+            yield not_checked(path, gap)
             continue
         yield Finding(
             path=path,
             seen=f"requires {count_of(least, 'pod')} of task {display(task)}, but {_have(number)} "
             "it among the pods of this gang, so none of them ever starts",
             remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
-            rule="gang-task-exists",
         )
 
 
@@ -158,7 +155,7 @@ def gang_requests(cluster: ClusterObjects) -> Iterator[Finding]:
             if "hard" in modes and not isinstance(scheduler, Unknown):
                 yield from _judge_requests(entry, item)
             elif modes and unsure and requests_of(item) == {}:
-                yield not_checked(item.at("spec.containers"), unsure, "gang-requests")
+                yield not_checked(item.at("spec.containers"), unsure)
 
 
 def _by_controllers(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSet]]]:
@@ -179,14 +176,13 @@ def _is_about(topology: Topology, pods: PodSet) -> bool:
 def _judge_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
     asked, path = requests_of(item), "spec.containers"
     if isinstance(asked, Unknown):
-        yield not_checked(item.at(path), asked, "gang-requests")
+        yield not_checked(item.at(path), asked)
     elif not asked and item.count != 0:
         yield Finding(
             path=item.at(path),
             seen=f"request no resources, so the hard network topology of {entry.kind} "
             f"{display(entry.name)} does not apply to these pods",
             remedy="add requests, for example of CPU, which restarts the pods",
-            rule="gang-requests",
         )
 
 
@@ -210,7 +206,7 @@ def gang_resources(cluster: ClusterObjects) -> Iterator[Finding]:
         whole = sum(n for n, _ in known)
         gap = next((v for pair in amounts for v in pair if isinstance(v, Unknown)), None)
         if gap and entry.spec.get("minResources") is not None:
-            yield not_checked(entry.at("spec.minResources"), gap, "gang-resources")
+            yield not_checked(entry.at("spec.minResources"), gap)
         if gap or whole < member:
             continue  # gang-has-pods reports too few pods
         yield from _judge_resources(entry, member, known)
@@ -235,7 +231,6 @@ def _judge_resources(
                 f"request at most {render_quantity(most)}, and Volcano places none until "
                 "there is room for all requested resources",
                 remedy=write(render_quantity(most), f"write {render_quantity(most)}"),
-                rule="gang-resources",
             )
 
 
@@ -265,14 +260,13 @@ def foreign_group_name(cluster: ClusterObjects) -> Iterator[Finding]:
         wrong = wrong or ("label" if key in pods.labels else "")
         if not wrong and (gap := unknown_in(pods.labels.get(right))):
             path = pods.at("metadata.labels")
-            yield not_checked(path, gap, "foreign-group-name")
+            yield not_checked(path, gap)
         elif wrong:
             yield Finding(
                 path=pods.at(f"metadata.{wrong}s"),
                 seen=f"the {wrong} {key} names a PodGroup, but Volcano only reads the annotation "
                 f"{right}",
                 remedy=f"write the annotation {right}",
-                rule="foreign-group-name",
                 level=Level.ADVISORY,
             )
 

@@ -128,7 +128,7 @@ def hypernode_node_regex(found: Object) -> Iterator[Finding]:
         at, rule = f"{path}.regexMatch.pattern", "hypernode-node-regex"
         if isinstance(pattern, str) and len(pattern) > _LONGEST_PATTERN:
             seen = f"it has {len(pattern)} characters, and at most {_LONGEST_PATTERN} are read"
-            yield not_checked(at, Unknown(seen), rule)
+            yield not_checked(at, Unknown(seen))
         elif isinstance(pattern, str) and (kind == "Node" or trouble_in_go(pattern)):
             yield from _told(check_regex(pattern, at), rule)
 
@@ -143,11 +143,10 @@ def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
     """
     labels = mapping(found.metadata.get("labels"))
     if DISCOVERY_LABEL not in labels and (gap := unknown_in(labels.get(DISCOVERY_LABEL))):
-        yield not_checked("metadata.labels", gap, "hypernode-discovery-label")
+        yield not_checked("metadata.labels", gap)
     elif DISCOVERY_LABEL in labels:
         yield Finding(
             path="metadata.labels",
-            rule="hypernode-discovery-label",
             level=Level.ADVISORY,
             seen=f"'{DISCOVERY_LABEL}' marks what Volcano's discovery made, and discovery deletes "
             "a HyperNode with this label that it does not find itself",

@@ -18,6 +18,7 @@ from kthena_components.core.values.read import (
     count,
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
 )
@@ -27,7 +28,6 @@ from kthena_components.systems.volcano.rules.name import volcano_name
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
 from kthena_components.systems.volcano.view import Rule, Task, tasks_of
 
-_TASKS = "job-tasks"
 _SHOWN = 8
 """So many names are listed in a message."""
 
@@ -44,16 +44,13 @@ def job_minimum(found: Object) -> Iterator[Finding]:
     sizes = [task.replicas for task in tasks_of(found)]
     if least is None or not sizes:
         return
-    if gap := first_unknown(least, *sizes):
-        yield not_checked(path, gap, "job-minimum")
-        return
+    require_known(path, least, *sizes)
     total = sum(size for size in sizes if isinstance(size, int))
     if isinstance(least, int) and least > total:
         yield Finding(
             path=path,
             seen=f"is {least}, but the tasks have {count_of(total, 'pod')}",
             remedy=at_most(total),
-            rule="job-minimum",
         )
 
 
@@ -77,14 +74,13 @@ def job_partitions(found: Object) -> Iterator[Finding]:
             if None in {stated, number, size}:
                 continue
             if gap := first_unknown(stated, number, size):
-                yield not_checked(path, gap, "job-partitions")
+                yield not_checked(path, gap)
             elif not _equal(stated, number, size):
                 yield Finding(
                     path=path,
                     seen=f"is {stated}, but {counted}Partitions {number} × partitionSize {size} = "
                     f"{_product(number, size)}",
                     remedy=write(_product(number, size)),
-                    rule="job-partitions",
                 )
 
 
@@ -103,21 +99,21 @@ def job_tasks(found: Object) -> Iterator[Finding]:
     """
     tasks = tasks_of(found)
     if not tasks and found.spec.get("tasks") in (None, []):
-        yield refuse("spec.tasks", "has no task", "add one", _TASKS)
+        yield refuse("spec.tasks", "has no task", "add one")
     names = [text(task.fields.get("name"), "") for task in tasks]
     named = [f"default{i}" if name == "" else name for i, name in enumerate(names)]
     first: dict[str, int] = {}
     for index, (task, name) in enumerate(zip(tasks, named, strict=True)):
         path, least = f"{task.path}.name", count(task.fields.get("minAvailable"))
         if isinstance(name, Unknown):
-            yield not_checked(path, name, _TASKS)
+            yield not_checked(path, name)
         elif name is not None and first.setdefault(name, index) != index:
             seen = f"is {display(name)}, as that of task {first[name]}"
-            yield refuse(path, seen, "rename one of them", _TASKS)
+            yield refuse(path, seen, "rename one of them")
         if isinstance(least, int) and isinstance(task.replicas, int) and least > task.replicas:
             seen = f"is {least}, but the task has {count_of(task.replicas, 'pod')}"
             remedy = f"write at most {task.replicas}"
-            yield refuse(f"{task.path}.minAvailable", seen, remedy, _TASKS)
+            yield refuse(f"{task.path}.minAvailable", seen, remedy)
         yield from _pod_name(found.name, name, index)
     yield from _order(tasks, named)
 
@@ -129,7 +125,7 @@ def _pod_name(job: object, task: object, index: int) -> Iterator[Finding]:
             seen = f"makes pods such as {display(pod)}, of {len(pod)} characters, but"
             seen += f" {DNS_LABEL} are allowed"
             remedy = f"shorten it, or the Job's name, by {len(pod) - DNS_LABEL}"
-            yield refuse(f"spec.tasks[{index}].name", seen, remedy, _TASKS)
+            yield refuse(f"spec.tasks[{index}].name", seen, remedy)
 
 
 def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding]:
@@ -141,7 +137,7 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
         before = [text(word) for word in sequence(listed)]
         path = f"{task.path}.dependsOn.name"
         if gap := first_unknown(name, listed, *before):
-            yield not_checked(path, gap, _TASKS)
+            yield not_checked(path, gap)
             return
         waiting[str(name)] = [word for word in before if isinstance(word, str)]
         places[str(name)] = path
@@ -149,14 +145,14 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
         if missing := [other for other in others if other not in waiting]:
             seen = f"names {display(missing[0])}, which is no task, so this one never starts"
             at = f"{places[name]}[{others.index(missing[0])}]"
-            yield refuse(places[name], seen, placed_at(suggest(missing[0], waiting), at), _TASKS)
+            yield refuse(places[name], seen, placed_at(suggest(missing[0], waiting), at))
     try:
         TopologicalSorter(waiting).prepare()
     except CycleError as error:
         cycle = error.args[1]
         shown = " -> ".join(cycle[:_SHOWN])
         seen = f"goes in a cycle, {shown}, so none of these tasks ever starts"
-        yield refuse(places[cycle[0]], seen, "remove one of the dependencies", _TASKS)
+        yield refuse(places[cycle[0]], seen, "remove one of the dependencies")
 
 
 def _product(number: int | Unknown | None, size: int | Unknown | None) -> int:

@@ -7,6 +7,7 @@ from kthena_components.core.findings import (
     Finding,
     join_path,
     not_checked,
+    part_of_rule,
     refuse,
     suggest,
     suggest_name,
@@ -17,6 +18,7 @@ from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_inside,
@@ -45,7 +47,7 @@ _ACTIONS = (
     "TerminateJob",
 )
 _PLUGINS = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
-_POLICIES, _PARTS = "job-policies", "job-parts"
+_PARTS = "job-parts"
 _SHOWN = 8
 """Maximum number of names in a message."""
 
@@ -74,38 +76,38 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
         words = [text(word) for word in (*sequence(policy.get("events")), policy.get("event"))]
         own = dict.fromkeys(word for word in words if isinstance(word, str) and word)
         if gap := first_unknown(code, policy.get("action"), policy.get("events"), *words):
-            yield not_checked(path, gap, _POLICIES)
+            yield not_checked(path, gap)
             return
         if bool(own) == (code is not None):
             what = "both events and an exit code" if own else "neither an event nor an exit code"
             remedy = "write one of event, events and exitCode"
-            yield refuse(path, f"names {what}", remedy, _POLICIES)
+            yield refuse(path, f"names {what}", remedy)
         for event in own:
             yield from _event(event, text(policy.get("action")), path, events)
         events.update(own)
         if code == 0 or code in codes:
             seen = "is 0, which is no failure" if code == 0 else f"is {code}, as in another policy"
             remedy = "write another exit code, or remove it"
-            yield refuse(f"{path}.exitCode", seen, remedy, _POLICIES)
+            yield refuse(f"{path}.exitCode", seen, remedy)
         codes.update([code] if isinstance(code, int) else [])
     if "*" in events and len(events) > 1:
         others = ", ".join(sorted(events - {"*"})[:_SHOWN])
         seen = f"have the event * and others, {others}, but * means all"
-        yield refuse(at, seen, "remove * or the others", _POLICIES)
+        yield refuse(at, seen, "remove * or the others")
 
 
 def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[Finding]:
     if event not in _EVENTS:
         seen = f"has the event {display(event)}, which no policy can name"
         field = f"{path}.event"
-        yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field), _POLICIES)
+        yield refuse(path, seen, placed_at(suggest(event, _EVENTS), field))
     elif action not in _ACTIONS:
         seen = "has no action" if action is None else f"has the action {display(action)}, not one"
         remedy = suggest(str(action), _ACTIONS)
-        yield refuse(path, seen, placed_at(remedy, f"{path}.action"), _POLICIES)
+        yield refuse(path, seen, placed_at(remedy, f"{path}.action"))
     elif event in before:
         seen = f"has the event {event}, as another policy has"
-        yield refuse(path, seen, "remove it from one of them", _POLICIES)
+        yield refuse(path, seen, "remove it from one of them")
 
 
 def job_parts(found: Object) -> Iterator[Finding]:
@@ -143,12 +145,11 @@ def job_parts(found: Object) -> Iterator[Finding]:
         yield from _mpi(mapping(plugins)["mpi"], found.spec.get("tasks"), tasks_of(found))
 
 
+@part_of_rule
 def _mpi(arguments: object, listed: object, tasks: list[Task]) -> Iterator[Finding]:
     words = [text(word) for word in sequence(arguments)]
     names = {text(task.fields.get("name")) for task in tasks}
-    if gap := unknown_inside(arguments, listed) or first_unknown(*names):
-        yield not_checked("spec.plugins.mpi", gap, _PARTS)
-        return
+    require_known("spec.plugins.mpi", unknown_inside(arguments, listed), *names)
     parts = [part for word in words for part in str(word).lstrip("-").split("=", 1)]
     for role in ("master", "worker"):
         told = [after for part, after in pairwise(parts) if part == role]
@@ -156,4 +157,4 @@ def _mpi(arguments: object, listed: object, tasks: list[Task]) -> Iterator[Findi
         if wanted not in names:
             seen = f"needs a task {display(wanted)} for its {role}, and there is none"
             remedy = f"rename a task, or write --{role}= with the name of one"
-            yield refuse("spec.plugins.mpi", seen, remedy, _PARTS)
+            yield refuse("spec.plugins.mpi", seen, remedy)

@@ -25,7 +25,7 @@ def volcano_name(found: Object) -> Iterator[Finding]:
     name, path = object_name(found.metadata), "metadata.name"
     if name == "":
         seen = f"is missing, and {what} is not optional"
-        yield Finding(path=path, seen=seen, remedy="add metadata.name", rule="volcano-name")
+        yield Finding(path=path, seen=seen, remedy="add metadata.name")
     else:
         yield from name_problem(name, path, what)
     queue = found.spec.get("queue")

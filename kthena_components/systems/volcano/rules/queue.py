@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_most, or_more
 from kthena_components.core.schema.versions import has_since
@@ -14,17 +14,17 @@ from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     text,
     unknown_in,
     whole,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.rules.name import volcano_name
 from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535
-_QUANTITIES = "queue-quantities"
 _HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE
@@ -41,14 +41,12 @@ def queue_weight(found: Object) -> Iterator[Finding]:
     """
     stated = found.spec.get("weight")
     weight = whole(stated)
-    if isinstance(weight, Unknown):
-        yield not_checked("spec.weight", weight, "queue-weight")
-    elif stated is not None and not (isinstance(weight, int) and 1 <= weight <= _MOST):
+    weight = known(weight, "spec.weight")
+    if stated is not None and not (isinstance(weight, int) and 1 <= weight <= _MOST):
         yield Finding(
             path="spec.weight",
             seen=f"is {display(stated)}, but must be a whole number from 1 to {_MOST}",
             remedy=f"write a number from 1 to {_MOST}",
-            rule="queue-weight",
         )
 
 
@@ -81,7 +79,7 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
         if less is None or more is None or (newer and high == "capability" != low != "deserved"):
             continue
         if gap := first_unknown(less, more):
-            yield not_checked(f"spec.{low}", gap, _QUANTITIES)
+            yield not_checked(f"spec.{low}", gap)
         elif mapping(more):  # An empty list equals a missing one.
             yield from _compared(f"spec.{low}", high, (mapping(less), mapping(more)), newer=newer)
 
@@ -119,26 +117,23 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
         return
     if number > largest(str(resource)):
         seen = f"is {display(amount)}, more than Volcano can count"
-        yield Finding(
-            path=path, seen=seen, remedy=f"write at most {largest(str(resource))}", rule=_QUANTITIES
-        )
+        yield Finding(path=path, seen=seen, remedy=f"write at most {largest(str(resource))}")
     elif number < 0:
         seen = f"is {display(amount)}, but must be at least 0"
-        yield Finding(path=path, seen=seen, remedy=or_more(0), rule=_QUANTITIES)
+        yield Finding(path=path, seen=seen, remedy=or_more(0))
     elif is_whole(str(resource)) and in_units("", number) % 1000:
         seen = f"is {display(amount)}, but this resource is counted in whole numbers"
-        yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
+        yield Finding(path=path, seen=seen, remedy="write a whole number")
 
 
 def _guaranteed_alone(guaranteed: object, *, newer: bool) -> Iterator[Finding]:
     if gap := unknown_in(guaranteed):
-        yield not_checked("spec.guarantee.resource", gap, _QUANTITIES)
+        yield not_checked("spec.guarantee.resource", gap)
     elif any(newer or _exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
             path="spec.guarantee.resource",
             seen="is given without deserved, and Volcano's webhook rejects a guarantee above that",
             remedy="add deserved, with as much of each resource",
-            rule=_QUANTITIES,
         )
 
 
@@ -152,7 +147,7 @@ def _not_named(
 ) -> Iterator[Finding]:
     """Check an amount that the larger list does not name; counts of objects are not resources."""
     if gap := unknown_in(amount):
-        yield not_checked(path, gap, _QUANTITIES)
+        yield not_checked(path, gap)
     elif newer or _exceeds(resource, amount, None):
         why = "" if newer else " counts that as 0 and"
         yield Finding(
@@ -160,17 +155,15 @@ def _not_named(
             seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook{why} "
             f"rejects {'that' if newer else 'more'}",
             remedy=f"add it to {high}, with at least {amount}",
-            rule=_QUANTITIES,
         )
 
 
+@part_of_rule
 def _ordered(
     path: str, high: str, resource: object, amounts: tuple[object, object], *, newer: bool
 ) -> Iterator[Finding]:
     less, more = amounts
-    if gap := first_unknown(less, more):
-        yield not_checked(path, gap, _QUANTITIES)
-        return
+    require_known(path, less, more)
     least, most = parse_quantity(less), parse_quantity(more)
     if least is None or most is None:
         return
@@ -180,7 +173,6 @@ def _ordered(
             seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
             "rejects more than that",
             remedy=at_most(more),
-            rule=_QUANTITIES,
         )
 
 
@@ -200,33 +192,31 @@ def queue_parent(found: Object) -> Iterator[Finding]:
     if parent is None:
         return
     if unknown_in(name) and not unknown_in(parent):
-        yield not_checked("spec.parent", unknown_in(name) or Unknown(""), "queue-parent")
+        yield not_checked("spec.parent", unknown_in(name) or Unknown(""))
     elif isinstance(parent, str) and parent == name and not unknown_in(parent):
         yield Finding(
             path="spec.parent",
             seen=f"is {display(parent)}, the queue itself, and Volcano's webhook rejects that",
             remedy="name another queue, or remove it",
-            rule="queue-parent",
         )
     else:
         yield from name_problem(parent, "spec.parent", "the name of a Queue")
 
 
+@part_of_rule
 def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
-    path, rule = "metadata.annotations", "queue-parent"
+    path = "metadata.annotations"
     parts, weights = (text(annotations.get(key), "") for key in (_HIERARCHY, _WEIGHTS))
-    if gap := first_unknown(parts, weights):
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, parts, weights)
     if not (isinstance(parts, str) and isinstance(weights, str) and (parts or weights)):
         return
     numbers = weights.split("/")
     if len(parts.split("/")) != len(numbers):
         seen = f"{_HIERARCHY} {display(parts)} and {_WEIGHTS} {display(weights)} differ in length"
-        yield Finding(path=path, seen=seen, remedy="write a weight for each part", rule=rule)
+        yield Finding(path=path, seen=seen, remedy="write a weight for each part")
     elif wrong := [number for number in numbers if not _is_weight(number)]:
         seen = f"{_WEIGHTS} has {display(wrong[0])}, which is not a number above 0"
-        yield Finding(path=path, seen=seen, remedy="write for example 1", rule=rule)
+        yield Finding(path=path, seen=seen, remedy="write for example 1")
 
 
 def _is_weight(written: str) -> bool:

@@ -65,7 +65,7 @@ def _judge(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterat
             continue
         gap = next((number for number in sizes if isinstance(number, Unknown)), None)
         if gap := gap or sub.gap or cluster.unsure:
-            yield not_checked(path, gap, "subgroup-has-pods")
+            yield not_checked(path, gap)
             continue
         have = "has" if whole == 1 else "have"
         yield Finding(
@@ -74,7 +74,6 @@ def _judge(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterat
             f"labels of the gang's pods form {count_of(len(sizes), 'subgroup')}, of which {whole} "
             f"{have} enough pods, so none of them ever starts",
             remedy="make labelSelector, matchLabelKeys and subGroupSize fit the pods",
-            rule="subgroup-has-pods",
         )
 
 

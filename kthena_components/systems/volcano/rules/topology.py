@@ -31,7 +31,7 @@ def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
         if stated or topology.tier_name is not None:
             continue
         if isinstance(topology.mode, Unknown):
-            yield not_checked(topology.path, topology.mode, "topology-cap-stated")
+            yield not_checked(topology.path, topology.mode)
         elif topology.mode == "hard":
             yield Finding(
                 path=topology.path,
@@ -41,7 +41,6 @@ def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
                     "add highestTierAllowed, for example 1 for the closest tier",
                     at=f"{topology.path}.highestTierAllowed",
                 ),
-                rule="topology-cap-stated",
             )
 
 
@@ -59,14 +58,13 @@ def topology_one_cap(found: HasBody) -> Iterator[Finding]:
         if tier is None or name is None:
             continue
         if gap := first_unknown(tier, name):
-            yield not_checked(topology.path, gap, "topology-one-cap")
+            yield not_checked(topology.path, gap)
             continue
         yield Finding(
             path=topology.path,
             seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
             "given, and Volcano's webhook rejects that",
             remedy="keep one of the two",
-            rule="topology-one-cap",
         )
 
 
@@ -80,15 +78,14 @@ def topology_cap_reachable(found: HasBody) -> Iterator[Finding]:
     """
     for topology in topologies(found.body):
         tier, mode = topology.tier, topology.mode
-        path, rule = f"{topology.path}.highestTierAllowed", "topology-cap-reachable"
+        path = f"{topology.path}.highestTierAllowed"
         if gap := first_unknown(tier, mode if tier == 0 else None) if mode != "soft" else None:
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         elif mode == "hard" and tier == 0:
             yield Finding(
                 path=path,
                 seen="is 0, below the closest tier, so Volcano never places these pods",
                 remedy=write(1, "write 1 for the closest tier"),
-                rule=rule,
             )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kthena_components.core.findings import Finding, Level, nearest, not_checked
+from kthena_components.core.findings import Finding, Level, nearest, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP
 from kthena_components.core.objects.object import Object
@@ -17,10 +17,11 @@ from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     first_unknown,
     inside,
+    require_known,
     sequence,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.core.values.unknown import Unknown, is_unresolved, known
 from kthena_components.systems.volcano.view import Topology, topologies
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
@@ -165,37 +166,32 @@ def topology_tier_exists(cluster: ClusterObjects) -> Iterator[Finding]:
                     yield from (f.under(entry.path) for f in found)
 
 
+@part_of_rule
 def _judge(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
-    tier, name, rule = topology.tier, topology.tier_name, "topology-tier-exists"
-    if isinstance(topology.mode, Unknown):
-        yield not_checked(topology.path, topology.mode, rule)
-    elif tier is not None:
+    tier, name = topology.tier, topology.tier_name
+    require_known(topology.path, topology.mode)
+    if tier is not None:
         path = f"{topology.path}.highestTierAllowed"
-        if isinstance(tier, Unknown):
-            yield not_checked(path, tier, rule)
-        else:
-            yield from _judge_number(tier, path, tiers)
+        tier = known(tier, path)
+        yield from _judge_number(tier, path, tiers)
     elif name is not None:
         path = f"{topology.path}.highestTierName"
-        if isinstance(name, Unknown):
-            yield not_checked(path, name, rule)
-        else:
-            yield from _judge_name(name, path, tiers)
+        name = known(name, path)
+        yield from _judge_name(name, path, tiers)
 
 
 def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
-    rule, lowest, top = "topology-tier-exists", tiers.lowest, tiers.top
+    lowest, top = tiers.lowest, tiers.top
     if lowest <= tier <= top:
         return
     if tiers.gap:
-        yield not_checked(path, tiers.gap, rule)
+        yield not_checked(path, tiers.gap)
     elif tier > top:
         yield Finding(
             path=path,
             seen=f"is {tier}, but the highest tier of the HyperNodes in this stack is {top}; above "
             "it Volcano uses the whole cluster, so the constraint has no effect",
             remedy=at_most(top),
-            rule=rule,
         )
     elif tier > 0:  # topology-cap-reachable reports 0
         yield Finding(
@@ -203,16 +199,14 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
             seen=f"is {tier}, but the lowest tier of the HyperNodes in this stack is {lowest}, so "
             "Volcano never places these pods",
             remedy=at_least(lowest),
-            rule=rule,
         )
 
 
+@part_of_rule
 def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
     if name in tiers.names:
         return
-    if tiers.gap:
-        yield not_checked(path, tiers.gap, "topology-tier-exists")
-        return
+    require_known(path, tiers.gap)
     first = list(islice(tiers.names, 100))
     close = nearest(name[:253], first)
     listed = ", ".join(first[:10]) or "none"
@@ -222,6 +216,5 @@ def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
         "Volcano then "
         "drops the whole constraint",
         remedy=write(close) if close else f"known: {listed}",
-        rule="topology-tier-exists",
         level=Level.MANDATORY,
     )

@@ -1,0 +1,94 @@
+"""A law of all rules: one value that is not known yet breaks none, and hides nothing elsewhere."""
+
+import copy
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kthena_components.core.findings import RULE_FAULT, Finding, Level
+from tests.rules.cases import Case
+from tests.rules.test_cases import CASES
+from tests.support.for_each import for_each
+from tests.toughness.corpus import LATE
+
+_EACH = 2
+"""Leaves of each case that are tried, drawn by the name of the case."""
+_ITEM = re.compile(r"(.*?)\[([^\]]+)\]")
+_GONE = object()
+
+_UNSURE = {"waiver", "init-container-ends"}
+"""A finding that is not sure may be what is waived; a script that is not known may end."""
+
+FAILING = [
+    case
+    for case in CASES
+    if case.kind == "fail" and case.rule not in _UNSURE
+    if case.none is None and "apiVersion" in case.input()
+]
+
+
+@for_each("case", FAILING, ids=lambda case: f"{case.rule}-{case.number}")
+def test_an_unknown_leaf_hides_no_finding_that_does_not_depend_on_it(case: Case) -> None:
+    tree = case.input()
+    stated = {str(f): f for f in _own(case, tree)}
+    leaves = list(_leaves(tree))
+    drawn = random.Random(f"{case.rule}-{case.number}")
+    for leaf in drawn.sample(leaves, min(_EACH, len(leaves))):
+        late = case.judge(_with(tree, leaf, LATE))
+        assert not [str(f) for f in late if f.rule == RULE_FAULT], leaf
+        said = set(map(str, late))
+        lost = [f for text, f in stated.items() if text not in said and not _open_at(f, late)]
+        for other in _others(tree, leaf):
+            stays = {str(f) for f in _own(case, _with(tree, leaf, other))} if lost else set()
+            lost = [f for f in lost if str(f) in stays]
+        assert not lost, (leaf, lost)
+
+
+def _own(case: Case, tree: Any) -> list[Finding]:
+    found = case.judge(copy.deepcopy(tree))
+    return [f for f in found if f.rule == case.rule and f.level is not Level.UNKNOWN]
+
+
+def _open_at(finding: Finding, late: list[Finding]) -> bool:
+    """Return whether something was not checked that is in no other item than the finding."""
+    mine = _items(finding.path)
+    paths = (_items(f.path).items() for f in late if f.level is Level.UNKNOWN)
+    return any(all(mine.get(place, item) == item for place, item in path) for path in paths)
+
+
+def _items(path: str) -> dict[str, str]:
+    """List the lists that a path goes through, with the item that it takes of each."""
+    return {path[: found.start(2)]: found[2] for found in _ITEM.finditer(path)}
+
+
+def _leaves(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inside = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in inside:
+        if isinstance(value, dict | list):
+            yield from _leaves(value, (*at, key))
+        elif key not in {"apiVersion", "kind"}:
+            yield (*at, key)
+
+
+def _with(tree: Any, leaf: tuple[Any, ...], value: object) -> Any:
+    made = copy.deepcopy(tree)
+    holder = made
+    for key in leaf[:-1]:
+        holder = holder[key]
+    if value is _GONE:
+        del holder[leaf[-1]]
+    else:
+        holder[leaf[-1]] = value
+    return made
+
+
+def _others(tree: Any, leaf: tuple[Any, ...]) -> tuple[object, ...]:
+    """Return what else the leaf may be: a finding that stays for each does not depend on it."""
+    value = tree
+    for key in leaf:
+        value = value[key]
+    changed = (
+        not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else None
+    )
+    return _GONE, "other" if changed is None else changed
