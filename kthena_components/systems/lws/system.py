@@ -80,7 +80,6 @@ SYSTEM = System(
             templates=tuple(f"spec.roles[].{at}{t}" for at in ("spec.", "") for t in _TEMPLATES),
             restarts=Restart(paths=r"spec\.roles\b.*[tT]emplate\b", how=_RESTART),
             copies="slices",
-            unscalable="has no scale subresource",
         ),
     ),
 )
