@@ -44,7 +44,7 @@ def crd(spec: dict[str, Any]) -> str:
             "status": {"type": "object", "properties": {"driven": {"type": "integer"}}},
         },
     }
-    versions = [
+    versions: list[dict[str, Any]] = [
         {
             "name": name,
             "served": name == "v1",

@@ -83,7 +83,8 @@ class ServingFacts:
     gang: GangFacts | None = None
     gang_expected: MaybeBool = False
     """Whether Volcano schedules the pods."""
-    names: tuple[NameFacts, ...] = ()
+    names: tuple[NameFacts, ...] = field(default=(), compare=False)
+    """Names that its controllers will generate."""
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
     copies: MaybeInt = field(default=1, compare=False)
