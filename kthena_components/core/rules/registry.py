@@ -55,6 +55,7 @@ from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
+from kthena_components.core.rules.shm_size import shm_size
 from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.rules.tp_divides_heads import HEADS, tp_divides_heads
 from kthena_components.core.rules.tp_divides_kv_heads import KV_HEADS, tp_divides_kv_heads
@@ -115,6 +116,7 @@ CHECKS: tuple[Check, ...] = (
     memory_fraction_range,
     leader_worker_same_parallelism,
     shm_present,
+    shm_size,
     hf_token_from_secret,
     image_pinned,
     name_fits,
