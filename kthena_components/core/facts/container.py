@@ -10,7 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.engines.facts import ALL_GPUS
-from kthena_components.core.facts.ports import NO_PORTS, PortFacts, at_overlay, read_ports
+from kthena_components.core.facts.ports import (
+    NO_PORTS,
+    PortFacts,
+    at_overlay,
+    read_ports,
+    read_waits,
+)
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
@@ -101,6 +107,8 @@ class ContainerFacts:
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
     ports: PortFacts = field(default=NO_PORTS, compare=False)
+    waits: frozenset[int] = field(default=frozenset(), compare=False)
+    """Ports of the first pod that its script asks until they answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,7 @@ def read_container(
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
         ports=read_ports(container, spec, path),
+        waits=read_waits(container),
     )
 
 

@@ -56,6 +56,7 @@ from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
 from kthena_components.core.rules.shm_size import shm_size
+from kthena_components.core.rules.start_order import start_order
 from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.rules.tp_divides_heads import HEADS, tp_divides_heads
 from kthena_components.core.rules.tp_divides_kv_heads import KV_HEADS, tp_divides_kv_heads
@@ -87,6 +88,7 @@ CHECKS: tuple[Check, ...] = (
     master_address,
     headless_workers,
     probe_port,
+    start_order,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
-from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
 from kthena_components.core.objects.object import Object, as_copies
+from kthena_components.core.remedies import write
 from kthena_components.core.values.read import (
     count_or_unknown,
     inside,
@@ -20,6 +21,7 @@ from kthena_components.systems.kubernetes.leader_names import leader_names
 from kthena_components.systems.lws.view import WORKER, Group, Sets, in_slice
 
 _QUEUE = "scheduling.volcano.sh/queue-name"
+_READY = "LeaderReady"
 _SHAPELESS = Unknown("the size of the group is below 1")
 
 
@@ -73,7 +75,20 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
         replicas=count_or_unknown(inside(group.stated, "replicas"), "replicas", 1),
         entry=pod(group.leader),
         worker=None if pods == 1 else pod(WORKER),
+        order=_order(group, found),
     )
+
+
+def _order(group: Group, found: Object) -> StartOrder | None:
+    """Return why the workers wait for their leader, if they do.
+
+    Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile.
+    """
+    if group.spec.get("startupPolicy") != _READY:
+        return None
+    path = found.at(f"{group.path}.startupPolicy")
+    why = f"is {_READY}, by which LWS creates the workers when their leader is ready"
+    return StartOrder(path=path, why=why, remedy=write("LeaderCreated"))
 
 
 def _pod(

@@ -21,6 +21,7 @@ from kthena_components.systems.volcano.rules.cluster_queues import (
 )
 from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
+from kthena_components.systems.volcano.rules.gang_order import gang_rollout, gang_starts
 from kthena_components.systems.volcano.rules.gang_pods import (
     foreign_group_name,
     gang_has_pods,
@@ -128,6 +129,8 @@ SYSTEM = System(
         hypernode_tree,
         topology_tier_exists,
         gang_has_pods,
+        gang_starts,
+        gang_rollout,
         gang_task_exists,
         subgroup_has_pods,
         gang_requests,
