@@ -44,7 +44,7 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
-    ordered = [pods for pods in gang if _is_ordered(pods.owner)]
+    ordered = [pods for pods in gang if pods.count != 1 and _is_ordered(pods.owner)]
     counts = [pods.count for pods in gang]
     if not ordered or first_unknown(*counts):
         return
