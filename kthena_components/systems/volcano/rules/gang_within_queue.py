@@ -1,11 +1,11 @@
 """The rule gang-within-queue: what starts together is within the capability of its queue."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.kinds import POD_GROUP, QUEUE, VOLCANO
@@ -30,6 +30,7 @@ _Amounts = Mapping[str, Decimal] | Unknown
 class _Wanted:
     """What must be free in a queue at the same time."""
 
+    owner: Object
     path: str
     queue: MaybeText | None
     title: str
@@ -45,7 +46,8 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: a Queue with capability 16 GPUs, and a ModelServing with groups of 16 GPUs.
     Fail: a Queue with capability 8 GPUs, and a ModelServing with groups of 16 GPUs.
-    Level: mandatory, because it never starts; not checked for a queue that is not in the stack.
+    Level: mandatory, because it never starts; advisory for a queue of another file, which may be an
+    alternative, unless `--whole` says that all are in one cluster.
     Source: Volcano v1.14 pkg/scheduler/plugins/proportion/proportion.go and capacity/capacity.go,
     AddJobEnqueueableFn and AddAllocatableFn.
     """
@@ -57,26 +59,32 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
         if gap := first_unknown(queue):
             yield not_checked(wanted.path, gap, _RULE)
         elif isinstance(queue, str) and queue in queues:
-            yield from _judge(wanted, queue, queues)
+            same = cluster.source_of(queues[queue]) == cluster.source_of(wanted.owner)
+            found = _judge(wanted, queue, queues)
+            yield from found if same else map(_as_advice, found)
+
+
+def _as_advice(found: Finding) -> Finding:
+    return replace(found, level=Level.ADVISORY) if found.level is Level.MANDATORY else found
 
 
 def _everything(cluster: ClusterObjects) -> Iterator[_Wanted]:
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         path, queue = entry.at("spec.queue"), text(entry.spec.get("queue"), "")
         amounts = _of_pod_group(entry, cluster.gangs.get((namespace, name), []))
-        yield _Wanted(path, queue, "the gang", amounts)
+        yield _Wanted(entry, path, queue, "the gang", amounts)
     made = {gang.owner.index for gang in cluster.made_gangs}
     for gang in cluster.made_gangs:
         if gang.queue_path:
             path = gang.owner.at(gang.queue_path)
-            yield _Wanted(path, gang.queue, gang.title, _of_gang(gang))
+            yield _Wanted(gang.owner, path, gang.queue, gang.title, _of_gang(gang))
     for pods in cluster.pods:
         queue = text(pods.annotations.get(naming.QUEUE_NAME), "")
         if pods.owner.index in made or pods.gang or pods.count == 0:
             continue
         if pods.spec.get("schedulerName") == VOLCANO and (queue or not pods.by_controller):
             at = f"metadata.annotations.{naming.QUEUE_NAME}" if queue else "spec.schedulerName"
-            yield _Wanted(pods.at(at), queue, "each pod", requests_of(pods))
+            yield _Wanted(pods.owner, pods.at(at), queue, "each pod", requests_of(pods))
 
 
 def _of_pod_group(entry: Object, pods: list[PodSet]) -> _Amounts:

@@ -21,23 +21,25 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
     Fail: pods of 8 GPUs, and Nodes with 4 GPUs.
-    Level: mandatory if a Node has these accelerators, or if these are all objects of the cluster;
-    advisory if none has them, because the cluster may have other Nodes.
+    Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
+    of the cluster; else advisory, because the cluster may have other Nodes.
     Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
     """
-    nodes = list(nodes_of(cluster).values())
-    if not nodes or len(nodes) != len(cluster.of(NODE)):
+    nodes, stated = list(nodes_of(cluster).values()), cluster.of(NODE)
+    if not nodes or len(nodes) != len(stated):
         return
+    sources = {cluster.source_of(node) for node in stated}
     for pods in cluster.pods:
         asked = requests_of(pods)
         if isinstance(asked, Unknown):
             yield not_checked(pods.at("spec.containers"), asked, _RULE)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
-            yield from _judge(pods, asked, nodes, whole=cluster.complete)
+            same = sources == {cluster.source_of(pods.owner)}
+            yield from _judge(pods, asked, nodes, same=same, whole=cluster.complete)
 
 
 def _judge(
-    pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, whole: bool
+    pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
 ) -> Iterator[Finding]:
     if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
            if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
@@ -55,5 +57,5 @@ def _judge(
         f"the largest has {render_quantity(most)}, so these pods never start",
         remedy="request less in each pod, or add a larger Node",
         rule=_RULE,
-        level=Level.MANDATORY if known or whole else Level.ADVISORY,
+        level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
     )
