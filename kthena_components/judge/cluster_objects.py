@@ -51,7 +51,8 @@ def read_objects(
         )
         view = kind.view(found) if kind is not None else None
         pods = kind.pods(view) if kind is not None and kind.pods is not None else None
-        cluster.add(found, view, pods=pods, demand=(demands or {}).get(index))
+        gangs = kind.gangs(view) if kind is not None and kind.gangs is not None else ()
+        cluster.add(found, view, pods=pods, demand=(demands or {}).get(index), gangs=gangs)
     return cluster
 
 

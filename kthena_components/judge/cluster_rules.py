@@ -14,12 +14,13 @@ from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding, judged, judged_by, once_each, tidy
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.judge.cluster_objects import read_objects
+from kthena_components.judge.disruption import disruption_budget
 from kthena_components.judge.rollout import surge_needs_spare_gpus
 from kthena_components.judge.scaling import autoscaler_conflict
 from kthena_components.systems.contract import ClusterRule
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpu_budget, gpu_type_allowed
 
-OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict,)
+OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict, disruption_budget)
 """Rules across all systems."""
 ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 """Rules that need a budget or a list, and only run if it is given."""

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.schema.crds import load
+from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.judge.cluster_objects import known
-from kthena_components.systems import find_kind
+from kthena_components.systems import INDEX, find_kind
+from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
 
-HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
-SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
 _RULE = "autoscaler-conflict"
 
 
@@ -31,6 +32,8 @@ class _Target:
     at: str = "spec.scaleTargetRef"
     part: str = ""
     """The part of it whose number is scaled; empty for the whole."""
+    by_its_system: bool = False
+    """Whether the autoscaler belongs to a system, and needs no scale subresource."""
 
     @property
     def path(self) -> str:
@@ -42,19 +45,21 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
     """An autoscaler's target can be scaled, and has no other autoscaler.
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
-    engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. A
-    ModelInfer and a DisaggregatedSet have no scale subresource. Kthena's AutoscalingPolicies are
-    autoscalers, too; they may scale different roles of one ModelServing. Files may be alternatives,
-    so only autoscalers in the same file are compared, unless `--whole` says that all are in one
-    cluster.
+    engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. An
+    autoscaler changes the number only by the scale subresource, which many custom resources do not
+    have: the CRDs of the given release of the system tell, by default the newest known one.
+    Kthena's AutoscalingPolicies are autoscalers, too; they may scale different roles of one
+    ModelServing. Files may be alternatives, so only autoscalers in the same file are compared,
+    unless `--whole` says that all are in one cluster.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
-    Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target,
-    such as a HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing.
+    Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
+    LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
+    HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing.
     Level: mandatory.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
-    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
-    matrixinfer-ai/matrixinfer config/crd (no scale subresource).
+    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
+    subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd.
     """
     first: dict[_Rival, Object] = {}
     kept = _kept_by_controllers(cluster)
@@ -116,7 +121,9 @@ def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
                 yield not_checked(scaler.at(one.at), gap, _RULE)
             elif one.name and isinstance(one.name, str) and isinstance(namespace, str):
                 part = one.part if isinstance(one.part, str) else ""
-                yield _Target(scaler, one.group_kind, one.name, namespace, one.at, part)
+                yield _Target(
+                    scaler, one.group_kind, one.name, namespace, one.at, part, by_its_system=True
+                )
 
 
 def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str]) -> str:
@@ -128,7 +135,35 @@ def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str
     why = ""
     if owned is not None and kind is not None and kind.keeps_number is not None:
         why = kind.keeps_number(cluster.views[owned.index])
-    return why or kept.get((target.kind, (target.namespace, target.name)), "")
+    why = why or kept.get((target.kind, (target.namespace, target.name)), "")
+    return why or ("" if target.by_its_system else _no_scale(target))
+
+
+def _no_scale(target: _Target) -> str:
+    """Explain that the CRDs of a target's system give it no scale subresource."""
+    found = scale_of(target.kind, target.scaler.context.versions)
+    return "" if found is None or found[0] else f"has no scale subresource in {found[1]}"
+
+
+def scale_of(kind: GroupKind, versions: Mapping[str, str]) -> tuple[bool, str] | None:
+    """Return whether a kind has the scale subresource, and the release that tells.
+
+    Args:
+        kind: A kind.
+        versions: The releases that the cluster runs, by system; the newest if left out.
+
+    Returns:
+        None if no table has the kind.
+    """
+    system, (_, name) = INDEX.get(kind, ""), kind
+    table = load(f"kthena_components.systems.{system}") if system else None
+    if table is None or name not in table.kinds:
+        return None
+    stated = versions.get(system)
+    known = stated is not None and system in VERSIONS and known_version(stated, system)
+    place = table.place(read_release(stated) if known and stated is not None else None)
+    has = any(table.is_scaled(name, served, place) for served in table.kinds[name])
+    return has, table.name(place)
 
 
 def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, str]:

@@ -30,6 +30,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "autoscaling": "HorizontalPodAutoscaler",
         "batch": "CronJob Job",
         "keda.sh": "ScaledObject",
+        "policy": "PodDisruptionBudget",
         "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
         "scheduling.k8s.io": "PriorityClass",
         "storage.k8s.io": "StorageClass",

@@ -11,6 +11,7 @@ from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
 from kthena_components.core.rules.support.update import Change
@@ -167,6 +168,8 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
     """Facts for the rules of core/rules; None for an object that serves nothing."""
     pods: Callable[[V], Iterator[PodSet]] | None = None
     """The pods of templates in the object. None: they are counted from the facts."""
+    gangs: Callable[[V], Iterator[Gang]] | None = None
+    """The pods that its controller puts into PodGroups. None: it creates none."""
     demand: Callable[[V], GpuDemand | None] | None = None
     """GPUs of pods without templates in it. None: without `pods`, counted from the facts."""
     rules: tuple[Rule[V], ...] = ()

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told
+from kthena_components.core.remedies import remove, write
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import (
     inside,
@@ -105,9 +106,34 @@ def facts(view: JobSet) -> ServingFacts:
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
-        engines=engines_among(parts, found.context),
+        engines=tuple(_in_order(view, engine) for engine in engines_among(parts, found.context)),
         gang_expected=_placed_together(view),
     )
+
+
+def _in_order(view: JobSet, engine: EngineFacts) -> EngineFacts:
+    """Return an engine with why its workers wait for its leader.
+
+    Source: kubernetes-sigs/jobset pkg/controllers/startup_policy.go and depends_on.go.
+    """
+    found, paths = view.object, [view.object.at(job.path) for job in view.jobs]
+    policy = mapping(found.spec.get("startupPolicy")).get("startupPolicyOrder")
+    if policy == "InOrder":
+        edges = {path: frozenset(paths[:at]) for at, path in enumerate(paths)}
+        why = "is InOrder, by which each Job starts when the pods of those before it are ready"
+        at = found.at("spec.startupPolicy.startupPolicyOrder")
+        return engine.waiting(edges, StartOrder(path=at, why=why, remedy=write("AnyOrder")))
+    for index, item in enumerate(sequence(found.spec.get("replicatedJobs"))):
+        named = {mapping(one).get("name") for one in sequence(mapping(item).get("dependsOn"))}
+        edges = {
+            paths[index]: frozenset(
+                path for path, job in zip(paths, view.jobs, strict=True) if job.name in named
+            )
+        }
+        why = "names the leader's Job, so these pods start when the leader is ready"
+        at = found.at(f"spec.replicatedJobs[{index}].dependsOn")
+        engine = engine.waiting(edges, StartOrder(path=at, why=why, remedy=remove()))
+    return engine
 
 
 def _placed_together(view: JobSet) -> MaybeBool:

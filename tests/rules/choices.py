@@ -29,7 +29,13 @@ CHOICES: Final[dict[str, set[str]]] = {
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),
         *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
-        *("subgroup-has-pods", "surge-needs-spare-gpus", "whole-gpus", "kserve-one-gpu-type"),
+        *(
+            "pod-fits-node",
+            "subgroup-has-pods",
+            "surge-needs-spare-gpus",
+            "whole-gpus",
+            "kserve-one-gpu-type",
+        ),
     },
     "another object, a file or the cluster changes, and not the object with the finding": {
         *("engine-config-file", "foreign-group-name", "gang-covers-engine", "headless-service"),

@@ -44,8 +44,13 @@ def crd(spec: dict[str, Any]) -> str:
             "status": {"type": "object", "properties": {"driven": {"type": "integer"}}},
         },
     }
-    versions = [
-        {"name": name, "served": name == "v1", "schema": {"openAPIV3Schema": schema}}
+    versions: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "served": name == "v1",
+            "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}} | ({"scale": {}} if "colour" in str(spec) else {}),
+        }
         for name in ("v1", "v1alpha1")
     ]
     names = {"kind": "Car", "plural": "cars"}
@@ -92,6 +97,7 @@ def test_a_table_has_the_newest_patch_of_each_minor_release(clone: Path) -> None
     (first, second) = table["kinds"]["Car"]["toys.example.com/v1"]
     assert (first[0], second[0]) == ("0.2.1", "0.3.0")
     assert [*table["kinds"]["Car"]] == ["toys.example.com/v1"]
+    assert table["scaled"]["Car"]["toys.example.com/v1"] == [["0.2.1", False], ["0.3.0", True]]
 
 
 def test_previews_stand_in_for_releases_that_are_not_out(clone: Path) -> None:

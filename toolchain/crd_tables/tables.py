@@ -20,6 +20,8 @@ class Table:
     releases: list[dict[str, Any]] = field(default_factory=list)
     kinds: dict[str, dict[str, list[list[Any]]]] = field(default_factory=dict)
     """By kind and apiVersion: the releases with which its type changed, and what to. None: gone."""
+    scaled: dict[str, dict[str, list[list[Any]]]] = field(default_factory=dict)
+    """The same for whether it has the scale subresource, which autoscalers read and write."""
     types: list[dict[str, Any]] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -35,19 +37,21 @@ class Table:
         """
         self.releases.append({**asdict(release), "files": dict(files)})
         roots: dict[tuple[str, str], int] = {}
+        scaled: dict[tuple[str, str], bool] = {}
         for crd in crds:
             spec = crd["spec"]
             for version in spec["versions"]:
                 if version["served"]:
                     served = f"{spec['group']}/{version['name']}"
                     schema = version["schema"]["openAPIV3Schema"]
-                    roots[spec["names"]["kind"], served] = read_root(schema, self._number)
+                    name = spec["names"]["kind"], served
+                    roots[name] = read_root(schema, self._number)
+                    scaled[name] = "scale" in version.get("subresources", {})
         known = {(kind, served) for kind, forms in self.kinds.items() for served in forms}
         for kind, served in sorted(known | roots.keys()):
-            forms = self.kinds.setdefault(kind, {}).setdefault(served, [])
-            root = roots.get((kind, served))
-            if (forms[-1][1] if forms else None) != root:
-                forms.append([release.version, root])
+            now = kind, served
+            _note(self.kinds, now, release.version, roots.get(now))
+            _note(self.scaled, now, release.version, scaled.get(now, False))
 
     def _number(self, made: dict[str, Any]) -> int:
         """Give the number of a type: that of its equal, if one was seen before."""
@@ -59,19 +63,32 @@ class Table:
 
     def write(self) -> str:
         """Write the table as JSON with one release, kind and type on a line."""
-        kinds = {kind: self.kinds[kind] for kind in sorted(self.kinds)}
         parts = [
             f' "title": {json.dumps(self.title)}',
             f' "repository": {json.dumps(self.repository)}',
             f' "filled": {json.dumps(self.filled)}',
             f' "unsigned": {json.dumps(self.unsigned)}',
             _block("releases", map(json.dumps, self.releases)),
-            ' "kinds": {\n'
-            + ",\n".join(f"  {json.dumps(k)}: {json.dumps(forms)}" for k, forms in kinds.items())
-            + "\n }",
+            _by_kind("kinds", self.kinds),
+            _by_kind("scaled", self.scaled),
             _block("types", (json.dumps(made, separators=(",", ":")) for made in self.types)),
         ]
         return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _note(
+    forms: dict[str, dict[str, list[list[Any]]]], of: tuple[str, str], release: str, found: Any
+) -> None:
+    """Write down what is found of a kind and apiVersion in a release, if it has changed."""
+    kind, served = of
+    known = forms.setdefault(kind, {}).setdefault(served, [])
+    if (known[-1][1] if known else None) != found:
+        known.append([release, found])
+
+
+def _by_kind(name: str, forms: Mapping[str, Any]) -> str:
+    lines = (f"  {json.dumps(kind)}: {json.dumps(forms[kind])}" for kind in sorted(forms))
+    return f' "{name}": {{\n' + ",\n".join(lines) + "\n }"
 
 
 def _block(name: str, lines: Any) -> str:

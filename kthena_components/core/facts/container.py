@@ -10,7 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.engines.facts import ALL_GPUS
-from kthena_components.core.facts.ports import NO_PORTS, PortFacts, at_overlay, read_ports
+from kthena_components.core.facts.ports import (
+    NO_PORTS,
+    PortFacts,
+    at_overlay,
+    read_ports,
+    read_waits,
+)
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
@@ -89,12 +95,20 @@ class ContainerFacts:
     name: str
     image: MaybeText | None
     shm: SharedMemory | Unknown
+    shm_limit: MaybeInt | None = None
+    """Bytes that the volume at /dev/shm may hold. None: not stated, or it is not in memory."""
+    shm_path: str = field(default="", compare=False)
+    """Path of that limit."""
+    memory_limit: MaybeInt | None = None
+    """Bytes of memory that the container may use. None: not stated."""
     tokens: tuple[TokenFacts, ...] = ()
     serves: bool = False
     """Whether it is an init container that starts an engine, which does not end."""
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
     ports: PortFacts = field(default=NO_PORTS, compare=False)
+    waits: frozenset[int] = field(default=frozenset(), compare=False)
+    """Ports of the first pod that its script asks until they answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +166,7 @@ def read_container(
 ) -> ContainerFacts:
     """Read one container of a pod's spec, whatever it contains."""
     image, name = container.get("image"), container.get("name")
+    limit, shm_path = _shm_limit(container, spec, path)
     known = image if isinstance(image, str) and image else None
     named = name if isinstance(name, str) and not is_unresolved(name) else "?"
     return ContainerFacts(
@@ -160,9 +175,13 @@ def read_container(
         name=named,
         image=_LATE_IMAGE if is_unresolved(image) else known,
         shm=_shared_memory(container, spec, volumes),
+        shm_limit=limit,
+        shm_path=shm_path,
+        memory_limit=_memory_limit(container),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
         ports=read_ports(container, spec, path),
+        waits=read_waits(container),
     )
 
 
@@ -180,6 +199,7 @@ def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> 
         facts,
         path=overlay,
         image_path=f"{prefix}engine.image" if engine else overlay,
+        shm_path=f"{prefix}resources.shm" if engine else overlay,
         ports=at_overlay(facts.ports, overlay),
         tokens=tuple(
             replace(token, path=extra if engine and token.variable is None else overlay)
@@ -204,6 +224,36 @@ def _shared_memory(
         late = any(is_unresolved(mapping(mount).get("mountPath")) for mount in sequence(mounts))
         return Unknown("a mount path is not known yet") if late else SharedMemory.NOTHING
     return _volume(name, volumes)
+
+
+def _shm_limit(
+    container: Mapping[str, Any], spec: Mapping[str, Any], path: str
+) -> tuple[MaybeInt | None, str]:
+    """Return how much the volume at /dev/shm may hold, and the path of the field."""
+    names = [
+        mapping(mount).get("name")
+        for mount in sequence(container.get("volumeMounts"))
+        if isinstance(at := mapping(mount).get("mountPath"), str) and _is_shm(at)
+    ]
+    pod = path.rpartition(".containers[")[0]
+    for index, item in enumerate(sequence(spec.get("volumes")) if names else ()):
+        volume = mapping(item)
+        if volume.get("name") == names[0]:
+            held = mapping(volume.get("emptyDir"))
+            at = f"{pod}.volumes[{index}].emptyDir.sizeLimit"
+            return _bytes(held.get("sizeLimit") if held.get("medium") == "Memory" else None), at
+    return None, ""
+
+
+def _memory_limit(container: Mapping[str, Any]) -> MaybeInt | None:
+    return _bytes(mapping(mapping(container.get("resources")).get("limits")).get("memory"))
+
+
+def _bytes(stated: object) -> MaybeInt | None:
+    if is_unresolved(stated):
+        return Unknown("the amount of memory is not known yet")
+    amount = parse_quantity(stated)
+    return None if amount is None else int(amount)
 
 
 def _is_shm(path: str) -> bool:

@@ -20,6 +20,12 @@ _SERVERS = re.compile(
     r"|(?<!multi-node-serving)\.(?:sh|py)\b"
 )
 """Programs in an engine's container that may listen, too, and files that may start some."""
+_WAITING = re.compile(r"\b(?:until|while\s+!)\s[^;\n]{0,400}?\b(?:curl|wget|nc)\b[^;\n]{0,400}")
+"""The condition of a loop that ends when something answers."""
+_OF_LEADER = re.compile(
+    r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?(?::| +)([0-9]{2,5})(?![0-9])", re.ASCII
+)
+"""A port of the host that a controller's variable names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +76,14 @@ def read_ports(container: Mapping[str, Any], spec: Mapping[str, Any], path: str)
         and not any(_BESIDE.search(word) or _SERVERS.search(word) for word in words),
         probes=tuple(_probes(container, path, named)),
     )
+
+
+def read_waits(container: Mapping[str, Any]) -> frozenset[int]:
+    """Return the ports of an engine's first pod that a script asks until they answer."""
+    words = (word for key in ("command", "args") for word in sequence(container.get(key)))
+    loops = (loop[0] for word in words if isinstance(word, str) for loop in _WAITING.finditer(word))
+    ports = (port[1] for loop in loops for port in _OF_LEADER.finditer(loop))
+    return frozenset(int(port) for port in ports)
 
 
 def _is_alone(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """The numbers that checks need, read from pod templates only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
@@ -17,6 +17,7 @@ __all__ = [
     "PodFacts",
     "ServingFacts",
     "SiblingFacts",
+    "StartOrder",
     "read_pod",
     "read_pods",
 ]
@@ -29,6 +30,17 @@ class SiblingFacts:
     count: int
     commands: tuple[CommandFacts, ...] = ()
     """Their command lines, by ordinal. Empty if all have the same one, or if they are unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOrder:
+    """Why the other pods of an engine start only when its first one is ready."""
+
+    path: str
+    """Path of the field that says so."""
+    why: str
+    """A clause with the field."""
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +60,19 @@ class EngineFacts:
     """The pods of its template, if the object states their number. None: a system makes them."""
     one_stage: bool = field(default=False, compare=False)
     """Whether its controller ignores a pipeline."""
+    order: StartOrder | None = field(default=None, compare=False)
+    """Why its other pods wait for the first one. None: they do not."""
+
+    def waiting(self, edges: Mapping[str, frozenset[str]], order: StartOrder) -> "EngineFacts":
+        """Return the engine with an order, if the template of its workers waits for its own.
+
+        Args:
+            edges: Paths of templates, and of those that each waits for.
+            order: The order.
+        """
+        at = "" if self.worker is None else self.worker.command_path
+        late = next((path for path in edges if at.startswith(f"{path}.")), "")
+        return replace(self, order=order) if self.path in edges.get(late, ()) else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +108,8 @@ class ServingFacts:
     gang: GangFacts | None = None
     gang_expected: MaybeBool = False
     """Whether Volcano schedules the pods."""
-    names: tuple[NameFacts, ...] = ()
+    names: tuple[NameFacts, ...] = field(default=(), compare=False)
+    """Names that its controllers will generate."""
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
     copies: MaybeInt = field(default=1, compare=False)

@@ -65,6 +65,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         experts=experts,
         expert_ffn=expert_ffn,
         fp8_block=_block(config) or _block(text),
+        group=_group(config) or _group(text),
         vocab=_size(text.get("vocab_size")),
         head_dim=_size(text.get("head_dim")),
         latent=_latent(text),
@@ -81,7 +82,11 @@ def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
         if key == "text_config" and isinstance(value, Mapping):
             value = shape_keys(value)
         elif key == "quantization_config" and isinstance(value, Mapping):
-            value = {k: value[k] for k in ("quant_method", "weight_block_size") if k in value}
+            value = {
+                k: value[k]
+                for k in ("group_size", "quant_method", "weight_block_size")
+                if k in value
+            }
         if value is not None:
             found[key] = value
     return found
@@ -207,6 +212,13 @@ def _block(config: Mapping[str, Any]) -> int | None:
     edges = quantised.get("weight_block_size")
     sizes = [_size(edge) for edge in edges] if isinstance(edges, list | tuple) else []
     return max((size for size in sizes if size is not None), default=None)
+
+
+def _group(config: Mapping[str, Any]) -> int | None:
+    """Return how many inputs share a scale in weights of AWQ or GPTQ."""
+    quantised = _map(config.get("quantization_config"))
+    awq = quantised.get("quant_method") in {"awq", "gptq"}
+    return _size(quantised.get("group_size")) if awq else None
 
 
 def _size(value: object) -> int | None:

@@ -25,6 +25,8 @@ class ModelShape:
     """Inner width of one expert."""
     fp8_block: int | None = None
     """Edge of the square blocks that share an FP8 scale. None: weights are not in such blocks."""
+    group: int | None = None
+    """Inputs that share a scale in weights of AWQ or GPTQ. None: not such weights, or not given."""
     vocab: int | None = None
     """Vocabulary size."""
     head_dim: int | None = None

@@ -20,7 +20,7 @@ from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
 """Maximum length of a name in a message."""
-_OWN = ("fp8_block", "draft_layers", "weights_gib", "weights_source")
+_OWN = ("fp8_block", "group", "draft_layers", "weights_gib", "weights_source")
 """Fields that a copy in another format does not have from its original."""
 _NEVER = ("gated", "files_gib")
 """Fields that no copy has from its original."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.read import NOT_YET_KNOWN, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown
@@ -30,6 +31,8 @@ class ClusterObjects:
     pods: list[PodSet] = field(default_factory=list)
     gangs: dict[Key, list[PodSet]] = field(default_factory=dict)
     """Pods by namespace and name of their PodGroup."""
+    made_gangs: list[Gang] = field(default_factory=list)
+    """Gangs whose PodGroups their controllers create."""
     demands: list[tuple[Object, GpuDemand]] = field(default_factory=list)
     """Accelerators of objects without pod templates."""
     unsure: Unknown | None = None
@@ -56,6 +59,7 @@ class ClusterObjects:
         *,
         pods: Iterable[PodSet] | None = None,
         demand: GpuDemand | None = None,
+        gangs: Iterable[Gang] = (),
     ) -> None:
         """Add an object.
 
@@ -64,6 +68,7 @@ class ClusterObjects:
             view: Its view.
             pods: The pods of its templates; None if its kind has none.
             demand: Its accelerators besides those.
+            gangs: The gangs that its controller makes.
         """
         self.objects.append(found)
         self.by_kind.setdefault(found.group_kind, []).append(found)
@@ -73,6 +78,7 @@ class ClusterObjects:
             for one in pods:
                 self.pods.append(one)
                 self._add_to_gang(one)
+        self.made_gangs += gangs
         if demand is not None:
             self.demands.append((found, demand))
 

@@ -1,5 +1,6 @@
 """Checks that an engine that balances experts has experts and ranks to balance."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding
@@ -17,6 +18,11 @@ _WITH_PREFILL = (0, 26)
 """The first vLLM that counts prefill context among those ranks."""
 _ELASTIC_EXTERNAL = (0, 33)
 """The first vLLM whose elastic expert parallelism supports external load balancing."""
+_EVEN = (0, 9, 2)
+"""The first vLLM with EPLB, which divides experts evenly."""
+_V4 = (0, 20)
+"""The first vLLM with DeepSeek-V4, and with its assertion about the ranks."""
+_NEW = re.compile(r"DeepSeek-V4")
 _SGLANG_SINCE = (0, 5, 1)
 
 
@@ -24,20 +30,25 @@ _SGLANG_SINCE = (0, 5, 1)
 def expert_balance(start: Start) -> Iterator[Finding]:
     """Balancing experts (EPLB) requires expert parallelism over several ranks.
 
-    In vLLM, redundant experts require EPLB. So does elastic expert parallelism, which also requires
-    one pipeline stage and a single load balancer. Ranks that join an SGLang engine later
-    (--elastic-ep-join-mode scale) are not counted.
+    In vLLM each rank has the same number of experts, the redundant ones included; DeepSeek-V4
+    requires that without EPLB, too. Redundant experts require EPLB. So does elastic expert
+    parallelism, which also requires one pipeline stage and a single load balancer. Ranks that join
+    an SGLang engine later (--elastic-ep-join-mode scale) are not counted.
 
     Pass: --enable-eplb --enable-expert-parallel -tp 8; SGLang: --enable-eplb --ep-size 8.
-    Fail: --enable-eplb alone; --eplb-config.num_redundant_experts 32 without --enable-eplb;
-    --enable-elastic-ep with pipeline 2.
+    Fail: --enable-eplb alone; --enable-eplb with 128 experts and 3 redundant ones over 4 ranks;
+    --eplb-config.num_redundant_experts 32 without --enable-eplb; --enable-elastic-ep with pipeline
+    2.
     Level: mandatory; advisory if releases differ and the image states none.
     Source: vllm/config/parallel.py _validate_parallel_config and __post_init__;
-        sglang/srt/arg_groups/parallel_hook.py handle_eplb_and_dispatch.
+        vllm/model_executor/layers/fused_moe/layer.py (even distribution);
+        vllm/models/deepseek_v4/nvidia/model.py; sglang/srt/arg_groups/parallel_hook.py
+        handle_eplb_and_dispatch.
     """
     if start.command.engine == "vllm":
         balanced = known(start.is_on("--enable-eplb"))
         yield from _ranks(start) if balanced else _redundant(start)
+        yield from _evenly(start, balanced=balanced)
         yield from _elastic(start, balanced=balanced)
     elif start.is_on("--enable-eplb") is True:
         yield from _sglang(start)
@@ -59,6 +70,39 @@ def _ranks(start: Start) -> Iterator[Finding]:
     if all(size == 1 for size in sizes):
         seen = "balances experts (--enable-eplb) over one rank: tensor 1 and data 1"
         yield from start.refused(seen, without("--enable-eplb"), level)
+
+
+def _evenly(start: Start, *, balanced: bool) -> Iterator[Finding]:
+    """Check that the ranks get the same number of experts, in releases that require it."""
+    command, shape = start.command, model_shape(start.command, start.engine.entry.shape)
+    if command.expert is not True or not isinstance(shape, ModelShape) or not shape.experts:
+        return
+    level = start.since(_EVEN if balanced else _V4)
+    ranks, extra = command.expert_size, _redundant_experts(start) if balanced else 0
+    if level is None or not isinstance(ranks, int) or extra is None:
+        return
+    whole = shape.experts + extra
+    if not (balanced or _NEW.search(shape.name)) or whole % ranks == 0:
+        return
+    more = -whole % ranks
+    experts = f"{shape.experts} experts" + (f" and {extra} redundant ones" if extra else "")
+    remedy = "change the parallelism"
+    if balanced:
+        option = "--eplb-config.num_redundant_experts"
+        remedy = set_option(option, extra + more, f"write {extra + more} redundant experts")
+    seen = f"divides {experts} over {ranks} ranks, which leaves a remainder of {whole % ranks}"
+    yield from start.refused(f"{seen}, and each must get as many", remedy, level)
+
+
+def _redundant_experts(start: Start) -> int | None:
+    """Return the number of redundant experts; None if it is unclear."""
+    stated, config = start.option("--num-redundant-experts"), start.option("--eplb-config")
+    if isinstance(config, Mapping) and stated is None:
+        stated = config.get("num_redundant_experts")
+    elif config is not None and not isinstance(config, Mapping):
+        return None
+    number = 0 if stated is None else stated
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _is_dense(start: Start) -> bool:

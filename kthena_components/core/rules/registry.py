@@ -11,6 +11,7 @@ from kthena_components.core.rules.config_map_key_exists import config_map_key_ex
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
+from kthena_components.core.rules.draft_pipeline import draft_pipeline
 from kthena_components.core.rules.engine_config_file import engine_config_file
 from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_known import engine_option_known
@@ -47,6 +48,7 @@ from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_port import probe_port
+from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
 from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
 from kthena_components.core.rules.ray_in_image import ray_in_image
 from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
@@ -55,6 +57,8 @@ from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
+from kthena_components.core.rules.shm_size import shm_size
+from kthena_components.core.rules.start_order import start_order
 from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.rules.tp_divides_heads import HEADS, tp_divides_heads
 from kthena_components.core.rules.tp_divides_kv_heads import KV_HEADS, tp_divides_kv_heads
@@ -64,7 +68,7 @@ from kthena_components.core.rules.world_size_equals_gpus import world_size_equal
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 
-MODEL_RULES = frozenset({HEADS, KV_HEADS, STAGES, EXPERTS, FEED_FORWARD, BLOCKS})
+MODEL_RULES = frozenset({HEADS, KV_HEADS, STAGES, EXPERTS, FEED_FORWARD, BLOCKS, GROUPS})
 """The rules about the shapes of models."""
 CHECKS: tuple[Check, ...] = (
     world_size_equals_gpus,
@@ -86,6 +90,7 @@ CHECKS: tuple[Check, ...] = (
     master_address,
     headless_workers,
     probe_port,
+    start_order,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,
@@ -93,6 +98,7 @@ CHECKS: tuple[Check, ...] = (
     moe_expert_shape,
     ffn_divisible,
     fp8_block_multiple,
+    quantization_groups,
     memory_weights_fit,
     memory_one_sequence,
     engine_image,
@@ -105,6 +111,7 @@ CHECKS: tuple[Check, ...] = (
     sglang_layout,
     context_parallel_layout,
     expert_balance,
+    draft_pipeline,
     options_agree,
     kv_connector_known,
     kv_halves_complete,
@@ -115,6 +122,7 @@ CHECKS: tuple[Check, ...] = (
     memory_fraction_range,
     leader_worker_same_parallelism,
     shm_present,
+    shm_size,
     hf_token_from_secret,
     image_pinned,
     name_fits,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import either, remove
@@ -34,6 +34,7 @@ from kthena_components.core.schema.quick import Test, quick_test
 from kthena_components.core.schema.versions import Release, read_release
 from kthena_components.core.values.display import display
 
+V = TypeVar("V")
 _SCALARS: Mapping[str, Schema] = {
     "any": Free(),
     "boolean": Switch(),
@@ -61,6 +62,9 @@ class CrdTable:
     kinds: Mapping[str, Mapping[str, Sequence[tuple[int, int | None]]]]
     """By kind and apiVersion: the indexes of the releases that changed its type, with the new type;
     None if it is no longer served."""
+    scaled: Mapping[str, Mapping[str, Sequence[tuple[int, bool]]]]
+    """By kind and apiVersion: the indexes of the releases with which it got or lost the scale
+    subresource."""
     filled: Mapping[str, Sequence[str]]
     """Kinds that a mutating webhook rewrites before validation, and fields that it fills in."""
     unsigned: Sequence[str]
@@ -79,8 +83,11 @@ class CrdTable:
 
     def number(self, kind: str, served: str, place: int) -> int | None:
         """Return the type of a kind in a release; None if the release does not serve it."""
-        forms = self.kinds.get(kind, {}).get(served, ())
-        return next((number for since, number in reversed(forms) if since <= place), None)
+        return _newest(self.kinds.get(kind, {}).get(served, ()), place)
+
+    def is_scaled(self, kind: str, served: str, place: int) -> bool:
+        """Return whether a kind has the scale subresource in a release."""
+        return _newest(self.scaled.get(kind, {}).get(served, ()), place) is True
 
     def root(self, number: int, kind: str) -> tuple[Fields, Test]:
         """Return the shape of a kind by the number of its type, and its quick test."""
@@ -153,6 +160,11 @@ class CrdTable:
         return zero is not None and next(judge_shape(zero, shape), None) is None
 
 
+def _newest(forms: Sequence[tuple[int, V]], place: int) -> V | None:
+    """Return what applies to a release: the last change up to it."""
+    return next((found for since, found in reversed(forms) if since <= place), None)
+
+
 @cache
 def load(system: str) -> CrdTable | None:
     """Load the table in the folder of a system; None if it has none, or the system is a module.
@@ -166,16 +178,19 @@ def load(system: str) -> CrdTable | None:
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
     releases = [str(release["version"]) for release in table["releases"]]
-    kinds = {
-        kind: {
-            served: [(releases.index(since), number) for since, number in forms]
-            for served, forms in versions.items()
+    kinds, scaled = (
+        {
+            kind: {
+                served: [(releases.index(since), found) for since, found in forms]
+                for served, forms in versions.items()
+            }
+            for kind, versions in table[part].items()
         }
-        for kind, versions in table["kinds"].items()
-    }
+        for part in ("kinds", "scaled")
+    )
     known = tuple(map(read_release, releases))
     return CrdTable(
-        table["title"], known, kinds, table["filled"], table["unsigned"], table["types"]
+        table["title"], known, kinds, scaled, table["filled"], table["unsigned"], table["types"]
     )
 
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.remedies import write
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.read import count_or_unknown, name_of, unknown_in
@@ -29,10 +30,25 @@ def facts(view: CliqueSet) -> ServingFacts:
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
-        engines=tuple(_hidden(view) if view.gap else _engines(view)),
+        engines=tuple(_hidden(view) if view.gap else _in_order(view)),
         gang_expected=True,
         copies=count_or_unknown(found.spec.get("replicas"), "replicas", 1),
     )
+
+
+def _in_order(view: CliqueSet) -> Iterator[EngineFacts]:
+    """Return the engines, with why their workers wait for their leaders.
+
+    Source: ai-dynamo/grove operator/initc/internal/wait.go, which waits until pods are ready.
+    """
+    edges = view.starts_after
+    path = view.object.at(f"{TEMPLATE}.cliqueStartupType")
+    kind = view.template.get("cliqueStartupType")
+    why = f"is {kind}, by which Grove starts the workers when their leader is ready"
+    order = StartOrder(path=path, why=why, remedy=write("CliqueStartupTypeAnyOrder"))
+    at = {clique.name: view.object.at(clique.path) for clique in view.cliques}
+    paths = {at[name]: frozenset(at[other] for other in edges[name]) for name in edges}
+    return (engine.waiting(paths, order) for engine in _engines(view))
 
 
 def _hidden(view: CliqueSet) -> Iterator[EngineFacts]:

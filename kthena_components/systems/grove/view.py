@@ -12,6 +12,7 @@ GROVE = "grove.io"
 SET: GroupKind = (GROVE, "PodCliqueSet")
 TEMPLATE = "spec.template"
 EXPLICIT = "CliqueStartupTypeExplicit"
+IN_ORDER = "CliqueStartupTypeInOrder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,32 @@ class CliqueSet:
             yield group, [alone.pop(name) for name in dict.fromkeys(names) if name in alone]
         for clique in alone.values():
             yield None, [clique]
+
+    @property
+    def starts_after(self) -> dict[str, frozenset[str]]:
+        """The cliques that each clique waits for, those that they wait for included."""
+        kind, found = self.template.get("cliqueStartupType"), dict[str, frozenset[str]]()
+        names = [clique.name for clique in self.cliques if isinstance(clique.name, str)]
+        if kind == IN_ORDER:
+            return {name: frozenset(names[:at]) for at, name in enumerate(names)}
+        if kind != EXPLICIT:
+            return {}
+        given = {
+            clique.name: [
+                name for name in sequence(clique.spec.get("startsAfter")) if name in names
+            ]
+            for clique in self.cliques
+            if isinstance(clique.name, str)
+        }
+        for name in names:
+            left, seen = list(given[name]), set[str]()
+            while left:
+                at = left.pop()
+                if at not in seen:
+                    seen.add(at)
+                    left += given[at]
+            found[name] = frozenset(seen)
+        return found
 
     @property
     def gap(self) -> Unknown | None:

@@ -12,12 +12,13 @@ from typing import Any
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
+from kthena_components.systems.kubernetes.leader_names import leader_names
 
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
@@ -31,7 +32,23 @@ def facts(view: LlmService) -> ServingFacts:
     """Return the facts of an LLMInferenceService: each workload is an engine."""
     found = view.object
     engines = tuple(_engine(view, workload) for workload in view.workloads)
-    return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)
+    return ServingFacts(
+        path=found.at("spec"),
+        name=name_of(found.body),
+        engines=engines,
+        names=tuple(name for workload in view.workloads for name in _names(view, workload)),
+    )
+
+
+def _names(view: LlmService, workload: LlmWorkload) -> Iterator[NameFacts]:
+    """Return the longest names of a workload of several nodes, which is a LeaderWorkerSet."""
+    name, pods = view.object.metadata.get("name"), workload.pods
+    if not isinstance(name, str) or pods == 1 or workload.fields.get("worker") is None:
+        return
+    made = f"{name}-kserve-mn{'-prefill' if workload.is_prefill else ''}"
+    workers = pods - 1 if isinstance(pods, int) else pods
+    at = view.object.at("metadata.name")
+    yield from leader_names(at, made, workload.replicas, workers, made=False)
 
 
 def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:

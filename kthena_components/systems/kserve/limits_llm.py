@@ -7,7 +7,6 @@ pkg/controller/v1alpha2/llmisvc.
 import json
 from collections.abc import Iterator
 
-from kthena_components.core import naming
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
@@ -20,6 +19,7 @@ from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.emit_llm import PREFILL, data_of, model_uri, split_roles
 from kthena_components.systems.kserve.options import options_of
+from kthena_components.systems.kubernetes.leader_names import leader_names
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _LWS = "write backend: lws"
@@ -224,9 +224,5 @@ def llm_names(plan: ServingPlan) -> Iterator[NameFacts]:
     _, prefill = split_roles(plan)
     for role in plan.roles:
         tail = f"-{PREFILL}" if role is prefill else ""
-        leader = f"{plan.name}-kserve-mn{tail}-{max(plan.groups * role.replicas - 1, 0)}"
-        at = join_path(role.path, "name")
-        limit = naming.STATEFUL_SET_NAME
-        yield NameFacts(path=at, name=leader, limit=limit, what="StatefulSet")
-        worker = f"{leader}-{role.worker_replicas}"
-        yield NameFacts(path=at, name=worker, limit=naming.DNS_LABEL, what="worker pod")
+        at, made = join_path(role.path, "name"), f"{plan.name}-kserve-mn{tail}"
+        yield from leader_names(at, made, plan.groups * role.replicas, role.worker_replicas)

@@ -9,7 +9,7 @@ from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.facts import facts
-from kthena_components.systems.kthena.pods import pods
+from kthena_components.systems.kthena.pods import gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
 from kthena_components.systems.kthena.rules.model_serving import RULES
@@ -73,6 +73,7 @@ SYSTEM = System(
             view=read_serving,
             facts=facts,
             pods=pods,
+            gangs=gangs,
             tells=lambda _: TOLD_BY_KTHENA,
             rules=RULES,
             change_rules=(gang_topology_only_change, kthena_gang_fixed, kthena_partition_scaling),

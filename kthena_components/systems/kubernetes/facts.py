@@ -7,7 +7,7 @@ One object has one pod template. The number of pods in an engine is read from va
 from dataclasses import replace
 
 from kthena_components.core import naming
-from kthena_components.core.facts.serving import NameFacts, ServingFacts
+from kthena_components.core.facts.serving import NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.statefulset_ordinals import with_siblings
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
@@ -16,6 +16,7 @@ from kthena_components.core.facts.workload import (
     read_template,
 )
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import write
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
 from kthena_components.core.values.unknown import MaybeBool, is_unresolved
 
@@ -23,6 +24,7 @@ _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "State
 """Kinds whose pods all have the same template."""
 _GROUPED = frozenset({"Job", "StatefulSet"})
 """Kinds whose pods Kueue admits as one group."""
+_ORDERED = "OrderedReady"
 
 
 def facts_of_pod(found: Object) -> ServingFacts:
@@ -48,7 +50,21 @@ def facts_of_copies(found: Object) -> ServingFacts:
     engines = with_siblings(
         facts.engines, template, mapping(spec), name=name, context=found.context
     )
-    return replace(facts, engines=tuple(engines))
+    order = _order(found)
+    return replace(facts, engines=tuple(replace(engine, order=order) for engine in engines))
+
+
+def _order(found: Object) -> StartOrder | None:
+    """Return why each pod of a StatefulSet waits for the one before it, if it does.
+
+    Source: kubernetes pkg/controller/statefulset/stateful_set_control.go.
+    """
+    policy = found.spec.get("podManagementPolicy", _ORDERED)
+    if found.kind != "StatefulSet" or policy != _ORDERED:
+        return None
+    why = f"is {_ORDERED}, the default, by which each pod starts when the one before it is ready"
+    path = found.at("spec.podManagementPolicy")
+    return StartOrder(path=path, why=why, remedy=write("Parallel"))
 
 
 def facts_of_cron_job(found: Object) -> ServingFacts:

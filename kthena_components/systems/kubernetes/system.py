@@ -23,6 +23,10 @@ from kthena_components.systems.kubernetes.pods import (
     pods_of_pod,
 )
 from kthena_components.systems.kubernetes.resources import SECRETS
+from kthena_components.systems.kubernetes.rules.autoscalers import (
+    autoscaler_range,
+    autoscaler_replicas,
+)
 from kthena_components.systems.kubernetes.rules.object_references import (
     headless_service,
     object_twice,
@@ -172,6 +176,7 @@ SYSTEM = System(
         _beside("Node", kept=_kept_node, cluster_wide=True),
         _beside("HorizontalPodAutoscaler", "autoscaling", kept=kept_spec),
         _beside("ScaledObject", "keda.sh", kept=kept_spec),
+        _beside("PodDisruptionBudget", "policy", kept=kept_spec),
         _beside("Namespace", cluster_wide=True),
         _beside("PersistentVolume", cluster_wide=True),
         _beside("CustomResourceDefinition", "apiextensions.k8s.io", cluster_wide=True),
@@ -188,6 +193,8 @@ SYSTEM = System(
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
+        autoscaler_range,
+        autoscaler_replicas,
     ),
     extras={"secrets": (SECRETS,)},
 )

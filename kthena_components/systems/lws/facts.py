@@ -1,13 +1,14 @@
 """Facts of LeaderWorkerSets and DisaggregatedSets: each set of groups is an engine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import Object, as_copies
+from kthena_components.core.remedies import write
 from kthena_components.core.values.read import (
     count_or_unknown,
     inside,
@@ -16,9 +17,11 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
-from kthena_components.systems.lws.view import WORKER, Group, Sets
+from kthena_components.systems.kubernetes.leader_names import leader_names
+from kthena_components.systems.lws.view import WORKER, Group, Sets, in_slice
 
 _QUEUE = "scheduling.volcano.sh/queue-name"
+_READY = "LeaderReady"
 _SHAPELESS = Unknown("the size of the group is below 1")
 
 
@@ -34,7 +37,23 @@ def facts(view: Sets) -> ServingFacts:
         name=name_of(found.body),
         engines=tuple(_engine(group, found, gang=gang) for group in view.groups),
         gang_expected=expected,
+        names=tuple(name for group in view.groups for name in _names(group, found)),
     )
+
+
+def _names(group: Group, found: Object) -> Iterator[NameFacts]:
+    """Return the longest names of a set of groups.
+
+    LWS 0.10 puts a slice and a revision into the names of a DisaggregatedSet.
+    """
+    name, size = found.metadata.get("name"), group.size
+    if not isinstance(name, str) or group.name == "?" or not isinstance(size, int):
+        return
+    at, made = found.at("metadata.name"), name
+    if group.in_role:
+        at, made = found.at(f"{group.role_path}.name"), in_slice(name, group.name)
+    groups = as_copies(group.replicas)
+    yield from leader_names(at, made, groups, max(size - 1, 0), made=group.in_role)
 
 
 def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
@@ -56,7 +75,20 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
         replicas=count_or_unknown(inside(group.stated, "replicas"), "replicas", 1),
         entry=pod(group.leader),
         worker=None if pods == 1 else pod(WORKER),
+        order=_order(group, found),
     )
+
+
+def _order(group: Group, found: Object) -> StartOrder | None:
+    """Return why the workers wait for their leader, if they do.
+
+    Source: kubernetes-sigs/lws pkg/controllers/pod_controller.go Reconcile.
+    """
+    if group.spec.get("startupPolicy") != _READY:
+        return None
+    path = found.at(f"{group.path}.startupPolicy")
+    why = f"is {_READY}, by which LWS creates the workers when their leader is ready"
+    return StartOrder(path=path, why=why, remedy=write("LeaderCreated"))
 
 
 def _pod(

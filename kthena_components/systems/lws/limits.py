@@ -6,7 +6,6 @@ config/crd/bases.
 
 from collections.abc import Iterator
 
-from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
@@ -14,13 +13,13 @@ from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
+from kthena_components.systems.kubernetes.leader_names import leader_names
 from kthena_components.systems.lws.options import options_of, refuse_options
+from kthena_components.systems.lws.view import in_slice
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _MOST_ROLES = 10
 """The CRD's maxItems."""
-_REVISION = 8
-"""Characters of the revision in the names that a DisaggregatedSet generates."""
 _ELSEWHERE = "remove it, or write backend: native or kthena"
 
 
@@ -132,18 +131,9 @@ def _refusal(path: str, seen: str, remedy: str) -> Finding:
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Return the longest name of each kind that LWS generates.
-
-    The workers of an engine are a StatefulSet with the name of its leader pod. LWS 0.10 puts a
-    slice into the names of a DisaggregatedSet.
-    """
+    """Return the longest name of each kind that LWS generates."""
     several = len(plan.roles) > 1
     for role in plan.roles:
-        at = join_path(role.path, "name")
-        of = f"{plan.name}-0-{'0' * _REVISION}-{role.name}" if several else set_name(plan, role)
-        leader = f"{of}-{max(plan.groups * role.replicas - 1, 0)}"
-        made = [("StatefulSet", leader, naming.STATEFUL_SET_NAME)]
-        if role.worker_replicas:
-            made.append(("worker pod", f"{leader}-{role.worker_replicas}", naming.DNS_LABEL))
-        for what, name, limit in made:
-            yield NameFacts(path=at, name=name, limit=limit, what=what)
+        of = in_slice(plan.name, role.name) if several else set_name(plan, role)
+        groups = plan.groups * role.replicas
+        yield from leader_names(join_path(role.path, "name"), of, groups, role.worker_replicas)

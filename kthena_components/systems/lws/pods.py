@@ -4,9 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from kthena_components.core import naming
+from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.objects.object import Object, PodSet, as_copies, copies_in, pod_set
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, text
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.lws.view import LEADER_WORKER_SET, SET_NAME, WORKER, Sets
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -42,3 +47,28 @@ def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
         return None
     added: dict[str, object] = {f"{_PREFIX}{name}": _ANY for name in _LABELS}
     return {**added, SET_NAME: owner.name, _INDEX: "0" if is_leader else _WORKER_INDEX}
+
+
+def gangs_of_groups(view: Sets) -> Iterator[Gang]:
+    """Return the pods of one group of each set that Volcano schedules: its engine.
+
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go.
+    """
+    for group in view.groups:
+        size, leader = as_copies(group.size), group.template.get(group.leader)
+        if VOLCANO not in group.schedulers:
+            continue
+        rest = size if isinstance(size, Unknown) else max(size - 1, 0)
+        at = f"{group.path}.leaderWorkerTemplate"
+        found: tuple[tuple[PodSet, MaybeInt], ...] = (
+            (pod_set(view.object, f"{at}.{group.leader}", leader, 1), 1),
+            (pod_set(view.object, f"{at}.{WORKER}", group.template.get(WORKER), rest), rest),
+        )
+        notes = mapping(view.object.metadata.get("annotations"))
+        yield Gang(
+            owner=view.object,
+            title=f"each group of {display(group.name)}",
+            pods=found,
+            queue=text(notes.get(naming.QUEUE_NAME), ""),
+            queue_path=f"metadata.annotations.{naming.QUEUE_NAME}",
+        )

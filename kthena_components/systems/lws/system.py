@@ -9,7 +9,7 @@ from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Kind, Restart, Rollout, System
 from kthena_components.systems.lws.facts import facts
-from kthena_components.systems.lws.pods import pods_of_groups
+from kthena_components.systems.lws.pods import gangs_of_groups, pods_of_groups
 from kthena_components.systems.lws.rules.rollout import is_refused
 from kthena_components.systems.lws.rules.shape import lws_gang_startup, lws_shape
 from kthena_components.systems.lws.rules.updates import lws_lower_then_raise, lws_subgroups_fixed
@@ -36,6 +36,7 @@ def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
         view=read_sets,
         facts=facts,
         pods=pods_of_groups,
+        gangs=gangs_of_groups,
         tells=lambda _: TOLD_BY_LWS,
         rules=(lws_shape, lws_gang_startup),
         rollouts=rollouts,
@@ -80,7 +81,6 @@ SYSTEM = System(
             templates=tuple(f"spec.roles[].{at}{t}" for at in ("spec.", "") for t in _TEMPLATES),
             restarts=Restart(paths=r"spec\.roles\b.*[tT]emplate\b", how=_RESTART),
             copies="slices",
-            unscalable="has no scale subresource",
         ),
     ),
 )

@@ -21,6 +21,18 @@ ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
 """Path of the update strategy in a group's spec."""
 
 
+_REVISION = 8
+"""Characters of the revision in the names that a DisaggregatedSet generates."""
+
+
+def in_slice(name: str, role: str) -> str:
+    """Name the LeaderWorkerSet of a role in the first slice of a DisaggregatedSet, since LWS 0.10.
+
+    Source: kubernetes-sigs/lws pkg/utils/disaggregatedset/utils.go GenerateName.
+    """
+    return f"{name}-0-{'0' * _REVISION}-{role}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """The fields that define one LeaderWorkerSet."""

@@ -6,18 +6,22 @@ Source: sgl-project/rbg api/workloads/v1alpha2, v1alpha1, and pkg/discovery/env_
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from kthena_components.core import naming
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.objects.object import as_copies
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import count_or_unknown, name_of
+from kthena_components.core.values.read import count_or_unknown, mapping, name_of, text
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.kubernetes.leader_names import leader_names
 from kthena_components.systems.rbg.places import places_of
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,
+    RBG_SET,
     RbgRole,
     RbgTemplate,
     RbgView,
@@ -42,7 +46,37 @@ def facts(view: RbgView) -> ServingFacts:
         engines=tuple(engines),
         gang_expected=True,
         copies=count_or_unknown(view.replicas, "replicas", 1),
+        names=tuple(made for role in view.roles for made in _names(view, role)),
     )
+
+
+def _names(view: RbgView, role: RbgRole) -> Iterator[NameFacts]:
+    """Return the longest name of a role's workload or of its instances.
+
+    RBG cuts the name of a workload to 63 characters. The name of an instance is a label of its
+    pods. The default workload of v1alpha1 is a StatefulSet.
+
+    Source: sgl-project/rbg api/workloads/v1alpha2/helper.go GetWorkloadName,
+    pkg/reconciler/roleinstanceset/statefulmode getInstanceName and
+    pkg/reconciler/roleinstance/utils GetSelectorMatchLabels.
+    """
+    name, replicas = view.object.metadata.get("name"), role.replicas
+    if not isinstance(name, str) or not isinstance(role.name, str):
+        return
+    of = f"{name}-0" if view.object.group_kind == RBG_SET else name
+    path, made = view.object.at(f"{role.path}.name"), f"{of}-{role.name}"
+    kind = text(mapping(role.fields.get("workload")).get("kind"), "StatefulSet")
+    if role.legacy and kind == "StatefulSet":
+        limit = naming.STATEFUL_SET_NAME
+        yield NameFacts(path=path, name=made, limit=limit, what="StatefulSet")
+    elif role.legacy and kind == "LeaderWorkerSet":
+        pods = role.pods
+        workers = pods - 1 if isinstance(pods, int) else pods
+        yield from leader_names(path, made, as_copies(replicas), workers)
+    elif not role.legacy or kind in {"RoleInstanceSet", "InstanceSet"}:
+        last = max(replicas - 1, 0) if isinstance(replicas, int) else 0
+        limit = naming.DNS_LABEL
+        yield NameFacts(path=path, name=f"{made}-{last}", limit=limit, what="instance")
 
 
 def _hidden(view: RbgView, path: str, name: str) -> EngineFacts:

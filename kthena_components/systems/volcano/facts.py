@@ -10,13 +10,14 @@ from typing import Any
 
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_among
 from kthena_components.core.facts.pod import PodFacts, read_pod
-from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     is_serving,
     pods_of_template,
 )
 from kthena_components.core.objects.object import Object
+from kthena_components.core.remedies import remove
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import (
@@ -106,7 +107,24 @@ def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
     engines = engines_among([*_templates(parts)], found.context)
     plugins = found.spec.get("plugins")
     gap = unknown_in(plugins) or (_REPLACED if "ray" in mapping(plugins) else None)
-    return engines if gap is None else tuple(replace(e, pods=gap, worker=None) for e in engines)
+    if gap is not None:
+        return tuple(replace(e, pods=gap, worker=None) for e in engines)
+    return tuple(_in_order(engine, parts) for engine in engines)
+
+
+def _in_order(engine: EngineFacts, parts: Sequence[_Part]) -> EngineFacts:
+    """Return an engine with why its workers wait for its leader.
+
+    Source: Volcano v1.14 pkg/controllers/job/job_controller_actions.go isDependsOnPodsReady.
+    """
+    paths = {part.name: part.path for part in parts}
+    for part in parts:
+        stated = sequence(mapping(part.task.fields.get("dependsOn")).get("name"))
+        edges = {part.path: frozenset(paths[name] for name in stated if name in paths)}
+        at = f"{part.path.removesuffix('.template')}.dependsOn"
+        why = "names the leader's task, so Volcano creates these pods when the leader is ready"
+        engine = engine.waiting(edges, StartOrder(path=at, why=why, remedy=remove()))
+    return engine
 
 
 def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind, Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.plan.read_back import stated
-from kthena_components.core.values.read import mapping, name_of
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.read import count, mapping, name_of, text
 from kthena_components.systems.contract import Body, Kind, System
 from kthena_components.systems.kubernetes.pod_variables import first_pod
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
@@ -21,6 +23,7 @@ from kthena_components.systems.volcano.rules.cluster_queues import (
 )
 from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
+from kthena_components.systems.volcano.rules.gang_order import gang_rollout, gang_starts
 from kthena_components.systems.volcano.rules.gang_pods import (
     foreign_group_name,
     gang_has_pods,
@@ -29,8 +32,10 @@ from kthena_components.systems.volcano.rules.gang_pods import (
     gang_task_exists,
     pod_group_exists,
 )
+from kthena_components.systems.volcano.rules.gang_within_queue import gang_within_queue
 from kthena_components.systems.volcano.rules.hypernode import HYPER_NODE_RULES
 from kthena_components.systems.volcano.rules.job import JOB_RULES
+from kthena_components.systems.volcano.rules.pod_fits_node import pod_fits_node
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 from kthena_components.systems.volcano.rules.subgroup_has_pods import subgroup_has_pods
 from kthena_components.systems.volcano.rules.topology_tier_exists import (
@@ -60,6 +65,29 @@ def pods(found: Object) -> Iterator[PodSet]:
     for task in tasks_of(found):
         number = copies_in(task.fields.get("replicas"), 1)
         yield pod_set(found, f"{task.path}.template", task.template, number, by_controller=True)
+
+
+def gangs(found: Object) -> Iterator[Gang]:
+    """Return the pods of a Job that start together: all, or the minimum of each task."""
+    tasks, wanted = tasks_of(found), count(found.spec.get("minAvailable"))
+    numbers = [copies_in(task.fields.get("replicas"), 1) for task in tasks]
+    if wanted is not None and wanted != total(numbers):
+        alone = len(tasks) == 1
+        least = [copies_in(task.fields.get("minAvailable"), 0) for task in tasks]
+        numbers = [copies_in(wanted, 0)] if alone else least
+    templates = [(f"{task.path}.template", task.template) for task in tasks]
+    yield Gang(
+        owner=found,
+        title="the Job",
+        pods=tuple(
+            (pod_set(found, at, template, number, by_controller=True), number)
+            for (at, template), number in zip(templates, numbers, strict=True)
+        ),
+        queue=text(found.spec.get("queue"), ""),
+        queue_path="spec.queue",
+        topology=mapping(found.spec.get("networkTopology")),
+        topology_path="spec.networkTopology",
+    )
 
 
 def tells(found: Object) -> Told:
@@ -114,6 +142,7 @@ SYSTEM = System(
             JOB,
             facts=facts,
             pods=pods,
+            gangs=gangs,
             tells=tells,
             states=states,
             rules=JOB_RULES,
@@ -128,6 +157,8 @@ SYSTEM = System(
         hypernode_tree,
         topology_tier_exists,
         gang_has_pods,
+        gang_starts,
+        gang_rollout,
         gang_task_exists,
         subgroup_has_pods,
         gang_requests,
@@ -137,7 +168,9 @@ SYSTEM = System(
         queue_exists,
         queue_cycle,
         queue_within_parent,
+        gang_within_queue,
         gang_fits_hypernode,
+        pod_fits_node,
     ),
     extras={"hypernodes": (HYPER_NODES,), "queues": (QUEUES,)},
 )

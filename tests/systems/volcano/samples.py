@@ -46,7 +46,7 @@ QUEUE: Final[Args] = {
         "parent": "all",
         "guarantee": {"resource": {"nvidia.com/gpu": 8}},
         "deserved": {"nvidia.com/gpu": "16", "cpu": "100"},
-        "capability": {"nvidia.com/gpu": "16", "cpu": "100", "memory": "1Ti"},
+        "capability": {"nvidia.com/gpu": "32", "cpu": "100", "memory": "1Ti"},
     },
 }
 JOB: Final[Args] = {
@@ -120,6 +120,7 @@ def pods(name: str, replicas: Any = 2, engine: str = "a", **more: Any) -> Args:
         "metadata": {"name": name, "namespace": "serving"},
         "spec": {
             "replicas": replicas,
+            "podManagementPolicy": "Parallel",
             "serviceName": "chat",
             "template": template,
             "selector": {"matchLabels": {"app": "chat"}},

@@ -15,7 +15,7 @@ from kthena_components.core.objects.requests import Amounts, requests_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
-from kthena_components.core.values.unknown import Unknown, known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
@@ -43,8 +43,10 @@ class _Room:
 def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
     """A gang with a hard topology fits into a HyperNode of a tier that it may use.
 
-    The nodes must be in the stack, with their allocatable resources. The rule assumes empty nodes,
-    and the smallest pod of the gang for every pod, so a gang that does not fit here never fits.
+    The gang is that of a PodGroup, or of the object whose controller creates it: a Volcano Job, a
+    ServingGroup of a ModelServing, or an engine of it under a rolePolicy. The nodes must be in the
+    stack, with their allocatable resources. The rule assumes empty nodes, and the smallest pod of
+    the gang for every pod, so a gang that does not fit here never fits.
 
     Pass: minMember 2, pods of 8 GPUs, highestTierAllowed 1, racks of 2 nodes of 8 GPUs.
     Fail: minMember 3, the same pods, cap and racks.
@@ -55,22 +57,48 @@ def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
         return
     tree = _tree(cluster)
     tiers = _tiers(tree)
-    inside = _Inside(tree if isinstance(tree, dict) else {}, _nodes(cluster))
+    inside = _Inside(tree if isinstance(tree, dict) else {}, nodes_of(cluster))
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         pods, member = (
             cluster.gangs.get((namespace, name), []),
             count(entry.spec.get("minMember"), 0),
         )
-        topology = Topology("", mapping(entry.spec.get("networkTopology")))
-        cap = _cap(topology, tiers)
-        if not pods or cap is None or topology.mode != "hard" or member in {None, 0}:
-            continue
-        least = _smallest(pods)
-        at = entry.at("spec.networkTopology")
-        if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or unknown_in(tree):
-            yield not_checked(at, gap)
-        elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
-            yield from _judge(at, member, cap, inside.rooms(least))
+        topology = Topology(
+            entry.at("spec.networkTopology"), mapping(entry.spec.get("networkTopology"))
+        )
+        gang = _Gang(topology, pods, member, "minMember")
+        yield from _place(gang, _cap(topology, tiers), inside, unknown_in(tree))
+    for made in cluster.made_gangs:
+        topology = Topology(made.owner.at(made.topology_path), made.topology)
+        if made.topology:
+            pods = [item for item, number in made.pods if number != 0]
+            gang = _Gang(topology, pods, made.size, f"the pods of {made.title}")
+            yield from _place(gang, _cap(topology, tiers), inside, unknown_in(tree))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gang:
+    """Pods with one topology."""
+
+    topology: Topology
+    pods: list[PodSet]
+    member: MaybeInt | None
+    """How many of them start together."""
+    number: str
+    """What states that number, for a remedy."""
+
+
+def _place(
+    gang: _Gang, cap: int | Unknown | None, inside: "_Inside", late: Unknown | None
+) -> Iterator[Finding]:
+    at, member = gang.topology.path, gang.member
+    if not gang.pods or cap is None or gang.topology.mode != "hard" or member in {None, 0}:
+        return
+    least = _smallest(gang.pods)
+    if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or late:
+        yield not_checked(at, gap)
+    elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
+        yield from _judge(at, member, cap, inside.rooms(least), gang.number)
 
 
 def _tree(cluster: ClusterObjects) -> dict[str, "HyperNodeSpec"] | Unknown:
@@ -83,7 +111,8 @@ def _tree(cluster: ClusterObjects) -> dict[str, "HyperNodeSpec"] | Unknown:
     return found
 
 
-def _nodes(cluster: ClusterObjects) -> dict[str, Amounts]:
+def nodes_of(cluster: ClusterObjects) -> dict[str, Amounts]:
+    """Return what each Node of the cluster can allocate, if it is stated."""
     return {
         str(entry.name): _amounts(entry)
         for entry in cluster.of(NODE)
@@ -197,7 +226,9 @@ def _slots(room: Amounts, least: Amounts) -> int:
 
 
 @part_of_rule
-def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iterator[Finding]:
+def _judge(
+    at: str, member: int, cap: int, rooms: list[_Room] | Unknown, number: str
+) -> Iterator[Finding]:
     rooms = known(rooms, at)
     usable = bisect_right(rooms, cap, key=lambda room: room.tier)
     best = rooms[usable - 1] if usable else None
@@ -212,5 +243,5 @@ def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iter
         f"below, but the largest, {display(best.name)}, has room for {best.slots} when it is "
         "empty, "
         "so none of them ever starts",
-        remedy=f"allow a higher tier, or lower minMember to {best.slots}",
+        remedy=f"allow a higher tier, or lower {number} to {best.slots}",
     )

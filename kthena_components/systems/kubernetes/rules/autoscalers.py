@@ -1,0 +1,106 @@
+"""The rules autoscaler-range and autoscaler-replicas: the numbers of an autoscaler."""
+
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.remedies import at_most, either, or_more, remove, write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, whole
+
+HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
+SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
+_RANGE, _REPLICAS = "autoscaler-range", "autoscaler-replicas"
+_FIELDS: Mapping[GroupKind, tuple[str, int, str, int | None]] = {
+    HPA: ("minReplicas", 1, "maxReplicas", None),
+    SCALED_OBJECT: ("minReplicaCount", 0, "maxReplicaCount", 100),
+}
+"""The fields of the least and the most replicas, each with its default."""
+
+
+def autoscaler_range(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The least replicas of an autoscaler are at most its most replicas, which are at least 1.
+
+    It applies to a HorizontalPodAutoscaler and to KEDA's ScaledObject, whose idleReplicaCount is
+    also below minReplicaCount.
+
+    Pass: minReplicas 1, maxReplicas 3.
+    Fail: minReplicas 5, maxReplicas 4; maxReplicas 0; minReplicaCount 1, idleReplicaCount 1.
+    Level: mandatory. The API server rejects a HorizontalPodAutoscaler, and KEDA creates none.
+    Source: kubernetes pkg/apis/autoscaling/validation/validation.go
+    validateHorizontalPodAutoscalerSpec; kedacore/keda apis/keda/v1alpha1/scaledobject_types.go
+    CheckReplicaCountBoundsAreValid.
+    """
+    for kind, (lower, fewest, upper, most) in _FIELDS.items():
+        for entry in cluster.of(kind):
+            least, top = (whole(entry.spec.get(key, usual)) for key, usual in
+                          ((lower, fewest), (upper, most)))  # fmt: skip
+            idle = whole(entry.spec.get("idleReplicaCount")) if kind == SCALED_OBJECT else None
+            if gap := first_unknown(least, top, idle):
+                yield not_checked(entry.at(f"spec.{upper}"), gap, _RANGE)
+                continue
+            if isinstance(top, int) and isinstance(least, int):
+                yield from _bounds(entry, lower, least, upper, top)
+            if isinstance(idle, int) and isinstance(least, int) and idle >= least:
+                seen = f"is {idle}, but must be less than {lower}, which is {least}"
+                path = entry.at("spec.idleReplicaCount")
+                yield Finding(path=path, seen=seen, remedy=remove(), rule=_RANGE)
+
+
+def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:
+    path = entry.at(f"spec.{upper}")
+    if top < 1:
+        seen = f"is {top}, but must be at least 1"
+        yield Finding(path=path, seen=seen, remedy=or_more(max(least, 1)), rule=_RANGE)
+    elif least > top:
+        seen = f"is {top}, but {lower} is {least}, and no number of replicas is in that range"
+        fewer = at_most(top).then(f" as {lower}")
+        remedy = either(or_more(least), write(top, fewer, at=entry.at(f"spec.{lower}")))
+        yield Finding(path=path, seen=seen, remedy=remedy, rule=_RANGE)
+
+
+def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
+    """What an autoscaler scales states no replicas: each apply would set them back.
+
+    The API server keeps the autoscaler's number if the field is not in the manifest.
+
+    Pass: a HorizontalPodAutoscaler, and a Deployment without replicas.
+    Fail: a HorizontalPodAutoscaler, and a Deployment with replicas 2 in the same file.
+    Level: advisory; an apply that ignores the field is not visible here.
+    Source: Kubernetes documentation, Horizontal Pod Autoscaling, Migrating Deployments and
+    StatefulSets to horizontal autoscaling.
+    """
+    told: set[int] = set()
+    for kind in _FIELDS:
+        for entry in cluster.of(kind):
+            found = _target(cluster, entry, kind)
+            if found is None or found.index in told or found.spec.get("replicas") is None:
+                continue
+            told.add(found.index)
+            replicas = found.spec["replicas"]
+            yield Finding(
+                path=found.at("spec.replicas"),
+                seen=f"is {display(replicas)}, which each apply sets again, but the {entry.kind} "
+                f"{display(entry.name)} scales it",
+                remedy=remove(),
+                rule=_REPLICAS,
+                level=Level.ADVISORY,
+                most=Level.ADVISORY,
+            )
+
+
+def _target(cluster: ClusterObjects, entry: Object, kind: GroupKind) -> Object | None:
+    """Find what an autoscaler scales, in its own file if files may be alternatives."""
+    stated = mapping(entry.spec.get("scaleTargetRef"))
+    usual = ("apps/v1", "Deployment") if kind == SCALED_OBJECT else ("", "")
+    version, named = stated.get("apiVersion", usual[0]), stated.get("kind", usual[1])
+    name = stated.get("name")
+    if not all(isinstance(word, str) for word in (version, named, name, entry.namespace)):
+        return None
+    group = str(version).rpartition("/")[0]
+    key = (str(entry.namespace), str(name))
+    found = cluster.named((group, str(named))).get(key)
+    if found is None or cluster.source_of(found) != cluster.source_of(entry):
+        return None
+    return found

@@ -1,0 +1,125 @@
+"""The rules gang-starts and gang-rollout: enough pods of a gang exist at the same time."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.kinds import POD_GROUP, VOLCANO
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.remedies import either, write
+from kthena_components.core.values.budget import is_budget, scaled
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, first_unknown, mapping
+
+_STARTS, _ROLLOUT = "gang-starts", "gang-rollout"
+_LEAST = "scheduling.volcano.sh/group-min-member"
+_DEPLOYMENT, _SET = ("apps", "Deployment"), ("apps", "StatefulSet")
+_ORDERED, _QUARTER = "OrderedReady", "25%"
+
+
+def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A gang does not wait for pods that are created after others of it are ready.
+
+    A StatefulSet with the podManagementPolicy OrderedReady, the default, creates a pod when the one
+    before it is ready, but Volcano places no pod before minMember of them exist. The gang is a
+    PodGroup that the pods name, or the one that Volcano creates for the annotation
+    scheduling.volcano.sh/group-min-member of the StatefulSet.
+
+    Pass: minMember 2, a StatefulSet of 2 replicas with podManagementPolicy Parallel.
+    Fail: minMember 2, a StatefulSet of 2 replicas without podManagementPolicy.
+    Level: mandatory.
+    Source: kubernetes pkg/controller/statefulset/stateful_set_control.go; Volcano v1.14
+    pkg/scheduler/plugins/gang/gang.go validJobFn; pkg/controllers/podgroup.
+    """
+    for (namespace, name), entry in cluster.named(POD_GROUP).items():
+        member = count(entry.spec.get("minMember"), 0)
+        gang = cluster.gangs.get((namespace, name), [])
+        if isinstance(member, int) and member > 0:
+            yield from _starts(gang, member, f"the PodGroup {display(name)}")
+    for pods in cluster.pods:
+        least = _member_of(pods, _SET)
+        if least is not None:
+            yield from _starts([pods], least, "its gang (group-min-member)")
+
+
+def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
+    ordered = [pods for pods in gang if pods.count != 1 and _is_ordered(pods.owner)]
+    counts = [pods.count for pods in gang]
+    if not ordered or first_unknown(*counts):
+        return
+    whole = sum(number for number in counts if isinstance(number, int))
+    late = sum(max(pods.count - 1, 0) for pods in ordered if isinstance(pods.count, int))
+    if whole - late < member <= whole:
+        found = ordered[0].owner
+        yield Finding(
+            path=found.at("spec.podManagementPolicy"),
+            seen=f"is {_ORDERED}, by which each pod is created when the one before it is ready, "
+            f"but {whose} waits for {count_of(member, 'pod')}, and at first {whole - late} of "
+            f"{whole} exist, so none of them ever starts",
+            remedy=write("Parallel"),
+            rule=_STARTS,
+        )
+
+
+def _is_ordered(found: Object) -> bool:
+    policy = found.spec.get("podManagementPolicy", _ORDERED)
+    return found.group_kind == _SET and policy == _ORDERED
+
+
+def _member_of(pods: PodSet, kind: tuple[str, str]) -> int | None:
+    """Return the minimum that an object's annotation gives to the PodGroup of its pods."""
+    owner = pods.owner
+    stated = mapping(owner.metadata.get("annotations")).get(_LEAST)
+    if owner.group_kind != kind or pods.gang or pods.spec.get("schedulerName") != VOLCANO:
+        return None
+    return int(stated) if isinstance(stated, str) and stated.isdecimal() else None
+
+
+def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
+    """An update of a Deployment creates at least as many new pods as their gang waits for.
+
+    Volcano creates a PodGroup for each ReplicaSet, with the minimum of the annotation
+    scheduling.volcano.sh/group-min-member. At first an update creates maxSurge + maxUnavailable
+    pods of the new ReplicaSet, and the next ones when some of these are ready.
+
+    Pass: group-min-member 2 with maxSurge 100%, or with the strategy Recreate.
+    Fail: group-min-member 2, 2 replicas, and the default of maxSurge 25%, which is 1 pod.
+    Level: mandatory, because the update never ends.
+    Source: Volcano v1.14 pkg/controllers/podgroup/pg_controller_handler.go buildPodGroupFromPod;
+    kubernetes pkg/controller/deployment/util ResolveFenceposts and NewRSNewReplicas.
+    """
+    for pods in cluster.pods:
+        member, owner = _member_of(pods, _DEPLOYMENT), pods.owner
+        strategy = mapping(owner.spec.get("strategy"))
+        if member is None or strategy.get("type") == "Recreate":
+            continue
+        rolling = mapping(strategy.get("rollingUpdate"))
+        at = owner.at("spec.strategy.rollingUpdate.maxSurge")
+        stated = [rolling.get(key, _QUARTER) for key in ("maxSurge", "maxUnavailable")]
+        if gap := first_unknown(pods.count, *stated):
+            yield not_checked(at, gap, _ROLLOUT)
+        elif isinstance(pods.count, int) and all(map(is_budget, stated)):
+            yield from _rollout(owner, at, member, pods.count, stated)
+
+
+def _rollout(
+    owner: Object, at: str, member: int, replicas: int, stated: list[Any]
+) -> Iterator[Finding]:
+    surge, down = scaled(stated[0], replicas, up=True), scaled(stated[1], replicas, up=False)
+    new = (surge or 0) + (down or 0) or 1
+    if not new < member <= replicas:
+        return
+    recreated: Mapping[str, str] = {"type": "Recreate"}
+    remedy = either(
+        write("100%", "write maxSurge: 100%"),
+        write(recreated, "the strategy Recreate", at=owner.at("spec.strategy")),
+    )
+    yield Finding(
+        path=at,
+        seen=f"is {display(stated[0])}, so an update of the {replicas} replicas creates "
+        f"{count_of(new, 'pod')} at first, but the gang of the new ReplicaSet waits for {member} "
+        "(group-min-member), and the update never ends",
+        remedy=remedy,
+        rule=_ROLLOUT,
+    )

@@ -1,0 +1,61 @@
+"""The rule pod-fits-node: some node of the stack has room for each pod."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.objects.requests import Amounts, requests_of
+from kthena_components.core.values.quantity import is_accelerator, render_quantity
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
+
+_RULE = "pod-fits-node"
+
+
+def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A pod with accelerators requests at most what one of the stack's Nodes can allocate.
+
+    It applies if all Nodes of the stack state what they can allocate. The rule assumes empty nodes.
+
+    Pass: pods of 8 GPUs, and a Node with 8 GPUs.
+    Fail: pods of 8 GPUs, and Nodes with 4 GPUs.
+    Level: mandatory if a Node of the same file has these accelerators, or if these are all objects
+    of the cluster; else advisory, because the cluster may have other Nodes.
+    Source: kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
+    """
+    nodes, stated = list(nodes_of(cluster).values()), cluster.of(NODE)
+    if not nodes or len(nodes) != len(stated):
+        return
+    sources = {cluster.source_of(node) for node in stated}
+    for pods in cluster.pods:
+        asked = requests_of(pods)
+        if isinstance(asked, Unknown):
+            yield not_checked(pods.at("spec.containers"), asked, _RULE)
+        elif pods.count != 0 and any(map(is_accelerator, asked)):
+            same = sources == {cluster.source_of(pods.owner)}
+            yield from _judge(pods, asked, nodes, same=same, whole=cluster.complete)
+
+
+def _judge(
+    pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
+) -> Iterator[Finding]:
+    if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes
+           if all(key in node for key in asked if is_accelerator(key))):  # fmt: skip
+        return
+    key = next(filter(is_accelerator, asked))
+    most = max(node.get(key, Decimal(0)) for node in nodes)
+    known = any(key in node for node in nodes)
+    other = next((k for k in asked if not is_accelerator(k)), "") if most >= asked[key] else ""
+    what = f"{render_quantity(asked[key])} of {key}"
+    if other:
+        what += " with the CPU and memory that it requests"
+    yield Finding(
+        path=pods.at("spec.containers"),
+        seen=f"request {what}, but of the {len(nodes)} Nodes of this stack none has room for that, "
+        f"the largest has {render_quantity(most)}, so these pods never start",
+        remedy="request less in each pod, or add a larger Node",
+        rule=_RULE,
+        level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
+    )
