@@ -60,8 +60,10 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
     engine, read, reader = ENGINES[name]
     path = TABLES / f"{name}.json"
     known: list[tables.Release] = []
+    keys: dict[str, dict[str, list[str]]] = {}
     if path.exists() and not again:
-        known = tables.releases_of(json.loads(path.read_text()))
+        table = json.loads(path.read_text())
+        known, keys = tables.releases_of(table), tables.keys_of(table)
     have = {source.version for source, _ in known}
     offered = published(engine, index)
     for version, package in offered.items():
@@ -73,13 +75,14 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
             if not flags:
                 raise ValueError(f"no option was found in {source.file}: its parser has moved")
             known.append((source, flags))
+            keys[version] = vllm.read_keys(Path(folder)) if name == "vllm" else {}
             keep_lines(name, version, Path(folder))
         print(f"{name} {version}: {len(flags)} options", file=sys.stderr, flush=True)
     order = list(offered)
     known = [release for release in known if release[0].version in offered]
     known.sort(key=lambda release: order.index(release[0].version))
     TABLES.mkdir(exist_ok=True)
-    path.write_text(tables.write(name, reader, known))
+    path.write_text(tables.write(name, reader, known, keys))
 
 
 def keep_lines(engine: str, version: str, root: Path) -> None:

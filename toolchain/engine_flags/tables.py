@@ -21,20 +21,53 @@ class Source:
 
 
 Release: TypeAlias = tuple[Source, Sequence[Flag]]
+Keys: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
+"""By release and option, the keys inside its JSON, where the release refuses others."""
 
 
-def write(engine: str, reader: str, releases: Sequence[Release]) -> str:
+def write(engine: str, reader: str, releases: Sequence[Release], keys: Keys | None = None) -> str:
     """Write a table as JSON, with one release or one row per line.
 
     Args:
         engine: The name of the engine.
         reader: The source of its options, in words.
         releases: Oldest first.
+        keys: The keys inside its JSON options.
     """
     sources = ",\n".join(f"  {json.dumps(asdict(source))}" for source, _ in releases)
     rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in merge(releases))
     head = f' "engine": {json.dumps(engine)},\n "reader": {json.dumps(reader)},\n'
-    return f'{{\n{head} "releases": [\n{sources}\n ],\n "options": [\n{rows}\n ]\n}}\n'
+    inside = ",\n".join(f"  {json.dumps(row)}" for row in _merge_keys(releases, keys or {}))
+    told = f',\n "keys": [\n{inside}\n ]' if inside else ""
+    return f'{{\n{head} "releases": [\n{sources}\n ],\n "options": [\n{rows}\n ]{told}\n}}\n'
+
+
+def _merge_keys(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]]:
+    """Return a row for each option and the releases that take the same keys in it."""
+    rows: list[dict[str, Any]] = []
+    versions = [source.version for source, _ in releases]
+    for option in sorted({option for found in keys.values() for option in found}):
+        last: dict[str, Any] | None = None
+        for version in versions:
+            found = keys.get(version, {}).get(option)
+            if last is not None and (found is None or list(found) != last["keys"]):
+                last = None
+            if found is not None and last is None:
+                last = {"option": option, "since": version, "until": version, "keys": list(found)}
+                rows.append(last)
+            elif last is not None:
+                last["until"] = version
+    return rows
+
+
+def keys_of(table: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
+    """Read the keys of a table back, by release and option."""
+    versions = [source["version"] for source in table["releases"]]
+    found: dict[str, dict[str, list[str]]] = {version: {} for version in versions}
+    for row in table.get("keys", ()):
+        for version in versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]:
+            found[version][row["option"]] = row["keys"]
+    return found
 
 
 def merge(releases: Sequence[Release]) -> list[dict[str, Any]]:

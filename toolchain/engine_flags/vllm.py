@@ -22,6 +22,16 @@ def read(root: Path) -> list[Flag]:
     return [_flag(option) for option in options]
 
 
+def read_keys(root: Path) -> dict[str, list[str]]:
+    """Read the keys inside the JSON options of an unpacked release that refuses others.
+
+    Raises:
+        ValueError: The classes of the release did not load.
+    """
+    found: dict[str, list[str]] = run("toolchain.engine_flags.vllm_keys", root.resolve(), "-O")
+    return found
+
+
 def _flag(option: dict[str, Any]) -> Flag:
     arity, choices, default = option["arity"], option["choices"], option["default"]
     return Flag(

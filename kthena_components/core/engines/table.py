@@ -42,6 +42,18 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys that some releases take in an option that is a JSON object."""
+
+    option: str
+    keys: frozenset[str]
+    since: int
+    """Index of the first release, from 0."""
+    until: int
+    """Index of the last release."""
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """The options of all known releases of an engine."""
 
@@ -53,6 +65,8 @@ class Table:
     rows: tuple[Row, ...]
     reader: str
     """Source of the options, for messages."""
+    keys: tuple[Keys, ...] = ()
+    """The keys inside JSON options, in the releases that refuse others."""
 
     def is_release(self, version: Version) -> bool:
         """Return whether a known version was read from the release, not from a candidate."""
@@ -66,6 +80,19 @@ class Table:
         """Return the options of a release."""
         place = self.place(version)
         return [row for row in self.rows if row.since <= place <= row.until]
+
+    def keys_in(self, option: str, version: Version) -> frozenset[str] | None:
+        """Return the keys that a release takes in a JSON option; None if it takes any."""
+        place = self.place(version)
+        found = (row for row in self.keys if row.option == option)
+        return next((row.keys for row in found if row.since <= place <= row.until), None)
+
+    def releases_with(self, option: str, key: str) -> tuple[str, str] | None:
+        """Return the first and the last release that takes a key; None if none does."""
+        rows = [row for row in self.keys if row.option == option and key in row.keys]
+        if not rows:
+            return None
+        return self.texts[rows[0].since], self.texts[rows[-1].until]
 
     @property
     def spellings(self) -> list[str]:
@@ -92,7 +119,8 @@ def load(engine: str) -> Table:
     texts = tuple(release["version"] for release in table["releases"])
     place = {text: at for at, text in enumerate(texts)}
     rows = tuple(_row(row, place) for row in table["options"])
-    return Table(engine, tuple(map(_version, texts)), texts, rows, table["reader"])
+    keys = tuple(_keys(row, place) for row in table.get("keys", ()))
+    return Table(engine, tuple(map(_version, texts)), texts, rows, table["reader"], keys)
 
 
 def rows_of(engine: str, spelling: str) -> tuple[Row, ...]:
@@ -114,6 +142,11 @@ def _version(text: str) -> Version:
     if version is None:
         raise ValueError(f"'{text}' is no release")
     return version
+
+
+def _keys(row: Mapping[str, Any], place: Mapping[str, int]) -> Keys:
+    names = frozenset(row["keys"])
+    return Keys(row["option"], names, place[row["since"]], place[row["until"]])
 
 
 def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:

@@ -14,6 +14,7 @@ from kthena_components.core.rules.data_parallel_layout import data_parallel_layo
 from kthena_components.core.rules.draft_pipeline import draft_pipeline
 from kthena_components.core.rules.engine_config_file import engine_config_file
 from kthena_components.core.rules.engine_image import engine_image
+from kthena_components.core.rules.engine_option_keys import engine_option_keys
 from kthena_components.core.rules.engine_option_known import engine_option_known
 from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.rules.expert_balance import expert_balance
@@ -73,6 +74,7 @@ MODEL_RULES = frozenset({HEADS, KV_HEADS, STAGES, EXPERTS, FEED_FORWARD, BLOCKS,
 CHECKS: tuple[Check, ...] = (
     world_size_equals_gpus,
     engine_option_known,
+    engine_option_keys,
     model_stated,
     engine_config_file,
     nodes_whole,
