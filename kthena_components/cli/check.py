@@ -29,6 +29,7 @@ from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files
 from kthena_components.reading.layout import Layout, arrange
+from kthena_components.reading.releases.find import states_releases, texts_of
 from kthena_components.rendering.rendered import Rendered
 from kthena_components.rendering.unchecked import unchecked
 from kthena_components.systems import COMPLETING, NAMED_BY
@@ -84,16 +85,25 @@ def check(
 @contextmanager
 def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
-    if not (layout.charts or layout.kustomizations):
+    stating = set(filter(states_releases, _walked(found)))
+    if not (layout.charts or layout.kustomizations or stating):
         yield Rendered()
         return
     # Imported here, because most runs render nothing.
     from kthena_components.rendering.cage import cage  # noqa: PLC0415
+    from kthena_components.rendering.releases import render_releases  # noqa: PLC0415
     from kthena_components.rendering.render import NOTHING, find_programs, render  # noqa: PLC0415
 
     programs = NOTHING if given.render is False else find_programs(found.folders)
     with cage() as made:
-        yield render(layout, programs, made)
+        rendered = render(layout, programs, made)
+        kept = layout.objects(_walked(found), rendered.covered)
+        render_releases(texts_of(kept, found.folders, stating), layout, programs, made, rendered)
+        yield rendered
+
+
+def _walked(found: Found) -> list[str]:
+    return [each for each in found.files if isinstance(each, str) and each not in found.named]
 
 
 def _told_once(
@@ -103,7 +113,7 @@ def _told_once(
     yield from layout.unreadable
     yield from (each for each in found.files if isinstance(each, Unreadable))
     files = [each for each in found.files if isinstance(each, str)]
-    walked = [each for each in files if each not in found.named]
+    walked = _walked(found)
     kept = found.named.union(layout.objects(walked, rendered.covered))
     yield from unchecked(layout, rendered, walked, kept)
     bases = layout.built_upon()

@@ -20,7 +20,10 @@ from kthena_components.reading.kustomization import (
 from kthena_components.reading.maps import parse_kube_map, read_below
 
 _TEMPLATES, _CRDS, _SUBCHARTS = "templates", "crds", "charts"
-_OTHER_VALUES = ("ci/*-values.y*ml", "*-values.y*ml", "values-*.y*ml", "values.*.y*ml")
+_OTHER_VALUES = (
+    *("ci/*-values.y*ml", "*-values.y*ml", "values-*.y*ml", "values.*.y*ml"),
+    *("*_values.y*ml", "values_*.y*ml"),
+)
 _LIBRARY = "library"
 _GIT = ".git"
 

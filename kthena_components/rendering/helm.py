@@ -10,7 +10,7 @@ Source: helm v3.19.0, pkg/chart/loader/directory.go, pkg/action/install.go and d
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"
 """The release of Kubernetes for templates; pod templates are checked against the same one."""
 _OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation", "--include-crds")
+_RELEASE = "release-name"
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
 _NULL = "\0"
@@ -80,7 +81,22 @@ class Copied:
         if values:
             inside = os.path.relpath(values, self.chart.folder)
             named = ("--values", str(self.folder / inside))
-        command = [program, "template", "release-name", str(self.folder), *_OPTIONS, *named]
+        return self.render_with(program, named, cage, output)
+
+    def render_with(
+        self, program: str, options: Iterable[str], cage: Cage, output: Path, name: str = ""
+    ) -> str:
+        """Render the copy with options. Returns the error; empty if helm succeeded.
+
+        Args:
+            program: Path of helm.
+            options: Further options, each with its value in the same word where a file states it.
+            cage: The cage for helm.
+            output: The file for the objects.
+            name: A valid name of a release, or an empty text.
+        """
+        words = ("template", name or _RELEASE, str(self.folder))
+        command = [program, *words, *_OPTIONS, *options]
         return cage.run(command, output).removesuffix(_HINT)
 
     def source_of(self, comment: str) -> str | None:

@@ -9,6 +9,7 @@ Source: sigs.k8s.io/kustomize/api v0.20, types/kustomization.go (BuildMetadata),
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,15 @@ from kthena_components.rendering.cage import Cage
 PROGRAMS = ("kustomize", "kubectl")
 ORIGIN = "config.kubernetes.io/origin"
 _COMMANDS = {"kustomize": "build", "kubectl": "kustomize"}
-_FILE = "kustomization.yaml"
+_FILE, _OBJECTS = "kustomization.yaml", "objects.yaml"
+NO_FIELDS: Mapping[str, Any] = {}
 _AROUND = re.compile(r".*recursed accumulation of path '[^']*': ")
 """The part of an error that repeats for each base."""
 
 
-def build(program: str, folder: str, cage: Cage, output: Path) -> str:
+def build(
+    program: str, folder: str, cage: Cage, output: Path, fields: Mapping[str, Any] = NO_FIELDS
+) -> str:
     """Build a kustomization.
 
     Args:
@@ -34,6 +38,7 @@ def build(program: str, folder: str, cage: Cage, output: Path) -> str:
         folder: Real path of the kustomization's folder.
         cage: The cage for the program.
         output: The file for the objects. A folder is created beside it.
+        fields: Further fields of the kustomization around it, which name no files.
 
     Returns:
         The error; empty if the program succeeded.
@@ -41,10 +46,22 @@ def build(program: str, folder: str, cage: Cage, output: Path) -> str:
     around = _around(output)
     around.mkdir()
     below = os.path.relpath(folder, around)
-    stated = {"resources": [below], "buildMetadata": ["originAnnotations"]}
+    stated = {**fields, "resources": [below], "buildMetadata": ["originAnnotations"]}
+    return _AROUND.sub("", _run(program, stated, cage, output))
+
+
+def change(program: str, objects: Path, fields: Mapping[str, Any], cage: Cage, output: Path) -> str:
+    """Apply fields of a kustomization to the objects in a file. Returns the error, or nothing."""
+    around = _around(output)
+    around.mkdir()
+    shutil.copyfile(objects, around / _OBJECTS)
+    return _run(program, {**fields, "resources": [_OBJECTS]}, cage, output)
+
+
+def _run(program: str, stated: Mapping[str, Any], cage: Cage, output: Path) -> str:
+    around = _around(output)
     (around / _FILE).write_text(json.dumps(stated))
-    why = cage.run([program, _COMMANDS[Path(program).name], str(around)], output)
-    return _AROUND.sub("", why)
+    return cage.run([program, _COMMANDS[Path(program).name], str(around)], output)
 
 
 def origin_of(body: Mapping[str, Any], output: Path) -> str | None:

@@ -1,0 +1,1 @@
+"""Reads what other files state about the deployment of charts and kustomizations."""

@@ -1,0 +1,178 @@
+"""Reads HelmReleases and Kustomizations of Flux.
+
+Later values override earlier ones: `valuesFrom` in its order, then `values`. The `valuesFiles` of
+the chart replace its values.yaml.
+Source: fluxcd/pkg chartutil/values.go (ChartValuesFromReferences); fluxcd/source-controller
+internal/helm/chart/builder_local.go; fluxcd/kustomize-controller docs/spec/v1/kustomizations.md.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.reading.folders import CHART
+from kthena_components.reading.kustomization import find_kustomization
+from kthena_components.reading.releases.fields import images_of, patches_of
+from kthena_components.reading.releases.model import (
+    ChartRelease,
+    Outside,
+    OutsideError,
+    Overlay,
+    Place,
+    Statement,
+)
+from kthena_components.reading.releases.repository import Repository
+
+Find = Callable[[str, str, str], Mapping[str, Any] | None]
+"""Finds another object in the files by kind, namespace and name."""
+_GIT = "GitRepository"
+_PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_SCALARS = {"true": True, "false": False, "null": None}
+
+
+def helm_release(
+    body: Mapping[str, Any], place: Place, repository: Repository, find: Find
+) -> list[Statement]:
+    """Read a HelmRelease."""
+    try:
+        return [_HelmRelease(body, place, repository, find).read()]
+    except OutsideError as error:
+        return [Outside(place=place, why=str(error))]
+
+
+def flux_kustomization(
+    body: Mapping[str, Any], place: Place, repository: Repository, find: Find
+) -> list[Statement]:
+    """Read a Kustomization of Flux. Its folder may have only objects, which are read as files."""
+    try:
+        return list(_kustomization(body, place, repository, find))
+    except OutsideError as error:
+        return [Outside(place=place, why=str(error))]
+
+
+class _HelmRelease:
+    """The reading of a HelmRelease."""
+
+    def __init__(
+        self, body: Mapping[str, Any], place: Place, repository: Repository, find: Find
+    ) -> None:
+        self._spec, self._metadata = mapping(body.get("spec")), mapping(body.get("metadata"))
+        self._place, self._repository, self._find = place, repository, find
+        self._own = str(self._metadata.get("namespace") or "")
+
+    def read(self) -> ChartRelease:
+        chart = mapping(mapping(self._spec.get("chart")).get("spec"))
+        if not chart:
+            named = mapping(self._spec.get("chartRef"))
+            raise OutsideError(f"its chart is {named.get('kind')} {named.get('name')}")
+        _require(mapping(chart.get("sourceRef")), self._own, self._repository, self._find)
+        folder = self._repository.folder(chart.get("chart"))
+        if not Path(folder, CHART).is_file():
+            raise OutsideError(f"{chart.get('chart')} has no {CHART}")
+        goes, name = self._spec.get("targetNamespace"), str(self._metadata.get("name") or "")
+        return ChartRelease(
+            place=self._place,
+            folder=folder,
+            name=str(self._spec.get("releaseName") or (f"{goes}-{name}" if goes else name)),
+            namespace=str(goes or self._own),
+            values=(*self._files(chart), *self._from_objects(), *self._inline()),
+            keeps_defaults=not chart.get("valuesFiles"),
+            fields=self._post(),
+        )
+
+    def _files(self, chart: Mapping[str, Any]) -> Iterator[str]:
+        for path in sequence(chart.get("valuesFiles")):
+            ignored = chart.get("ignoreMissingValuesFiles") is True
+            if not ignored or self._repository.has(path):
+                yield self._repository.read(path)
+
+    def _inline(self) -> Iterator[str]:
+        values = self._spec.get("values")
+        if isinstance(values, Mapping):
+            yield json.dumps(values, default=str)
+
+    def _from_objects(self) -> Iterator[str]:
+        for each in map(mapping, sequence(self._spec.get("valuesFrom"))):
+            text, path = self._text(each), each.get("targetPath")
+            if text is not None:
+                yield _placed(str(path), text) if path else text
+
+    def _text(self, named: Mapping[str, Any]) -> str | None:
+        kind, name = str(named.get("kind")), str(named.get("name"))
+        body = self._find(kind, self._own, name) if kind == "ConfigMap" else None
+        text = mapping(mapping(body).get("data")).get(str(named.get("valuesKey", "values.yaml")))
+        if isinstance(text, str):
+            return text
+        if named.get("optional") is True and kind == "ConfigMap":
+            return None
+        raise OutsideError(f"it takes values from the {kind} {name}, which is not in the files")
+
+    def _post(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for each in map(mapping, sequence(self._spec.get("postRenderers"))):
+            stated = mapping(each.get("kustomize"))
+            if fields and stated:
+                raise OutsideError("it has several postRenderers, of which one is read")
+            fields = patches_of(stated.get("patches")) | images_of(stated.get("images"))
+            if stated.get("patchesStrategicMerge") or stated.get("patchesJson6902"):
+                raise OutsideError("its postRenderers have patches of a former form")
+        return fields
+
+
+def _placed(path: str, text: str) -> str:
+    """Return values with one of them at a path, of the type that `helm --set` gives it."""
+    value: Any = _SCALARS.get(text, int(text) if _INTEGER.fullmatch(text) else text)
+    if not _PATH.fullmatch(path):
+        raise OutsideError(f"its targetPath {path} is not read")
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return json.dumps(value)
+
+
+def _require(named: Mapping[str, Any], own: str, repository: Repository, find: Find) -> None:
+    """Require that a source is this repository.
+
+    Raises:
+        OutsideError: It is another one, or no repository of git.
+    """
+    kind, name = named.get("kind"), str(named.get("name"))
+    if kind != _GIT:
+        raise OutsideError(f"its source is the {kind} {name}")
+    source = find(_GIT, str(named.get("namespace") or own), name)
+    if source is not None:
+        spec = mapping(source.get("spec"))
+        ref = mapping(spec.get("ref"))
+        revision = ref.get("commit") or ref.get("semver") or ref.get("tag")
+        repository.require(spec.get("url"), revision)
+
+
+def _kustomization(
+    body: Mapping[str, Any], place: Place, repository: Repository, find: Find
+) -> Iterator[Statement]:
+    spec = mapping(body.get("spec"))
+    own = str(mapping(body.get("metadata")).get("namespace") or "")
+    _require(mapping(spec.get("sourceRef")), own, repository, find)
+    folder = repository.folder(spec.get("path") or "/")
+    fields = patches_of(spec.get("patches")) | images_of(spec.get("images"))
+    fields |= {key: spec[key] for key in ("namePrefix", "nameSuffix") if spec.get(key)}
+    if isinstance(spec.get("targetNamespace"), str):
+        fields["namespace"] = spec["targetNamespace"]
+    if spec.get("components"):
+        raise OutsideError("its components are not read")
+    post = mapping(spec.get("postBuild"))
+    stated = mapping(post.get("substitute"))
+    if find_kustomization(folder) is None:
+        if fields or stated:
+            raise OutsideError("its folder has no kustomization that its patches could apply to")
+        return
+    yield Overlay(
+        place=place,
+        folder=folder,
+        fields=fields,
+        variables={str(key): str(value) for key, value in stated.items()},
+        replaces=bool(post),
+    )

@@ -1,0 +1,110 @@
+"""Reads helmfiles. One with Go templates is known only to helmfile.
+
+Later values override earlier ones: `values` in their order, then `set`. Paths start at the file.
+Source: helmfile docs/index.md, pkg/state/state.go (flagsForTemplate, namespaceAndValuesFlags).
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import CHART
+from kthena_components.reading.maps import parse_kube_map
+from kthena_components.reading.releases.model import (
+    ChartRelease,
+    Outside,
+    OutsideError,
+    Place,
+    Statement,
+)
+from kthena_components.reading.releases.repository import Repository
+
+_TEMPLATE = "{{"
+_UNREAD = (
+    *("inherit", "condition", "secrets", "strategicMergePatches", "jsonPatches", "transformers"),
+    *("valuesTemplate", "setTemplate", "chartTemplate", "postRenderer", "dependencies"),
+)
+_FOLDER, _STEM, _SUFFIXES = "helmfile.d", "helmfile", (".yaml", ".yml", ".gotmpl")
+
+
+def is_helmfile(file: str) -> bool:
+    """Return whether a file is one of helmfile's, by its name."""
+    path = Path(file)
+    is_there = path.parent.name == _FOLDER or path.name.partition(".")[0] == _STEM
+    return is_there and path.name.endswith(_SUFFIXES)
+
+
+def helmfile(text: str, place: Place, repository: Repository) -> list[Statement]:
+    """Read the releases of a helmfile."""
+    if _TEMPLATE in text:
+        return [Outside(place=place, why="it is a template, which only helmfile evaluates")]
+    found: list[Statement] = []
+    for part in text.split("\n---"):
+        content = parse_kube_map(part, place.file)
+        if isinstance(content, Unreadable):
+            continue  # no map: it has no releases
+        for release in map(mapping, sequence(content.get("releases"))):
+            own = Place(
+                file=place.file, what=f"release {release.get('name')}", boundary=place.boundary
+            )
+            try:
+                found.extend(_release(release, content, own, repository))
+            except OutsideError as error:
+                found.append(Outside(place=own, why=str(error)))
+    return found
+
+
+def _release(
+    release: Mapping[str, Any], content: Mapping[str, Any], place: Place, repository: Repository
+) -> Iterator[ChartRelease]:
+    if release.get("installed") is False:
+        return
+    start, chart = os.path.realpath(Path(place.file).parent), str(release.get("chart"))
+    if not repository.has(chart, start):
+        raise OutsideError(f"its chart {chart} is not in the repository")
+    folder = repository.folder(chart, start)
+    if not Path(folder, CHART).is_file():
+        raise OutsideError(f"{chart} has no {CHART}")
+    if unread := next((key for key in _UNREAD if release.get(key)), ""):
+        raise OutsideError(f"its {unread} is known only to helmfile")
+    defaults = mapping(content.get("helmDefaults"))
+    yield ChartRelease(
+        place=place,
+        folder=folder,
+        name=str(release.get("name")),
+        namespace=str(release.get("namespace") or defaults.get("namespace") or ""),
+        values=tuple(_values(release, start, repository)),
+        options=tuple(_sets(release)),
+    )
+
+
+def _values(release: Mapping[str, Any], start: str, repository: Repository) -> Iterator[str]:
+    for each in sequence(release.get("values")):
+        if isinstance(each, Mapping):
+            yield json.dumps(each, default=str)
+        elif str(each).endswith(".gotmpl"):
+            raise OutsideError(f"its values are in {each}, a template")
+        elif repository.has(each, start) or release.get("missingFileHandler") in (None, "Error"):
+            yield repository.read(each, start)
+
+
+def _sets(release: Mapping[str, Any]) -> Iterator[str]:
+    for key, option in (("set", "--set"), ("setString", "--set-string")):
+        for each in map(mapping, sequence(release.get(key))):
+            name, value = each.get("name"), each.get("value")
+            if "file" in each:
+                raise OutsideError(f"its {key} reads a file")
+            if "values" in each:
+                listed = ",".join(map(_text, sequence(each["values"])))
+                yield f"{option}={name}={{{listed}}}"
+            else:
+                yield f"{option}={name}={_text(value)}"
+
+
+def _text(value: object) -> str:
+    written = json.dumps(value) if isinstance(value, bool | int | float | None) else str(value)
+    return written.replace(",", "\\,")

@@ -1,0 +1,92 @@
+"""How a chart or a kustomization of the repository is deployed, as another file states it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class OutsideError(ValueError):
+    """Something is not in the repository, or is not known without a cluster.
+
+    The text is the reason.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a release is stated."""
+
+    file: str
+    what: str
+    """The statement, such as `Application chat`."""
+    boundary: str
+    """The real path of the repository."""
+
+    @property
+    def name(self) -> str:
+        """The name of the release in messages."""
+        return f"{self.file} ({self.what})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartRelease:
+    """A release of a chart with its values."""
+
+    place: Place
+    folder: str
+    """The real path of the chart."""
+    name: str
+    namespace: str
+    values: tuple[str, ...] = ()
+    """Texts of values files. A later one overrides an earlier one."""
+    options: tuple[str, ...] = ()
+    """Options of helm that set single values after all files."""
+    keeps_defaults: bool = True
+    """Whether the values are added to the chart's own; False: they replace them."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a kustomization that changes the objects of the chart."""
+
+    @property
+    def key(self) -> str:
+        """A text that is the same for releases of the same objects."""
+        named = (self.folder, self.name, self.namespace, self.values, self.options)
+        rest = (self.keeps_defaults, self.fields)
+        return json.dumps([*named, *rest], sort_keys=True, default=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """A kustomization that is built with further fields."""
+
+    place: Place
+    folder: str
+    """The real path of the kustomization's folder."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a kustomization around it."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values for `${NAME}` in the objects."""
+    replaces: bool = False
+    """Whether variables in the objects are replaced at all."""
+
+    @property
+    def key(self) -> str:
+        """A text that is the same for overlays of the same objects."""
+        stated = (self.folder, self.fields, self.variables, self.replaces)
+        return json.dumps(stated, sort_keys=True, default=str)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it adds nothing to the kustomization."""
+        return not self.fields and not self.replaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """A release that cannot be rendered here."""
+
+    place: Place
+    why: str
+
+
+Statement = ChartRelease | Overlay | Outside

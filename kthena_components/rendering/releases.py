@@ -1,0 +1,232 @@
+"""Renders the releases that files state, each by itself.
+
+A release of what another one renders gives the same objects, and is rendered once. One whose files
+show no engine and no accelerators is not rendered: a repository may have hundreds.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.objects.engine_detection import may_hold_signs
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.values.read import group_kind
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.kustomization import find_kustomization
+from kthena_components.reading.layout import Chart, Layout
+from kthena_components.reading.releases.find import Text, Texts, find_releases
+from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
+from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.cage import Cage
+from kthena_components.rendering.render import Programs
+from kthena_components.rendering.rendered import Origin, Rendered, Rendering
+from kthena_components.rendering.servings import is_hinted, may_serve
+from kthena_components.systems import find_kind
+
+_VALUES = "values.yaml"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=]([^}]*))?\}")
+_MOST = 500
+"""Maximum number of releases that are rendered."""
+_ROUNDS = 3
+"""A chart may contain releases of others, which may contain releases again."""
+_NAME, _LONGEST_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_READ = (".yaml", ".yml", ".tpl", ".json", ".txt")
+_STATES = "argoproj.io/"
+
+
+def render_releases(
+    texts: Texts, layout: Layout, programs: Programs, cage: Cage, made: Rendered
+) -> None:
+    """Render the releases that some texts state, and those that the renderings state.
+
+    Args:
+        texts: The files that are checked as they are.
+        layout: What the folders contain.
+        programs: The programs.
+        cage: The cage for them.
+        made: The renderings so far. Those of the releases are added.
+    """
+    rendering = _Releases(layout, programs, cage, made)
+    waiting = [*texts.stating, *map(_text_of, made.renderings)]
+    for _ in range(_ROUNDS):
+        known = len(made.renderings)
+        everything = [*texts.all, *map(_text_of, made.renderings)]
+        rendering.add(find_releases(Texts(waiting, everything)))
+        waiting = [_text_of(each) for each in made.renderings[known:]]
+    rendering.tell()
+
+
+def _text_of(rendering: Rendering) -> Text:
+    path = str(rendering.output)
+    return Text(name=rendering.fallback, path=path, boundary=rendering.boundary)
+
+
+class _Releases:
+    """The rendering of releases."""
+
+    def __init__(self, layout: Layout, programs: Programs, cage: Cage, made: Rendered) -> None:
+        self._layout, self._programs, self._cage, self._made = layout, programs, cage, made
+        self._entries = frozenset(layout.entries())
+        self._keys: set[str] = set()
+        self._serving: dict[str, bool] = {}
+        self._charts: dict[str, bool] = {}
+        self._told: dict[str, list[str]] = {}
+
+    def add(self, statements: Iterable[tuple[Statement, Mapping[str, Any]]]) -> None:
+        """Render each release, unless the same objects are rendered already."""
+        fresh: list[ChartRelease | Overlay] = []
+        for statement, body in statements:
+            if isinstance(statement, Outside):
+                if _may_matter(statement, body):
+                    self._fail(statement, statement.why)
+            elif statement.key not in self._keys and self._serves(statement):
+                self._keys.add(statement.key)
+                fresh.append(statement)
+        for late in fresh[_MOST:]:
+            self._fail(late, f"at most {_MOST} releases are rendered")
+        with ThreadPoolExecutor(2) as pool:
+            try:
+                whys = list(pool.map(self._one, fresh[:_MOST]))
+            except BaseException:
+                self._cage.ends = 0  # stops the programs, for which the pool would wait
+                raise
+        for statement, why in zip(fresh, whys, strict=False):
+            if isinstance(why, str):
+                self._fail(statement, why)
+            else:
+                self._made.renderings.append(why)
+
+    def tell(self) -> None:
+        """Add one note for each file with releases that are not rendered."""
+        for file, told in self._told.items():
+            more = f"; and {len(told) - 1} more" if len(told) > 1 else ""
+            self._made.fail(file, f"{told[0]}{more}")
+
+    def _fail(self, statement: Statement, why: str) -> None:
+        told = self._told.setdefault(statement.place.file, [])
+        if (line := f"{statement.place.what}: {why}") not in told:
+            told.append(line)
+
+    def _serves(self, statement: ChartRelease | Overlay) -> bool:
+        """Return whether a release may contain a serving, or further releases."""
+        if isinstance(statement, ChartRelease):
+            if statement.folder not in self._charts:
+                self._charts[statement.folder] = _chart_may_serve(statement.folder)
+            return self._charts[statement.folder] or any(map(is_hinted, statement.values))
+        key = statement.folder
+        if statement.is_plain and key in self._entries:
+            return False  # it is built by itself
+        file = find_kustomization(key)
+        if file is not None and key not in self._layout.kustomizations:
+            shown = os.path.relpath(file)
+            self._layout.add_kustomization(shown, statement.place.boundary, walked=False)
+        if key not in self._layout.kustomizations:
+            return False  # it cannot be read, which is told
+        every = (self._layout.kustomizations[each] for each in self._layout.built_of(key))
+        return is_hinted(str(statement.fields)) or may_serve(every, self._serving)
+
+    def _one(self, statement: ChartRelease | Overlay) -> Rendering | str:
+        """Render one release, or return why it is not rendered."""
+        if isinstance(statement, Overlay):
+            return self._overlay(statement)
+        if why := "" if self._programs.helm else self._programs.missing_for(helm.PROGRAMS):
+            return why
+        folder = self._cage.new_folder()
+        chart = Chart(folder=statement.folder, boundary=statement.place.boundary)
+        copied = helm.Copied(chart, folder / "chart")
+        try:
+            copied.make()
+            if not statement.keeps_defaults:
+                (copied.folder / _VALUES).write_text("{}\n")
+            return self._chart(statement, copied, folder)
+        except helm.CopyError as error:
+            return str(error)
+        except ValueError:  # a null byte, or half of a character
+            return "its values have characters that no file and no option may have"
+        finally:
+            shutil.rmtree(copied.folder, ignore_errors=True)
+
+    def _chart(self, stated: ChartRelease, copied: helm.Copied, folder: Path) -> Rendering | str:
+        options = [*stated.options]
+        if _NAMESPACE.fullmatch(stated.namespace):
+            options.append(f"--namespace={stated.namespace}")
+        for number, text in enumerate(stated.values):
+            file = folder / f"values-{number}.yaml"
+            file.write_text(text)
+            options.append(f"--values={file}")
+        output = folder / "objects"
+        is_name = len(stated.name) <= _LONGEST_NAME and _NAME.fullmatch(stated.name)
+        why = copied.render_with(
+            str(self._programs.helm), options, self._cage, output, stated.name if is_name else ""
+        )
+        if why or not stated.fields:
+            return why.replace(f"{folder}/", "") or self._rendering(
+                stated, output, lambda _, comment: copied.source_of(comment)
+            )
+        changed = folder / "changed"
+        if why := self._missing() or kustomize.change(
+            str(self._programs.kustomize), output, stated.fields, self._cage, changed
+        ):
+            return why
+        return self._rendering(stated, changed, lambda *_: None)
+
+    def _overlay(self, stated: Overlay) -> Rendering | str:
+        output = self._cage.new_folder() / "objects"
+        if why := (
+            self._missing()
+            or self._layout.problem(stated.folder)
+            or kustomize.build(
+                str(self._programs.kustomize), stated.folder, self._cage, output, stated.fields
+            )
+        ):
+            return why
+        if stated.variables:
+            output.write_text(_replaced(output.read_text(errors="replace"), stated.variables))
+        return self._rendering(stated, output, lambda body, _: kustomize.origin_of(body, output))
+
+    def _missing(self) -> str:
+        known = self._programs.kustomize
+        return "" if known else self._programs.missing_for(kustomize.PROGRAMS)
+
+    def _rendering(self, stated: Statement, output: Path, origin: Origin) -> Rendering:
+        return Rendering(
+            name=stated.place.name,
+            output=output,
+            origin=origin,
+            boundary=stated.place.boundary,
+            fallback=stated.place.file,
+        )
+
+
+def _replaced(text: str, variables: Mapping[str, str]) -> str:
+    """Replace the variables with a stated value; any other one may be set elsewhere."""
+    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+
+
+def _may_matter(statement: Outside, body: Mapping[str, Any]) -> bool:
+    """Return whether something that is not rendered may serve a model, and no rule reads it."""
+    text: str | Unreadable = str(body.get("spec"))
+    if not body:
+        text = read_text(statement.place.file, named=False)
+    kind = find_kind(group_kind(body))
+    facts = kind.facts(kind.view(read_object(body))) if kind is not None and kind.facts else None
+    if isinstance(text, Unreadable) or (facts is not None and facts.engines):
+        return False
+    return is_hinted(text) or may_hold_signs(text)
+
+
+def _chart_may_serve(folder: str) -> bool:
+    """Return whether a file of a chart has a sign of an engine, or states releases."""
+    for above, folders, files in os.walk(folder):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for name in files:
+            if name.endswith(_READ):
+                text = read_text(str(Path(above, name)), named=False)
+                if isinstance(text, Unreadable) or is_hinted(text) or _STATES in text:
+                    return True
+    return False
