@@ -31,26 +31,29 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("${<name>:-<literal>}", '"${<name>:-<plain>}"', "${<name>«-¦+¦:+»<literal>}"),
         *('"<plain>$<name>-x"', "$(echo <word>)", '"$(echo <word> <word>)"', "`echo <plain>`"),
         *("$((<digit> «+¦*¦-¦<¦==¦&&» <one>))", "$(( (<digit> + 3) «/¦%¦*» <one> ))"),
-        *("$(printf '%s' <word>)", "${#<name>}", "${<name>«%¦%%¦#¦##»«*¦a¦*/¦.*¦[0-9]¦x*»}"),
+        *("$(printf '%s' <word>)", "${<name>«%¦%%¦#¦##»«*¦a¦*/¦.*¦[0-9]¦x*»}"),
         *("$1", '"$1"', '"$@"', "$@", '"$*"', "$#", '"${2:-z}"', "$0", "$?"),
-        *("$(basename /a/b.c)", '$(dirname "/a/b c/d")', "$(seq 2 3)"),
+        *('$(dirname "/a/b c/d")', "$(seq 2 3)"),
         *('"${<name>«:-¦-¦:+¦+»}"', '"${<name>«:+¦+»<plain>}"', '"${*:+x}"'),
     ),
     "word bash": (
         *('"${ARGS[@]}"', "${ARGS[@]}", '"${ARGS[*]}"', '"${L[@]}"', "${#ARGS[@]}", '"${ARGS[0]}"'),
-        *("${ARGS[1]:-d}", '"${ARGS[@]:1}"', '"${L[@]/#/-}"', '"${ARGS[@]:-x}"'),
+        *("${ARGS[1]:-d}", '"${ARGS[@]:-x}"'),
         *('"${ARGS[«@¦*»]«:-¦:+¦+»«¦x»}"', '"${L[@]+"${L[@]}"}"'),
         *("{1,2}", "a{b,c}d", "{1..3}", "--x{1,2}=y", "{a", "{}", "{a}"),
-        *("${<name>«//a/b¦/x/¦/#a/z¦^^¦,,¦:0:1¦:1¦: -1»}", '"${<name>«//,/ ¦/a*/q¦^¦/%y/z»}"'),
-        *("$((«TP¦PP¦A» «*¦+¦**¦<<» 2))", "$((TP | 2))", "$((${#TP}>2?1:3))", '"$(( 07 + 0x1F ))"'),
+        *("$((«TP¦PP¦A» «*¦+¦-¦%» 2))", '"$(( 07 + 0x1F ))"'),
     ),
     "word hidden": (
         *("$U", '"$U"', "x$U", '"${U:-1}"', "$WORKER_INDEX", "$(probe)", '"$(probe)"', "`probe`"),
+        *("${#<name>}", "$(basename /a/b.c)", "$(printf '%«d¦3s¦-3s¦x»' <word>)"),
         *("${!N}", '"${<name>«:+¦:-»<word>}"', '"${@«:-¦:+¦+»«¦x»}"', '"$<name>$@"'),
     ),
     "word bash hidden": (
         *("${<name>«##¦%%¦/»«+([0-9])¦@(M|a)¦!(x)»}", '"${L[a]}"', "${<name>@Q}", "${!ARGS[@]}"),
-        '"$<name>${L[@]}"',
+        *("${<name>«//a/b¦/x/¦/#a/z¦^^¦,,¦:0:1¦:1¦: -1»}", '"${<name>«//,/ ¦/a*/q¦^¦/%y/z»}"'),
+        *('"${ARGS[@]:1}"', '"${L[@]/#/-}"', '"${L[@]%x}"', "${<name>:A++}", "${<name>/x/${B:=3}}"),
+        *("$((«TP¦PP¦A» «**¦<<¦&¦^» 2))", "$((TP | 2))", "$((${#TP}>2?1:3))", "$((2#11))"),
+        *("$(( A++ ? (B=2) : TP ))", "$'a\\x41'", '"$<name>${L[@]}"'),
     ),
     "words": ("", "<word>", "<word> <word>", "<word> <word> <word>"),
     "start": (
@@ -74,7 +77,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "condition": (
         *('[ "$<name>" = <plain> ]', '[ "$<name>" «-gt¦-eq¦-le» <digit> ]'),
         '[ «-n¦-z» "$<name>" ]',
-        *('[ «! ¦»"$<name>" != <literal> ]', 'test -n "$<name>" «-a¦-o» 1 = «0¦1¦2»'),
+        '[ «! ¦»"$<name>" != <literal> ]',
         *("true", "false", ":", "[ $# -gt 1 ]", "! false"),
     ),
     "condition bash": (
@@ -84,6 +87,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     ),
     "condition hidden": (
         *("check", "! check", "check && check", '[ "$U" = 1 ]', '[ -n "$U" ]', "[ -f /no/such ]"),
+        'test -n "$<name>" «-a¦-o» 1 = «0¦1¦2»',
         *('[ "$WORKER_INDEX" = 0 ]', '[ "$WORKER_INDEX" -gt 0 ]', "[[ ! ( -z $A || $U != 1 ) ]]"),
     ),
     "assigned": ("<name>=<word>",),
@@ -103,11 +107,8 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "simple bash": (
         *("<array>«=¦+=»(<words>)",) * 2,
         *("ARGS[«0¦1¦$A¦7»]=<word>", "<name>+=<word>", "source <file assigned>"),
-        *("printf -v<name> %s <word>", 'N=<name>; read "$N" <<< <word>'),
-        "printf -v <name> «%s¦%d¦'<%s>'¦%s-%s» <words>",
-        *('let «A=TP+1¦"B = 3"¦A++¦TP*=2»', "(( «A=PP*2¦TP+=1¦A++¦B = TP > 2 ? 1 : 0» ))"),
+        *('N=<name>; read "$N" <<< <word>', "(( «A=PP*2¦TP+=1¦A++¦B = TP > 2» ))"),
         *("declare <assigned> <assigned>", "<name>=${ARGS[-1]:-<plain>}"),
-        'ARGS=(<words>); <array>=("${ARGS[@]:1}" <word>)',
         *("declare «¦-x ¦-r »<assigned>", "read -r A B <<< <word>", "read -ra ARGS <<< <word>"),
     ),
     "simple hidden": (
@@ -118,6 +119,9 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     ),
     "simple bash hidden": (
         *("declare -«i¦u¦l¦g» <assigned>", "mapfile -t ARGS <<< <word>", "shopt -«s¦u» extglob"),
+        *("printf -v<name> %s <word>", "printf -v <name> «%s¦%d¦'<%s>'¦%s-%s» <words>"),
+        *('let «A=TP+1¦"B = 3"¦A++¦TP*=2»', "(( «B = TP > 2 ? 1 : 0¦A<<=2¦B**2» ))"),
+        *('ARGS=(<words>); <array>=("${ARGS[@]:1}" <word>)', "shopt -u extglob"),
         *('unset "ARGS[«0¦1»]"', "ARGS=([2]=<plain> <plain>)"),
         "declare -A L=([a]=<word> [b]=<word>)",
         "[[ $<name> =~ ([0-9]+)(.*) ]] && <name>=${BASH_REMATCH[«1¦2»]}",

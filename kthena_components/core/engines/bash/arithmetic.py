@@ -11,8 +11,8 @@ from typing import Protocol
 _LONGEST = 500
 _DEEPEST = 15
 _TOKEN = re.compile(
-    r"[ \t\n]*(?:([0-9][0-9A-Za-z@_#]*)|([A-Za-z_][A-Za-z0-9_]*)"
-    r"|(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&^|]=|[-+*/%&^|<>=!~?:,()]))"
+    r"[ \t\n]*(?:([0-9][0-9A-Za-z]*)(?![@_#])|([A-Za-z_][A-Za-z0-9_]*)"
+    r"|(<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%]=|\*(?!\*)|<(?!<)|>(?!>)|[-+/%=!,()]))"
 )
 _CHANGED = re.compile(
     r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\]]*\])?\s*(?:(?:[-+*/%&^|]|<<|>>)?=(?!=)|\+\+|--)"
@@ -20,10 +20,9 @@ _CHANGED = re.compile(
 )
 _INTEGER = re.compile(r"[ \t\n]*([-+]?)([0-9][0-9A-Za-z@_#]*)[ \t\n]*")
 _LEVELS = (
-    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>"),
-    ("+", "-"), ("*", "/", "%"),
+    ("||",), ("&&",), ("==", "!="), ("<=", ">=", "<", ">"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
-_ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=", ">>="})
+_ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%="})
 
 
 class UnknownNumberError(Exception):
@@ -82,7 +81,8 @@ def _tokens(text: str) -> list[str]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
-            raise UnknownNumberError  # an element of an array, perhaps
+            # An element of an array, a choice, a power, bits, a base.
+            raise UnknownNumberError
         found.append(match[1] or match[2] or match[3])
         at = match.end()
     return found
@@ -121,11 +121,11 @@ class _Computer:
         return value
 
     def assigned(self) -> int:
-        """Read `NAME op= expression`, or a choice."""
+        """Read `NAME op= expression`, or operators."""
         following = self.tokens[self.at + 1 : self.at + 2]
         name = self.tokens[self.at] if self.at < len(self.tokens) else ""
         if not following or following[0] not in _ASSIGNMENTS or not _is_name(name):
-            return self.chosen()
+            return self.level(0)
         self.at += 2
         value = self.nested(self.assigned)
         sign = following[0][:-1]
@@ -135,21 +135,6 @@ class _Computer:
             value = _operate(sign, self.value_of(name), value)
         self.names.set_number(name, str(value))
         return value
-
-    def chosen(self) -> int:
-        """Read `condition ? a : b`."""
-        test = self.level(0)
-        if not self.take("?"):
-            return test
-        first = self.skipping(self.listed, skip=not test)
-        if not self.take(":"):
-            raise NoNumberError
-        second = self.skipping(self.nested_choice, skip=bool(test))
-        return first if test else second
-
-    def nested_choice(self) -> int:
-        """Read what stands behind the colon."""
-        return self.nested(self.chosen)
 
     def skipping(self, read: Callable[[], int], *, skip: bool) -> int:
         """Read something that may have no effect."""
@@ -170,7 +155,7 @@ class _Computer:
     def level(self, index: int) -> int:
         """Read operators from a level of binding on, those that bind the least first."""
         if index == len(_LEVELS):
-            return self.power()
+            return self.signed()
         value = self.level(index + 1)
         while sign := self.take(*_LEVELS[index]):
             if sign in {"&&", "||"}:
@@ -182,17 +167,9 @@ class _Computer:
                 value = _operate(sign, value, right) if self.live else 0
         return value
 
-    def power(self) -> int:
-        """Read `a ** b`, which binds from the right."""
-        value = self.signed()
-        if not self.take("**"):
-            return value
-        exponent = self.nested(self.power)
-        return _operate("**", value, exponent) if self.live else 0
-
     def signed(self) -> int:
         """Read signs, `++NAME` and one value."""
-        sign = self.take("+", "-", "!", "~", "++", "--")
+        sign = self.take("+", "-", "!", "++", "--")
         if sign in {"++", "--"}:
             name = self.tokens[self.at] if self.at < len(self.tokens) else ""
             if not _is_name(name):
@@ -202,7 +179,7 @@ class _Computer:
         if not sign:
             return self.single()
         value = self.nested(self.signed)
-        return {"+": value, "-": -value, "!": int(not value), "~": ~value}[sign]
+        return {"+": value, "-": -value, "!": int(not value)}[sign]
 
     def single(self) -> int:
         """Read a number, a variable or something in brackets."""
@@ -247,11 +224,8 @@ def _is_name(token: str) -> bool:
 
 
 def _number(token: str) -> int:
-    base, mark, digits = token.partition("#")
     try:
-        if mark:
-            value = int(digits, int(base)) if digits.isalnum() else -1
-        elif token[:2].lower() == "0x":
+        if token[:2].lower() == "0x":
             value = int(token, 16) if token.isalnum() else -1
         else:
             value = int(token, 8 if token.startswith("0") else 10) if token.isdecimal() else -1
@@ -263,10 +237,8 @@ def _number(token: str) -> int:
 
 
 def _operate(sign: str, left: int, right: int) -> int:
-    if (sign in {"/", "%"} and right == 0) or (sign == "**" and right < 0):
+    if sign in {"/", "%"} and right == 0:
         raise NoNumberError
-    if sign in {"<<", ">>", "**"} and not 0 <= right < 64:  # noqa: PLR2004 - bits of a number
-        raise UnknownNumberError
     value = _OPERATIONS[sign](left, right)
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
@@ -283,12 +255,6 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "*": lambda a, b: a * b,
     "/": _quotient,
     "%": lambda a, b: a - b * _quotient(a, b),
-    "**": lambda a, b: a**b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
     "==": lambda a, b: int(a == b),
     "!=": lambda a, b: int(a != b),
     "<": lambda a, b: int(a < b),

@@ -10,12 +10,10 @@ from kthena_components.core.engines.bash import conditions, output
 from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.declare import unset
-from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.files import is_folder, path_of
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.options import set_options
 from kthena_components.core.engines.bash.programs import program
-from kthena_components.core.engines.bash.reading import mapfile, read
 from kthena_components.core.engines.bash.scripts import evaluate, source, trap
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import (
@@ -27,7 +25,7 @@ from kthena_components.core.engines.bash.shell import (
     Flow,
     Status,
 )
-from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many, is_known
+from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many
 from kthena_components.core.values.unknown import Unknown
 
 _OTHERS = """
@@ -147,16 +145,12 @@ def _leave_folder(call: Call) -> Flow:
 
 
 def _let(call: Call) -> Flow:
-    expander = Expander(call.shell)
-    value: int | Unknown = Unknown("")
+    """Forget what `let` may set."""
+    if not call.known:
+        call.shell.state.forget("the script computes an unknown expression")
     for word in call.words[1:]:
-        if not is_known(word):
-            call.shell.state.forget("the script computes an unknown expression")
-        elif call.shell.bash:
-            value = expander.computed(word)
-        else:
-            forget_changed(word, Numbers(call.shell))
-    return call.shell.done(Doubt.OPEN if isinstance(value, Unknown) else int(value == 0))
+        forget_changed(word, Numbers(call.shell))
+    return call.shell.done(Doubt.OPEN)
 
 
 def _wait(call: Call) -> Flow:
@@ -204,13 +198,13 @@ BUILTINS: Mapping[str, Callable[[Call], Flow]] = {
     "false": _false,
     "getopts": _getopts,
     "let": _let,
-    "mapfile": mapfile,
+    "mapfile": output.mapfile,
     "popd": _leave_folder,
     "printf": output.printf,
     "pushd": _leave_folder,
     "pwd": output.pwd,
-    "read": read,
-    "readarray": mapfile,
+    "read": output.read,
+    "readarray": output.mapfile,
     "return": _return,
     "set": set_options,
     "shift": _shift,

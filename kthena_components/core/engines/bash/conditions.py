@@ -6,7 +6,6 @@ not decided (`Doubt`).
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.files import is_folder, path_of, text_of
@@ -44,10 +43,8 @@ def test(call: Call) -> Flow:
         if words[-1:] != ["]"]:
             return call.shell.done(2)
         words.pop()
-    try:
-        truth = _Test(call.shell, words).whole()
-    except MalformedError:
-        truth = Doubt.OPEN
+    many = any(isinstance(word, Many) for word in words)
+    truth = doubt(call.shell, *words) if many else _few(call.shell, words)
     return call.shell.done(status_of(truth))
 
 
@@ -116,84 +113,20 @@ def compared(shell: Shell, left: str, operator: str, right: str) -> Truth:
     return Doubt.OPEN
 
 
-@dataclass(slots=True)
-class _Test:
-    """The words of one `test`."""
-
-    shell: Shell
-    words: list[str]
-    at: int = 0
-
-    def whole(self) -> Truth:
-        """Decide it: by the number of words as far as POSIX does, else by precedence."""
-        if any(isinstance(word, Many) for word in self.words):
-            return doubt(self.shell, *self.words)
-        return self.few(self.words)
-
-    def few(self, words: Sequence[str]) -> Truth:
-        """Decide up to four words."""
-        truth: Truth
-        match words:
-            case []:
-                truth = False
-            case [word]:
-                truth = unary(self.shell, "-n", word)
-            case [left, operator, right] if operator in _BINARY:
-                truth = compared(self.shell, left, operator, right)
-            case ["!", *rest] if len(rest) <= _MOST_NEGATED and words[1] not in {"-a", "-o"}:
-                truth = negated(self.few(rest))
-            case [operator, word] if UNARY.fullmatch(operator):
-                truth = unary(self.shell, operator, word)
-            case _:
-                truth = self.long()
-        return truth
-
-    def long(self) -> Truth:
-        """Decide conditions joined by -a and -o."""
-        truth = self.any_of()
-        if self.at < len(self.words):
-            raise MalformedError
-        return truth
-
-    def any_of(self) -> Truth:
-        """Decide conditions between -o."""
-        truth = self.all_of()
-        while self.take("-o"):
-            right = self.all_of()
-            truth = either(truth, lambda: right)  # noqa: B023 - called at once
-        return truth
-
-    def all_of(self) -> Truth:
-        """Decide conditions between -a."""
-        truth = self.one()
-        while self.take("-a"):
-            right = self.one()
-            truth = both(truth, lambda: right)  # noqa: B023 - called at once
-        return truth
-
-    def take(self, word: str) -> bool:
-        """Take a word if it is the next one."""
-        found = self.words[self.at : self.at + 1] == [word]
-        self.at += found
-        return found
-
-    def one(self) -> Truth:
-        """Decide one condition."""
-        rest = self.words[self.at :]
-        if rest[2:] and rest[1] in _BINARY:
-            self.at += 3
-            return compared(self.shell, rest[0], rest[1], rest[2])
-        if self.take("!"):
-            return negated(self.one())
-        if self.take("("):
-            truth = self.any_of()
-            if not self.take(")"):
-                raise MalformedError
-            return truth
-        if rest[1:] and UNARY.fullmatch(rest[0]):
-            self.at += 2
-            return unary(self.shell, rest[0], rest[1])
-        if not rest or rest[0] in {"-a", "-o", ")"}:
-            raise MalformedError
-        self.at += 1
-        return unary(self.shell, "-n", rest[0])
+def _few(shell: Shell, words: Sequence[str]) -> Truth:
+    """Decide up to four words."""
+    truth: Truth
+    match words:
+        case []:
+            truth = False
+        case [word]:
+            truth = unary(shell, "-n", word)
+        case [left, operator, right] if operator in _BINARY:
+            truth = compared(shell, left, operator, right)
+        case ["!", *rest] if len(rest) <= _MOST_NEGATED and words[1] not in {"-a", "-o"}:
+            truth = negated(_few(shell, rest))
+        case [operator, word] if UNARY.fullmatch(operator):
+            truth = unary(shell, operator, word)
+        case _:
+            truth = Doubt.OPEN  # -a, -o and brackets are not read
+    return truth

@@ -162,10 +162,15 @@ class Expander:
                     else:
                         yield Chunk(str(value), piece.quoted, splits=True)
                 case Opaque():
-                    self._check_commands(piece.written)
-                    self._forget_set(piece.written)
-                    self.shell.substituted = Doubt.OPEN
+                    self.unread(piece.written)
                     yield self.late(piece)
+
+    def unread(self, written: str) -> None:
+        """Record what an expansion may do that is not read."""
+        self._check_commands(written)
+        self._forget_set(written)
+        if _COMMANDS.search(written):
+            self.shell.substituted = Doubt.OPEN
 
     def _check_commands(self, written: str) -> None:
         """Refuse an expansion that is not read and whose commands may start an engine."""
@@ -182,6 +187,7 @@ class Expander:
             self.shell.state.forget("the script computes an expression that is not read")
         for name in _SETS.findall(written):
             self.shell.state.assign(name, Unknown(f"the script sets {name} in {written}"))
+        arithmetic.forget_changed(written, Numbers(self.shell))  # ${NAME:OFFSET++}
 
     def _text(
         self, piece: Text, operand: bool, assigns: bool, first: bool, whole: bool

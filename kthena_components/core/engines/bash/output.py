@@ -1,20 +1,22 @@
-"""What commands write that write the same wherever they run: `echo`, `printf` and a few others."""
+"""What commands write that write the same wherever they run, and what `read` makes of a line."""
 
-import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from kthena_components.core.engines.bash import ansi
 from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.chunks import separators
 from kthena_components.core.engines.bash.files import path_of, text_of
+from kthena_components.core.engines.bash.patterns import is_plain, unescaped
 from kthena_components.core.engines.bash.shell import Doubt, Flow
-from kthena_components.core.engines.bash.state import FOLDER, Many, is_known
+from kthena_components.core.engines.bash.state import BLANKS, FOLDER, Array, Many, is_known
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
 
-_SPEC = re.compile(r"%(?:%|(-?0?[0-9]{0,3})([sdi]))")
+_PERCENT = "\0"
+"""Stands for `%%`: no word holds it."""
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?", re.DOTALL)
 _LATE = Unknown("the output of a command is unknown")
 _MOST_NUMBERS = 1000
 
@@ -35,75 +37,43 @@ def echo(call: Call) -> Flow:
     if any(isinstance(word, Many) for word in words) or ("\\" in text and not call.shell.bash):
         call.write(_LATE)
     elif escapes and "\\" in text:
-        call.write(ansi.decode(text) + end if ansi.is_plain(text) and not has_gap(text) else _LATE)  # type: ignore[operator]
+        made = unescaped(text) if is_plain(text) and not has_gap(text) else None
+        call.write(_LATE if made is None else made + end)
     else:
         call.write(text + end)
     return call.shell.done()
 
 
 def printf(call: Call) -> Flow:
-    """Write words in a format, or set a variable (`-v`)."""
+    """Write words in a format; what is written to a variable (`-v`) is not read."""
     words = list(call.words[1:])
-    if len(words) > 1 and re.fullmatch("-v.+", words[0], re.DOTALL):
-        words[:1] = ["-v", words[0][2:]]
-    if words[:1] == ["-v"] and len(words) > 1:
-        target, words = words[1], words[2:]
-        text = formatted(words[1:] if words[:1] == ["--"] else words)
-        if not _NAME.fullmatch(target):
-            call.shell.state.forget("printf sets a variable with an unknown name")
-        elif text is None or not call.shell.bash:
+    if words and re.match("-v", words[0]):
+        target = words[0][2:] or (words[1] if len(words) > 1 else "")
+        if _NAME.fullmatch(target):
             call.shell.state.assign(target, Unknown(f"printf sets {target} to an unknown value"))
         else:
-            call.shell.state.assign(target, text)
-        return call.shell.done(Doubt.OPEN if text is None else 0)
+            call.shell.state.forget("printf sets a variable with an unknown name")
+        return call.shell.done(Doubt.LIKELY)
     text = formatted(words[1:] if words[:1] == ["--"] else words)
     call.write(_LATE if text is None else text)
-    return call.shell.done(Doubt.OPEN if text is None else 0)
+    return call.shell.done(Doubt.LIKELY if text is None else 0)
 
 
 def formatted(words: Sequence[str]) -> str | None:
-    """Write words in the format that is the first; None if the result is not known."""
+    """Write words in a format of `%s` and `%%`; None if the result is not known."""
     if not words or not is_known(words[0]) or any(isinstance(word, Many) for word in words):
         return None
-    pattern, rest = words[0], list(words[1:])
-    kinds = [match[2] for match in _SPEC.finditer(pattern) if match[2]]
-    if _SPEC.sub("", pattern).count("%") or not ansi.is_plain(pattern):
+    texts = words[0].replace("%%", _PERCENT).split("%s")
+    if any("%" in text for text in texts) or not is_plain(words[0]):
         return None
-    made: list[str] = []
+    first, *others = [(unescaped(text) or "").replace(_PERCENT, "%") for text in texts]
+    made, rest = "", list(words[1:])
     while True:
-        piece = _once(pattern, rest)
-        if piece is None:
-            return None
-        made.append(piece)
-        del rest[: len(kinds)]
-        if not rest or not kinds:
-            return "".join(made)
-
-
-def _once(pattern: str, words: Sequence[str]) -> str | None:
-    values = iter(words)
-    made, at = "", 0
-    for match in _SPEC.finditer(pattern):
-        made += ansi.decode(pattern[at : match.start()]) or ""
-        at = match.end()
-        if not match[2]:
-            made += "%"
-            continue
-        value = next(values, "")
-        if match[2] != "s":
-            value = value or "0"
-            if not _INTEGER.fullmatch(value):
-                return None
-        if match[1] and has_gap(value):
-            return None
-        width = match[1].lstrip("-0")
-        if match[2] == "s":
-            made += f"{value:{'<' if match[1].startswith('-') else '>'}{width}}" if width else value
-        else:
-            fill = "" if match[1].startswith("-") or not match[1].startswith("0") else "0"
-            sign = "<" if match[1].startswith("-") else ">" if not fill else ""
-            made += f"{int(value):{sign}{fill}{width}d}"
-    return made + (ansi.decode(pattern[at:]) or "")
+        made += first
+        for other in others:
+            made += (rest.pop(0) if rest else "") + other
+        if not rest or not others:
+            return made
 
 
 def pwd(call: Call) -> Flow:
@@ -119,14 +89,6 @@ def _cat(call: Call) -> str | None:
     texts = [text_of(call.shell, path_of(call.shell, word)) for word in call.words[1:]]
     known = [text for text in texts if isinstance(text, str)]
     return "".join(known) if len(known) == len(texts) else None
-
-
-def _basename(call: Call) -> str | None:
-    if len(call.words) not in {2, 3} or not call.words[1] or call.words[1].startswith("-"):
-        return None
-    name = posixpath.basename(call.words[1].rstrip("/")) or "/"
-    suffix = call.words[2] if len(call.words) > 2 else ""  # noqa: PLR2004 - it is the last word
-    return (name.removesuffix(suffix) or name) + "\n"
 
 
 def _dirname(call: Call) -> str | None:
@@ -148,8 +110,77 @@ def _seq(call: Call) -> str | None:
     return "".join(f"{n}\n" for n in range(first, last + (1 if step > 0 else -1), step))
 
 
+def read(call: Call) -> Flow:
+    """Set variables to the fields of a line."""
+    flags, names, array = _given(call)
+    if not call.known:
+        call.shell.state.forget("the script reads a variable with an unknown name")
+    line = (
+        call.stdin.partition("\n")[0] if call.stdin is not None and is_known(call.stdin) else None
+    )
+    ifs = call.shell.state.separators
+    plain = call.known and (flags <= {"r"} or (flags <= {"r", "a"} and call.shell.bash))
+    if line is None or not plain or ifs is None or ("\\" in line and "r" not in flags):
+        for name in (*names, *([array] if array else ())):
+            call.shell.state.assign(name, Unknown(f"the script reads {name} itself"))
+        return call.shell.done(Doubt.OPEN)
+    if array:
+        call.shell.state.assign(array, Array(tuple(_fields(line, ifs, None))))
+        return call.shell.done()
+    fields = _fields(line, ifs, len(names))
+    for name, text in zip(names, [*fields, *[""] * len(names)], strict=False):
+        call.shell.state.assign(name, text)
+    return call.shell.done()
+
+
+def _given(call: Call) -> tuple[set[str], list[str], str]:
+    flags, names, array = set[str](), list[str](), ""
+    words = list(call.words[1:])
+    while words:
+        word = words.pop(0)
+        if word.startswith("-") and not names and word != "--":
+            flags.update(word[1:])
+            if word[-1] in "adinNptu" and words:
+                value = words.pop(0)
+                array = value if word[-1] == "a" else array
+        elif match := _TARGET.fullmatch(word):
+            names.append(match[1])
+            flags.update("[" if match[2] else "")
+    return flags, names, array if _NAME.fullmatch(array) else ""
+
+
+def _fields(line: str, ifs: str, most: int | None) -> list[str]:
+    """Split a line; the last of so many fields takes the rest with what separates it."""
+    blanks = "".join(char for char in ifs if char in BLANKS)
+    separator = separators(ifs)
+    rest = line.strip(blanks) if blanks else line
+    found: list[str] = []
+    while rest and (most is None or len(found) + 1 < most):
+        match = separator.search(rest) if separator else None
+        if match is None:
+            found.append(rest)
+            return found
+        found.append(rest[: match.start()])
+        rest = rest[match.end() :]
+    if rest and separator:
+        # A single separator at the end separates it from nothing.
+        match = separator.search(rest)
+        if match and match.end() == len(rest):
+            rest = rest[: match.start()]
+    return [*found, rest] if rest else found
+
+
+def mapfile(call: Call) -> Flow:
+    """Set an array to lines that are not known."""
+    words = [word for word in call.words[1:] if _NAME.fullmatch(word)]
+    name = words[-1] if words else "MAPFILE"
+    call.shell.state.assign(name, Unknown(f"the script reads {name} itself"))
+    if not call.known:
+        call.shell.state.forget("the script reads a variable with an unknown name")
+    return call.shell.done(Doubt.LIKELY)
+
+
 PROGRAMS: Mapping[str, Callable[[Call], str | None]] = {
-    "basename": _basename,
     "cat": _cat,
     "dirname": _dirname,
     "seq": _seq,

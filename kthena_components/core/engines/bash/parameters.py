@@ -26,14 +26,16 @@ from kthena_components.core.values.unknown import Unknown, changed
 if TYPE_CHECKING:
     from kthena_components.core.engines.bash.expand import Expander
 
-_CASES = {"^": str.capitalize, "^^": str.upper, ",": str.lower, ",,": str.lower}
 _DEFAULTS = frozenset({"-", ":-", "=", ":=", "+", ":+", "?", ":?"})
 _TRIMS = frozenset({"#", "##", "%", "%%"})
+_READ = _DEFAULTS | _TRIMS
 
 
 def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
     """Return what stands in place of a parameter."""
     name = piece.name
+    if piece.operator and piece.operator not in _READ:
+        words.unread(piece.written)
     if piece.prefix == "!":
         target = scalar(value_of(words.shell, name))
         if not isinstance(target, str) or not is_known(target) or not target.isidentifier():
@@ -58,7 +60,7 @@ def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
 
 def _is_bash_only(piece: Parameter) -> bool:
     """Return whether other shells refuse it, in a subshell perhaps that they alone give up."""
-    changes = piece.operator[:1] in {"/", "^", ",", ":"} and piece.operator not in _DEFAULTS
+    changes = bool(piece.operator) and piece.operator not in _READ
     return piece.prefix == "!" or piece.index is not None or changes
 
 
@@ -81,7 +83,7 @@ def _element(words: "Expander", name: str, index: str) -> Value | None:
 def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) -> Iterator[Chunks]:
     """Return what one value becomes."""
     if piece.prefix == "#":
-        yield _length(words, piece, value)
+        yield words.late(piece)
     elif piece.operator in _DEFAULTS:
         yield from _with_default(words, piece, name, value)
     elif value is UNSET:
@@ -95,14 +97,6 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
         reason = words.shell.session.scope.read(value)
         late = changed(reason) if isinstance(reason, Unknown) else ""
         yield words.late(piece, late) if made is None else words.inserted(piece, made)
-
-
-def _length(words: "Expander", piece: Parameter, value: Value | None) -> Chunk:
-    if value is UNSET:
-        return Chunk("0", piece.quoted, splits=True)
-    if not isinstance(value, str) or not is_known(value) or not value.isascii():
-        return words.late(piece)
-    return Chunk(str(len(value)), piece.quoted, splits=True)
 
 
 def _with_default(
@@ -152,47 +146,11 @@ def _decided(
 
 
 def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:
-    """Return a value that an operator has changed; None if the result is not known."""
-    if not is_known(value) or piece.operator == ":":
-        return _part(words, piece, value) if is_known(value) else None
+    """Return a value without what an operator takes off; None if the result is not known."""
+    if piece.operator not in _TRIMS or not is_known(value):
+        return None
     pattern = words.pattern(piece.operand)
-    if pattern is None:
-        return None
-    if piece.operator in _TRIMS:
-        return patterns.trimmed(value, pattern, piece.operator)
-    if piece.operator in _CASES:
-        return _cased(value, piece.operator) if not pattern and value.isascii() else None
-    return _replaced(words, piece, value, pattern)
-
-
-def _replaced(words: "Expander", piece: Parameter, value: str, pattern: str) -> str | None:
-    by = words.text(piece.second or ())
-    # In a replacement, bash 5.2 takes `&` for what it replaces.
-    plain = is_known(by) and "&" not in by and "\\" not in by
-    return patterns.replaced(value, pattern, piece.operator, by) if plain else None
-
-
-def _cased(value: str, operator: str) -> str:
-    if len(operator) == 2:  # noqa: PLR2004 - `^^` and `,,` mean every letter
-        return value.upper() if operator == "^^" else value.lower()
-    first = value[:1].upper() if operator == "^" else value[:1].lower()
-    return first + value[1:]
-
-
-def _part(words: "Expander", piece: Parameter, value: str) -> str | None:
-    span = _span(words, piece, len(value))
-    return None if span is None or not value.isascii() else value[span]
-
-
-def _span(words: "Expander", piece: Parameter, length: int) -> slice | None:
-    """Return the part that `:offset:length` takes."""
-    start = words.number(piece.operand)
-    size = length if piece.second is None else words.number(piece.second)
-    if isinstance(start, Unknown) or isinstance(size, Unknown) or start < -length:
-        return None
-    start = start + length if start < 0 else start
-    end = length + size if size < 0 else start + size
-    return slice(start, end) if end >= start or start > length else None
+    return None if pattern is None else patterns.trimmed(value, pattern, piece.operator)
 
 
 def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) -> Iterator[Chunks]:
@@ -218,11 +176,8 @@ def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) ->
             yield from _nothing(words, piece, joined=joined or bool(found))
             return
     elif piece.operator:
-        changed = _each(words, piece, found, name)
-        if changed is None:
-            yield words.late(piece, many=True)
-            return
-        found = changed
+        yield words.late(piece, many=True)
+        return
     yield from _listed(words, piece, found, joined=joined)
 
 
@@ -254,25 +209,6 @@ def _missing(
     else:
         late = found or f"{name} has no literal value in this container's env"
         yield words.late(piece, late, many=True)
-
-
-def _each(
-    words: "Expander", piece: Parameter, found: Sequence[str], name: str
-) -> tuple[str, ...] | None:
-    """Apply an operator to every element, or take some of them."""
-    if any(isinstance(word, Many) for word in found):
-        return None
-    if piece.operator != ":":
-        changed = [_changed(words, piece, word) for word in found]
-        known = [word for word in changed if word is not None]
-        return tuple(known) if len(known) == len(changed) else None
-    if name in {"@", "*"}:
-        zeroth = value_of(words.shell, "0")
-        found = (zeroth if isinstance(zeroth, str) else words.late(piece).text, *found)
-    span = _span(words, piece, len(found))
-    size = 0 if piece.second is None else words.number(piece.second)
-    negative = isinstance(size, Unknown) or size < 0
-    return None if span is None or negative else tuple(found[span])
 
 
 def _listed(

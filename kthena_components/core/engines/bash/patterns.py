@@ -12,6 +12,11 @@ from kthena_components.core.values.display import SECRET
 _LONGEST = 200
 _SPECIAL = re.compile(r"([\\*?\[\](])")
 _EXTENDED = re.compile(r"[?*+@!]\(")
+_LETTERS = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+    "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_ESCAPE = re.compile(r"\\([abeEfnrtv\\'\"?])")
 _PART = re.compile(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
 
 
@@ -76,28 +81,15 @@ def trimmed(text: str, pattern: str, operator: str) -> str | None:
     return text
 
 
-def replaced(text: str, pattern: str, operator: str, by: str) -> str | None:
-    """Return a text in which `/`, `//`, `/#` or `/%` has replaced what fits."""
-    expression = _expression(text, pattern)
-    if expression is None or len(text) > _LONGEST:
-        return None
-    if not pattern:
-        return {"/#": by + text, "/%": text + by}.get(operator, text)
-    if not text:
-        return None if expression.match("") else ""
-    made, at = "", 0
-    while at < len(text):
-        end = _longest(expression, text, at, whole=operator == "/%")
-        if end is None and operator == "/#":
-            break
-        made += text[at] if end is None else by
-        at = at + 1 if end is None else end
-        if end is not None and operator != "//":
-            break
-    return made + text[at:]
+def unescaped(text: str) -> str | None:
+    """Replace the escapes of `$'…'` that are a letter or a sign; None if there are others.
+
+    Source: bash's lib/sh/strtrans.c (ansicstr).
+    """
+    others = _ESCAPE.sub("", text)
+    return None if "\\" in others else _ESCAPE.sub(lambda match: _LETTERS[match[1]], text)
 
 
-def _longest(expression: re.Pattern[str], text: str, at: int, *, whole: bool) -> int | None:
-    """Return the end of the longest part from a place on that fits."""
-    ends = [len(text)] if whole else range(len(text), at, -1)
-    return next((end for end in ends if expression.match(text[at:end])), None)
+def is_plain(text: str) -> bool:
+    """Return whether a text has no escapes but those for a line, a tab and a backslash."""
+    return re.fullmatch(r"(?:[^\\]|\\[nt\\])*", text) is not None

@@ -28,8 +28,7 @@ class Parameter:
     index: "Word | None" = None
     operator: str = ""
     operand: "Word" = ()
-    second: "Word | None" = None
-    """What stands behind the second `/` or `:`."""
+    """What stands behind an operator that is read: a default, or a pattern that is taken off."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import tree_sitter
 
-from kthena_components.core.engines.bash.ansi import decode
+from kthena_components.core.engines.bash.patterns import unescaped
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
     Block,
@@ -38,9 +38,9 @@ _CONTINUED = re.compile(rb"(?:\\\n)*")
 _CHARACTER = re.compile(rb"\\(\n|[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)")
 _HEAD = re.compile(
     rb"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\[\]\"'\\`(){}]*)\])?"
-    rb"(:[-=?+]|[-=?+]|%%|%|##|#|//|/[#%]|/|\^\^|\^|,,|,|@|:)?",
+    rb"(:[-=?+]|[-=?+]|%%|%|##|#|[/^,:@])?",
 )
-_PATTERNS = frozenset({"%", "%%", "#", "##", "/", "//", "/#", "/%", "^", "^^", ",", ",,"})
+_TRIMS = frozenset({"%", "%%", "#", "##"})
 _DEFAULTS = frozenset({"-", "=", "?", "+", ":-", ":=", ":?", ":+"})
 
 
@@ -201,7 +201,7 @@ class _Scan:
             return [_bracketed(self.words, anchor, quoted=quoted)]
         if not quoted and (ansi := _ANSI.match(source, self.at, self.end)):
             self.at = ansi.end()
-            text = decode(ansi[1].decode())
+            text = unescaped(ansi[1].decode())
             if text is None:
                 return [Opaque(quoted=True, written=ansi[0].decode())]
             return [Text(text, quoted=True, bash=True)]
@@ -254,7 +254,6 @@ def _parameter(words: Words, start: int, end: int, *, quoted: bool) -> Piece:
     index = None if head[3] is None else words.expression(*head.span(3))
     rest = head.end()
     operand: Word = ()
-    second: Word | None = None
     if not operator:
         if rest != end - 1:
             return Opaque(quoted, written)
@@ -262,31 +261,6 @@ def _parameter(words: Words, start: int, end: int, *, quoted: bool) -> Piece:
         return Opaque(quoted, written)
     elif operator in _DEFAULTS:
         operand = words.default(rest, end - 1, quoted=quoted)
-    elif operator in _PATTERNS:
-        cut = _cut(words, rest, end - 1, b"/") if operator.startswith("/") else end - 1
-        operand = words.pattern(rest, cut)
-        if cut < end - 1:
-            second = words.default(cut + 1, end - 1, quoted=False)
-    elif operator == ":":
-        cut = _cut(words, rest, end - 1, b":")
-        operand = words.expression(rest, cut)
-        second = words.expression(cut + 1, end - 1) if cut < end - 1 else None
-    else:
-        return Opaque(quoted, written)
-    return Parameter(name, quoted, written, prefix, index, operator, operand, second)
-
-
-def _cut(words: Words, start: int, end: int, mark: bytes) -> int:
-    """Find the mark that separates two operands, or the end."""
-    at = start
-    while at < end:
-        char = words.source[at : at + 1]
-        anchor = words.anchors.get(at)
-        if char == mark:
-            return at
-        if char in (b"'", b'"', b"("):
-            raise UnreadError("an operand is quoted in a way that is not read")
-        if char == b"\\":
-            at += 1
-        at = anchor.end_byte if anchor is not None else at + 1
-    return end
+    elif operator in _TRIMS:
+        operand = words.pattern(rest, end - 1)
+    return Parameter(name, quoted, written, prefix, index, operator, operand)
