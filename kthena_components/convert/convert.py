@@ -57,7 +57,8 @@ from kthena_components.core.values.read import (
     sequence,
 )
 from kthena_components.judge.waivers import annotated
-from kthena_components.systems.contract import Body, Describer
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer
 
 TEMPLATES = ("entry_template", "worker_template")
 _NAMES = frozenset({"apiVersion", "kind"})

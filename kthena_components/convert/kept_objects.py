@@ -16,7 +16,8 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer, Pair
 
 _SERVICE = ("", "Service")
 _SELECTORS = (_SERVICE, ("policy", "PodDisruptionBudget"))

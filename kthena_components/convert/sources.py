@@ -7,7 +7,8 @@ from kthena_components import systems
 from kthena_components.core.facts.context import Context
 from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.values.read import group_kind
-from kthena_components.systems.contract import Body, Describer, Emitter
+from kthena_components.systems.contract import Body, Emitter
+from kthena_components.systems.describer import Describer
 
 SERVICE: GroupKind = ("", "Service")
 Backend = tuple[str, Emitter, Describer]

@@ -27,7 +27,8 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer, Pair
 from kthena_components.systems.kaito.described_preset import content_of, elsewhere, preset_role
 from kthena_components.systems.kaito.objects import (
     NO_BENCHMARK,

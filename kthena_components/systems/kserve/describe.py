@@ -7,7 +7,8 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer, Pair
 from kthena_components.systems.kserve import describe_llm, describe_service
 from kthena_components.systems.kserve.describe_service import CLUSTER_RUNTIME
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM

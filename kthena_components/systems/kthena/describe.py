@@ -11,7 +11,8 @@ from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.plan.read_back import described_template, filled_map, namespaced, stated
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.systems.contract import Body, Describer
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer
 from kthena_components.systems.volcano.emit import TIER, described_topology
 
 _POLICIES = {"groupPolicy": "group_policy", "rolePolicy": "role_policy"}

@@ -20,7 +20,8 @@ from kthena_components.core.plan.read_back import (
 )
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.values.read import count, group_kind, mapping, sequence
-from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer, Pair
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,

@@ -8,7 +8,8 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.read_back import filled_map, stated
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer, Pair
 from kthena_components.systems.kthena.describe import (
     described_gang,
     described_role,

@@ -24,7 +24,8 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body, Describer, Gathering
+from kthena_components.systems.contract import Body
+from kthena_components.systems.describer import Describer, Gathering
 from kthena_components.systems.volcano.emit import described_topology
 
 STATEFUL_SET, POD_GROUP, SERVICE = (
