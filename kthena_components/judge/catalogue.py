@@ -1,7 +1,7 @@
 """The list of all rules, read from the docstrings of rule functions.
 
 Each system lists the rules of its kinds. input_findings.py and stack_findings.py document the
-findings of input readers and of the stack program.
+findings of input readers and of the program of a stack.
 """
 
 import inspect

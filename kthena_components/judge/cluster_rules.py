@@ -28,7 +28,7 @@ ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 
 @cache
 def cluster_rules() -> tuple[ClusterRule, ...]:
-    """List every rule that only needs the stack."""
+    """List every rule that only needs the objects."""
     comparing = map(systems.find_system, systems.COMPARING)
     return (*(rule for system in comparing for rule in system.cluster_rules), *OWN_RULES)
 
@@ -51,7 +51,7 @@ def compare_objects(
         manifests: The objects as they would be applied. Values that are not maps are skipped.
         paths: Their paths in the caller's input; none if left out.
         held: Accelerators of objects without pod templates, by index.
-        budget: Maximum accelerators that the stack may request; no limit if left out.
+        budget: Maximum accelerators that the objects may request; no limit if left out.
         gpu_types: Resources and products of accelerators that pods may request; all if empty.
         complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
             and all Services. If not, missing objects are reported as not checked, or not at all.

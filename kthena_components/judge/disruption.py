@@ -176,7 +176,7 @@ def _at_least(
         if isinstance(least, int) and least >= pods:
             of = "" if whole else f", which is {least}"
             seen = (
-                f"is {display(stated)}{of}, and {count_of(pods, 'pod')} of this stack "
+                f"is {display(stated)}{of}, and {count_of(pods, 'pod')} "
                 f"{'has' if pods == 1 else 'have'} its labels, so none may be evicted, and no "
                 "drain of a node ends"
             )

@@ -29,7 +29,7 @@ def surge_needs_spare_gpus(cluster: ClusterObjects, budget: int) -> Iterator[Fin
     Pass: a budget of 24, two replicas of 8 GPUs, maxSurge 1.
     Fail: a budget of 16, two replicas of 8 GPUs, maxSurge 1.
     Level: mandatory if maxUnavailable is 0, else advisory. It applies only if a budget is given and
-    the stack is within it.
+    all pods are within it.
     Source: kubernetes pkg/controller/deployment/util (ResolveFenceposts); kubernetes-sigs/lws
     pull request 779; kserve pkg/controller/v1beta1 (multi-node: 0% and 100%).
     """
@@ -86,8 +86,7 @@ def _short(at: str, extra: str, needed: int, budget: int, *, stuck: bool) -> Fin
     free = "maxSurge: 0 and maxUnavailable: 1"
     return Finding(
         path=at,
-        seen=f"{extra} during an update: {needed} in all, but the budget of this stack is "
-        f"{budget}{end}",
+        seen=f"{extra} during an update: {needed} in all, but the budget is {budget}{end}",
         remedy=f"write {free} if the system supports it, or keep {needed - budget} more free",
         rule=_RULE,
         level=Level.MANDATORY if stuck else Level.ADVISORY,

@@ -58,7 +58,7 @@ def test_a_key_is_compared_with_a_secret_of_another_file(run: Command, write: Wr
     line = line_of((Path("m/a.yaml")).read_text(), "key: tokens")
     assert line_with(run, "secret-key-exists", "m") == (
         f"m/a.yaml:{line}: mandatory: StatefulSet serving/chat-a: {PATH}: is 'tokens', but the "
-        "Secret 'hf' of this stack has no such key, and the container does not start without it. "
+        "Secret 'hf' has no such key, and the container does not start without it. "
         "Write 'token'. [secret-key-exists]"
     )
     assert run("m").status == 1
@@ -172,7 +172,7 @@ def test_the_budget_is_of_all_files(run: Command, write: Write) -> None:
         write(f"m/{i}.yaml", text(pods(f"chat-{i}", 2)))
     assert run("m", "--gpu-budget", "48").status == 0
     assert line_with(run, "gpu-budget", "m", "--gpu-budget", "47") == (
-        "m/0.yaml:1: mandatory: all objects: the pods of this stack request 48 GPUs, but its "
+        "m/0.yaml:1: mandatory: all objects: these pods request 48 GPUs, but its "
         "budget is 47. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     )
     assert run("m", "--gpu-budget", "47").status == 1

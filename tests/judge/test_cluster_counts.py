@@ -81,7 +81,7 @@ def used(body: Args) -> str:
     ],
 )
 def test_every_pod_is_counted(body: Args, gpus: int) -> None:
-    assert used(body) == f"the pods of this stack request {gpus} GPUs, but its budget is 0"
+    assert used(body) == f"these pods request {gpus} GPUs, but the budget is 0"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_what_is_not_known_yet_is_told(changes: dict[str, Any], rule: str) -> No
 
 def test_a_gang_without_pods_in_the_stack_is_not_checked() -> None:
     assert lines(compare_objects([POD_GROUP], ["g"]))[:1] == [
-        "U g.spec.minMember: not checked, because no pod in this stack has its name. [gang-has-pods]"
+        "U g.spec.minMember: not checked, because none of these pods has its name. [gang-has-pods]"
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_part_of_a_gang_is_not_taken_for_the_whole() -> None:
     found = compare_objects(part, ["g"], complete=False)
     assert {f.level for f in found} <= {Level.UNKNOWN, Level.ADVISORY}
     assert (
-        "U g.spec.minMember: not checked, because pods that are not in this stack may belong to the gang. [gang-has-pods]"
+        "U g.spec.minMember: not checked, because other pods may belong to the gang. [gang-has-pods]"
         in lines(found)
     )
 
@@ -93,12 +93,12 @@ def test_a_cycle_of_hyper_nodes_is_told_once() -> None:
 
 def test_the_budget_counts_the_accelerators_of_all_pods() -> None:
     assert said(budget=31) == [
-        "M the pods of this stack request 32 GPUs, but its budget is 31. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
+        "M these pods request 32 GPUs, but the budget is 31. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     ]
     late = {"other": {"spec.replicas": LATE}}
     assert f"U {OTHER}. [gpu-budget]" in said(budget=16, **late)
     assert (
-        "M the pods of this stack request at least 16 GPUs, but its budget is 15. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
+        "M these pods request at least 16 GPUs, but the budget is 15. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
         in said(budget=15, **late)
     )
 

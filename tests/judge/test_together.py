@@ -31,7 +31,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too-few-pods": (
         {"gang": {"spec.minMember": 5, "spec.minTaskMember": REMOVED}},
         [
-            "M gang.spec.minMember: the gang waits for 5 pods, but 4 have its name in this stack, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
+            "M gang.spec.minMember: the gang waits for 5 pods, but 4 have its name, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
         ],
     ),
     "pods-of-another-namespace": (
@@ -40,10 +40,10 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec.minTaskMember": REMOVED},
         },
         [
-            "M gang.spec.minMember: the gang waits for 4 pods, but 3 have its name in this stack, so it never starts. Write minMember 3, or give more pods the annotation. [gang-has-pods]",
+            "M gang.spec.minMember: the gang waits for 4 pods, but 3 have its name, so it never starts. Write minMember 3, or give more pods the annotation. [gang-has-pods]",
             f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 2 subgroups, of which 1 has enough pods, so none of them ever starts. {ENOUGH}",
-            "U leader.spec.template.metadata.annotations: not checked, because the PodGroup 'chat-0' of these pods is not in namespace 'default' of this stack. [pod-group-exists]",
-            "A leader.spec.serviceName: is 'chat', but this stack has no Service of that name in namespace 'default', and only that gives the pods their names in DNS. Add the headless Service. [headless-service]",
+            "U leader.spec.template.metadata.annotations: not checked, because the PodGroup 'chat-0' of these pods is not in namespace 'default'. [pod-group-exists]",
+            "A leader.spec.serviceName: is 'chat', but there is no Service of that name in namespace 'default', and only that gives the pods their names in DNS. Add the headless Service. [headless-service]",
         ],
     ),
     "task-of-nobody": (
@@ -88,20 +88,20 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "cap-above-the-top": (
         {"gang": {GANG_TOPOLOGY: 3}},
         [
-            f"M gang.{GANG_TOPOLOGY}: is 3, but the highest tier of the HyperNodes in this stack is 2; above it Volcano uses the whole cluster, so the constraint has no effect. Write at most 2. [topology-tier-exists]",
+            f"M gang.{GANG_TOPOLOGY}: is 3, but the highest tier of these HyperNodes is 2; above it Volcano uses the whole cluster, so the constraint has no effect. Write at most 2. [topology-tier-exists]",
         ],
     ),
     "cap-below-the-lowest": (
         {"rack_1": {"spec.tier": 2}, "rack_2": {"spec.tier": 2}, "spine": {"spec.tier": 3}},
         [
-            f"M gang.{path}: is 1, but the lowest tier of the HyperNodes in this stack is 2, so Volcano never places these pods. Write at least 2. [topology-tier-exists]"
+            f"M gang.{path}: is 1, but the lowest tier of these HyperNodes is 2, so Volcano never places these pods. Write at least 2. [topology-tier-exists]"
             for path in (GANG_TOPOLOGY, f"spec.subGroupPolicy[0].{GANG_TOPOLOGY.partition('.')[2]}")
         ],
     ),
     "tier-name-of-nobody": (
         {"gang": {TIER_NAME: {"highestTierName": "racks"}}},
         [
-            "M gang.spec.networkTopology.highestTierName: is 'racks', but no HyperNode in this stack has that tierName, and Volcano then drops the whole constraint. Write 'rack'. [topology-tier-exists]",
+            "M gang.spec.networkTopology.highestTierName: is 'racks', but none of these HyperNodes has that tierName, and Volcano then drops the whole constraint. Write 'rack'. [topology-tier-exists]",
         ],
     ),
     "two-parents": (
@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "child-of-elsewhere": (
         {"rack_2": REMOVED},
         [
-            "U spine.spec.members[1].selector.exactMatch.name: not checked, because the HyperNode that it names is not in this stack, and Volcano ignores missing HyperNodes. [hypernode-unknown-child]",
+            "U spine.spec.members[1].selector.exactMatch.name: not checked, because the HyperNode that it names is not here, and Volcano ignores missing HyperNodes. [hypernode-unknown-child]",
         ],
     ),
     "closed-queue": (
@@ -141,7 +141,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "queue-of-elsewhere": (
         {"queue": REMOVED},
         [
-            "U gang.spec.queue: not checked, because the queue 'research' is not in this stack. [queue-exists]"
+            "U gang.spec.queue: not checked, because the queue 'research' is not among these objects. [queue-exists]"
         ],
     ),
     "queue-cycle": (
@@ -171,7 +171,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "secret-without-the-key": (
         {"leader": {ENV: secret_env("tokens")}},
         [
-            f"M leader.{ENV}[0].valueFrom.secretKeyRef.key: is 'tokens', but the Secret 'hf' of this stack has no such key, and the container does not start without it. Write 'token'. [secret-key-exists]",
+            f"M leader.{ENV}[0].valueFrom.secretKeyRef.key: is 'tokens', but the Secret 'hf' has no such key, and the container does not start without it. Write 'token'. [secret-key-exists]",
         ],
     ),
 }

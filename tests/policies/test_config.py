@@ -97,7 +97,7 @@ def test_gpus_are_limited_in_each_cluster_by_the_policy_that_sees_all_objects() 
     ((owner, told),) = group_refusals(stack, {"gpuBudget": 15.0})
     assert owner == "None", "it is about all of them"
     assert told == (
-        "the pods of this stack request 16 GPUs, but its budget is 15. Request 1 fewer, or ask for "
+        "these pods request 16 GPUs, but the budget is 15. Request 1 fewer, or ask for "
         "a larger budget. [gpu-budget]"
     )
     lowered = {"gpuBudget": 15, "levels": {"gpu-budget": "advisory"}}

@@ -17,7 +17,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 Ports = Mapping[str, Listening]
 """Where pods listen, by the path of their template in the object."""
-_ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
+_ELSEWHERE = Unknown("other pods may belong to the gang")
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ def has_label(pods: PodSet, key: str, value: object) -> bool | Unknown:
 
 
 def names_serving(cluster: ClusterObjects, found: Object, wanted: object) -> bool:
-    """Return whether a selector names a ModelServing of the stack by Kthena's label."""
+    """Return whether a selector names a ModelServing among the objects by Kthena's label."""
     key = (str(found.namespace), str(mapping(wanted).get(naming.NAME)))
     return key in cluster.named(MODEL_SERVING)
 

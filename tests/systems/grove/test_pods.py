@@ -30,7 +30,7 @@ WORKER = "spec/template/cliques/2/spec"
 AT = "spec.template.cliques[2].spec.podSpec"
 ENV = [{"name": "A", "value": "1"}, {"name": "HF_TOKEN", "valueFrom": TOKEN}]
 NO_KEY = (
-    "is 'HF_TOKEN', but the Secret 'hf' of this stack has no such key, and the container does "
+    "is 'HF_TOKEN', but the Secret 'hf' has no such key, and the container does "
     "not start without it"
 )
 SHARED = (

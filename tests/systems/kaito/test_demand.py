@@ -152,7 +152,7 @@ def test_a_budget_counts_all_that_kaito_makes(body: Manifest, number: int) -> No
     assert said(body, budget=number) == []
     if number:
         (told,) = said(body, budget=number - 1)
-        says = f"the pods of this stack request {number} GPUs, but its budget is {number - 1}"
+        says = f"these pods request {number} GPUs, but the budget is {number - 1}"
         assert told.startswith(f"mandatory: {says}. Request 1 fewer")
         assert told.endswith("[gpu-budget]")
 
@@ -205,7 +205,7 @@ def test_what_the_estimator_cannot_say_is_not_guessed(body: Manifest, because: s
 def test_a_set_adds_to_what_others_ask_for() -> None:
     late = changed(PRESET_WORKSPACE, {"resource/instanceType": LATE, "metadata/name": "b"})
     (told,) = said(SET, changed(PRESET_SET, {"metadata/name": "c"}), late, budget=10)
-    assert "request at least 18 GPUs, but its budget is 10" in told
+    assert "request at least 18 GPUs, but the budget is 10" in told
 
 
 def test_a_preset_asks_for_gpus_of_nvidia() -> None:

@@ -39,7 +39,7 @@ P, AT = "spec/predictor", "svc.spec.predictor"
 ENV = [{"name": "A", "value": "1"}, {"name": "HF_TOKEN", "valueFrom": TOKEN}]
 KEY = "valueFrom.secretKeyRef.key"
 NO_KEY = (
-    "is 'HF_TOKEN', but the Secret 'hf' of this stack has no such key, and the container does "
+    "is 'HF_TOKEN', but the Secret 'hf' has no such key, and the container does "
     "not start without it"
 )
 

@@ -38,7 +38,7 @@ def said(pod: dict[str, Any], login: dict[str, Any] | None = None) -> list[str]:
     [
         (
             {"spec.volumes": [{"name": "v"}, {"name": "hf", "secret": FILES}]},
-            f"M pod.spec.volumes[1].secret.items[0].key: is 'config', but the Secret 'hf' of this stack has no such key, and the pod does not start without it. Known: token. {RULE}",
+            f"M pod.spec.volumes[1].secret.items[0].key: is 'config', but the Secret 'hf' has no such key, and the pod does not start without it. Known: token. {RULE}",
         ),
         (
             {
@@ -46,7 +46,7 @@ def said(pod: dict[str, Any], login: dict[str, Any] | None = None) -> list[str]:
                     {"name": "hf", "projected": {"sources": [{"secret": {**FILES, "name": "hf"}}]}}
                 ]
             },
-            f"M pod.spec.volumes[0].projected.sources[0].secret.items[0].key: is 'config', but the Secret 'hf' of this stack has no such key, and the pod does not start without it. Known: token. {RULE}",
+            f"M pod.spec.volumes[0].projected.sources[0].secret.items[0].key: is 'config', but the Secret 'hf' has no such key, and the pod does not start without it. Known: token. {RULE}",
         ),
         (
             {"spec.imagePullSecrets": [{"name": "hf"}]},
@@ -90,5 +90,5 @@ def test_a_login_and_variables_without_their_keys_are_told() -> None:
         f"A pod.spec.imagePullSecrets[0].name: is 'login', a Secret of type 'kubernetes.io/dockerconfigjson' without the key .dockerconfigjson, {PULLED} {RULE}"
     ]
     assert said({"spec.containers[0].envFrom": [{"secretRef": {"name": "login"}}]}, empty) == [
-        f"A pod.spec.containers[0].envFrom[0].secretRef.name: is 'login', a Secret of this stack without any key, so the container gets no variable from it. Give the Secret its keys, or name another one. {RULE}"
+        f"A pod.spec.containers[0].envFrom[0].secretRef.name: is 'login', a Secret without any key, so the container gets no variable from it. Give the Secret its keys, or name another one. {RULE}"
     ]

@@ -34,7 +34,7 @@ POD = f"{LWP}/template/spec"
 AT = "spec.roles[1].leaderWorkerPattern.template.spec"
 ENV = [{"name": "A", "value": "1"}, {"name": "HF_TOKEN", "valueFrom": TOKEN}]
 NO_KEY = (
-    "is 'HF_TOKEN', but the Secret 'hf' of this stack has no such key, and the container does "
+    "is 'HF_TOKEN', but the Secret 'hf' has no such key, and the container does "
     "not start without it"
 )
 SHARED = (
@@ -98,7 +98,7 @@ def test_what_a_patch_adds_to_a_shared_template_is_judged() -> None:
     at = f"qwen.{PATCHED}.volumes[0].persistentVolumeClaim.claimName"
     assert said_of("rwx-for-shared-model", found) == [(at, "mandatory", SHARED)]
     assert said_of("gpu-budget", found) == [
-        ("", "mandatory", "the pods of this stack request 16 GPUs, but its budget is 15")
+        ("", "mandatory", "these pods request 16 GPUs, but the budget is 15")
     ]
 
 

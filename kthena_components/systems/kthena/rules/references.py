@@ -31,7 +31,7 @@ _MANY = Unknown("there are too many pods and ModelServers to compare them all")
 
 
 def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The ModelServing of an AutoscalingPolicy is in the stack, and has the roles that it scales.
+    """The ModelServing of an AutoscalingPolicy exists, and has the roles that it scales.
 
     So is the policy of an AutoscalingPolicyBinding.
 
@@ -74,7 +74,7 @@ def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Fi
 def _missing(
     cluster: ClusterObjects, kind: tuple[str, str], name: object, namespace: object
 ) -> str | Unknown | None:
-    """Return the name of an object that is not in the stack; None if it is, or may be elsewhere."""
+    """Return the name of an object that is missing; None if it is here, or may be elsewhere."""
     if not cluster.complete or name in ("", None) or namespace is None or cluster.of(MODEL_BOOSTER):
         return None
     if (str(namespace), str(name)) in cluster.named(kind):
@@ -89,12 +89,12 @@ def _told(
     if isinstance(missing, Unknown):
         yield not_checked(at, missing, rule)
     elif missing is not None:
-        seen = f"is {display(missing)}, but this stack has no {kind} of that name in its namespace"
+        seen = f"is {display(missing)}, but there is no {kind} of that name in its namespace"
         yield advise(at, seen, f"write the name of a {kind}, or add it", rule)
 
 
 def model_server_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The labels of a ModelServer match pods of the stack, for prefill and for decode, too.
+    """The labels of a ModelServer match pods, for prefill and for decode, too.
 
     Nothing is reported if an object of an unknown kind may create pods.
 
@@ -129,7 +129,7 @@ def model_server_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
                 yield not_checked(found.at(path), selected)
             elif not selected:
                 shown = ", ".join(f"{key}={display(labels[key])}" for key in list(labels)[:5])
-                seen = f"selects {shown}, which no pod of this stack in its namespace has"
+                seen = f"selects {shown}, which no pod in its namespace has"
                 yield advise(found.at(path), seen, "write the labels of the pods")
 
 
@@ -154,7 +154,7 @@ def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unk
 
 
 def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:
-    """Each ModelServer that a ModelRoute names is in the stack.
+    """Each ModelServer that a ModelRoute names exists.
 
     Pass: modelServerName llama, and a ModelServer llama in the same namespace.
     Fail: modelServerName lama.

@@ -58,7 +58,7 @@ def _of_servings(cluster: ClusterObjects) -> Iterator[_Named]:
 
 
 def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
-    """A selector that names a ModelServing of the stack matches some of its pods.
+    """A selector that names a ModelServing among the objects matches some of its pods.
 
     Selectors are those of Services, ModelServers and InferencePools with the label
     modelserving.volcano.sh/name. Kthena gives each pod that label, and role, role-id, group-name,

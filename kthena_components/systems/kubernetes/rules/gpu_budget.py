@@ -66,8 +66,7 @@ def gpu_budget(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
         least = "at least " if gap else ""
         yield Finding(
             path="",
-            seen=f"the pods of this stack request {least}{count_of(used, 'GPU')}, but its budget "
-            f"is {budget}",
+            seen=f"these pods request {least}{count_of(used, 'GPU')}, but the budget is {budget}",
             remedy=f"request {used - budget} fewer, or ask for a larger budget",
             rule=rule,
         )

@@ -27,7 +27,7 @@ _SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "St
 
 
 def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
-    """No two objects of a stack have the same API group, kind, namespace and name.
+    """No two objects of a cluster have the same API group, kind, namespace and name.
 
     Pass: a StatefulSet and a Service that are both named chat.
     Fail: two Services named chat in one namespace: the second overwrites the first.
@@ -55,7 +55,7 @@ def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The Service that an engine's StatefulSet names is in the stack, and is headless.
+    """The Service that an engine's StatefulSet names exists, and is headless.
 
     It gives each pod a DNS name, which the pods of an engine use to connect. CoreDNS also answers
     for the pods of a Service with a cluster IP, other DNS servers need not. Checked are pods with
@@ -84,7 +84,7 @@ def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
         elif service is None and not cluster.complete:
             continue  # it may be in the cluster
         elif service is None:
-            seen = f"is {display(name)}, but this stack has no Service of that name in namespace "
+            seen = f"is {display(name)}, but there is no Service of that name in namespace "
             seen += f"{display(namespace)}, and only that gives the pods their names in DNS"
             yield advise(path, seen, "add the headless Service")
         elif address is None or address == "":
@@ -106,7 +106,7 @@ def _has_engine(pods: PodSet) -> bool:
 
 
 def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The selector of a Service matches pods of the stack.
+    """The selector of a Service matches pods.
 
     Labels that a controller adds to its pods count as matching. Nothing is reported if an object of
     an unknown kind may create pods.
@@ -148,8 +148,7 @@ def _selects_nothing(service: Object, wanted: Mapping[str, str]) -> Finding:
     shown = ", ".join(f"{name}={display(value)}" for name, value in list(wanted.items())[:5])
     return advise(
         service.at("spec.selector"),
-        f"is {shown}, but no pod of this stack in namespace {display(service.namespace)} has these "
-        "labels",
+        f"is {shown}, but no pod in namespace {display(service.namespace)} has these labels",
         "write the labels of the pods",
     )
 

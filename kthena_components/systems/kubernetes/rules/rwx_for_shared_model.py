@@ -43,7 +43,7 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
 
     ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
     mount it; ReadWriteOncePod allows one pod. KServe mounts the claim of pvc://claim/path into each
-    pod. Claims that are not in the stack are not checked, and those that a StatefulSet creates for
+    pod. Claims that are elsewhere are not checked, and those that a StatefulSet creates for
     each of its pods are fine.
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.

@@ -52,10 +52,10 @@ class _Secret:
 
 
 def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
-    """A Secret of the stack has every key that pods use.
+    """A Secret has every key that pods use.
 
     The rule compares variables (secretKeyRef), the items of secret and projected volumes, envFrom
-    and imagePullSecrets. Secrets that are not in the stack are not checked, and values are never
+    and imagePullSecrets. Secrets that are elsewhere are not checked, and values are never
     shown.
 
     Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
@@ -121,7 +121,7 @@ def _judge_key(
     near = [word for word in islice(secret.keys, _MANY) if not unknown_in(word)]
     yield Finding(
         path=at,
-        seen=f"is {display(key)}, but the Secret {display(name)} of this stack has no such "
+        seen=f"is {display(key)}, but the Secret {display(name)} has no such "
         "key, and the "
         f"{taken.user} does not start without it",
         remedy=suggest(key[:253], near),
@@ -149,9 +149,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
             if gap := first_unknown(taken.get("name"), secret and secret.gap):
                 yield not_checked(path, gap)
             elif secret is not None and not secret.keys:
-                seen = (
-                    f"is {display(taken.get('name'))}, a Secret of this stack without any key, so "
-                )
+                seen = f"is {display(taken.get('name'))}, a Secret without any key, so "
                 seen += "the container gets no variable from it"
                 yield advise(path, seen, "give the Secret its keys, or name another one")
 

@@ -34,11 +34,11 @@ _SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
 
 
 def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The queue of pods is in the stack and open, and so is its parent.
+    """The queue of pods exists and is open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
     Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup.
-    Level: mandatory for a closed queue; not checked for one that is not in the stack.
+    Level: mandatory for a closed queue; not checked for one that is elsewhere.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
     """
@@ -51,7 +51,7 @@ def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
             continue
         queue = queues.get(("", str(name)))
         state = mapping(queue.body.get("status")).get("state") if queue else None
-        missing = Unknown(f"the queue {display(name)} is not in this stack")
+        missing = Unknown(f"the queue {display(name)} is not among these objects")
         if gap := unknown_in(state) if queue else missing:
             yield not_checked(entry.at(path), gap)
         elif state in ("Closed", "Closing"):

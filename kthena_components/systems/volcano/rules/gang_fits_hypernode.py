@@ -26,7 +26,7 @@ NODE: GroupKind = ("", "Node")
 _MOST_COUNTED = 3_000_000
 """Maximum number of node counts: nodes × HyperNodes × sizes of pods."""
 _TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
-_NODES = Unknown("not all nodes of the HyperNodes are in this stack with their capacity")
+_NODES = Unknown("not all nodes of the HyperNodes are here with their capacity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ def gang_fits_hypernode(cluster: ClusterObjects) -> Iterator[Finding]:
     """A gang with a hard topology fits into a HyperNode of a tier that it may use.
 
     The gang is that of a PodGroup, or of the object whose controller creates it: a Volcano Job, a
-    ServingGroup of a ModelServing, or an engine of it under a rolePolicy. The nodes must be in the
-    stack, with their allocatable resources. The rule assumes empty nodes, and the smallest pod of
+    ServingGroup of a ModelServing, or an engine of it under a rolePolicy. The nodes must be
+    given, with their allocatable resources. The rule assumes empty nodes, and the smallest pod of
     the gang for every pod, so a gang that does not fit here never fits.
 
     Pass: minMember 2, pods of 8 GPUs, highestTierAllowed 1, racks of 2 nodes of 8 GPUs.
     Fail: minMember 3, the same pods, cap and racks.
-    Level: mandatory; not checked if a node or its capacity is not in the stack.
+    Level: mandatory; not checked if a node or its capacity is not given.
     Source: Volcano v1.14 pkg/scheduler/actions/allocate; run on 1.14.1: such a gang stays Pending.
     """
     if not cluster.of(NODE) or not cluster.of(HYPER_NODE):
@@ -106,7 +106,7 @@ def _tree(cluster: ClusterObjects) -> dict[str, "HyperNodeSpec"] | Unknown:
     for entry in cluster.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.body)
         if node is None or unknown_within(entry.spec.get("members")):
-            return Unknown("a HyperNode of this stack is not known yet or has no tier")
+            return Unknown("one of these HyperNodes is not known yet or has no tier")
         found.setdefault(node.name, node)
     return found
 

@@ -28,7 +28,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano.view import Topology, topologies
 
-_NOBODY = Unknown("no pod in this stack has its name")
+_NOBODY = Unknown("none of these pods has its name")
 
 
 def _gangs(cluster: ClusterObjects) -> Iterator[tuple[Object, list[PodSet]]]:
@@ -42,7 +42,7 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
     Fail: minMember 3, a StatefulSet of 2 replicas with its name.
-    Level: mandatory; not checked if no pod of the stack has the name.
+    Level: mandatory; not checked if no pod has the name.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
     for entry, pods in _gangs(cluster):
@@ -60,7 +60,7 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name "
-                "in this stack, so it never starts",
+                "of these pods, so it never starts",
                 remedy=either(
                     write(number, f"write minMember {number}"), "give more pods the annotation"
                 ),
@@ -72,7 +72,7 @@ def _have(number: MaybeInt) -> str:
 
 
 def pod_group_exists(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The PodGroup that pods name is in the stack, in their namespace.
+    """The PodGroup that pods name exists in their namespace.
 
     Pass: a PodGroup chat-0 and pods that name chat-0.
     Fail: none; the cluster may have other PodGroups.
@@ -85,7 +85,7 @@ def pod_group_exists(cluster: ClusterObjects) -> Iterator[Finding]:
         if name and (namespace, name) not in known:
             at = pods[0].at("metadata.annotations")
             because = f"the PodGroup {display(name)} of these pods is not in namespace "
-            gap = Unknown(f"{because}{display(namespace)} of this stack")
+            gap = Unknown(f"{because}{display(namespace)}")
             yield not_checked(at, gap)
 
 

@@ -1,4 +1,4 @@
-"""The rule pod-fits-node: some node of the stack has room for each pod."""
+"""The rule pod-fits-node: a Node has room for each pod."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -15,9 +15,9 @@ _RULE = "pod-fits-node"
 
 
 def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
-    """A pod with accelerators requests at most what one of the stack's Nodes can allocate.
+    """A pod with accelerators requests at most what one of the given Nodes can allocate.
 
-    It applies if all Nodes of the stack state what they can allocate. The rule assumes empty nodes.
+    It applies if all given Nodes state what they can allocate. The rule assumes empty nodes.
 
     Pass: pods of 8 GPUs, and a Node with 8 GPUs.
     Fail: pods of 8 GPUs, and Nodes with 4 GPUs.
@@ -53,7 +53,7 @@ def _judge(
         what += " with the CPU and memory that it requests"
     yield Finding(
         path=pods.at("spec.containers"),
-        seen=f"request {what}, but of the {len(nodes)} Nodes of this stack none has room for that, "
+        seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
         f"the largest has {render_quantity(most)}, so these pods never start",
         remedy="request less in each pod, or add a larger Node",
         rule=_RULE,

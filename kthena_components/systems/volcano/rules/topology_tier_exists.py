@@ -72,7 +72,7 @@ def _read(cluster: ClusterObjects) -> _Tree:
         node, _ = read_hyper_node(entry.body)
         late = node is None or is_unresolved(node.name) or is_unresolved(node.tier_name)
         if node is None or late or _hidden_members(entry.spec.get("members")):
-            gap = Unknown("a HyperNode of this stack is not known yet or has no tier")
+            gap = Unknown("one of these HyperNodes is not known yet or has no tier")
         elif node.name not in seen:  # it is unknown which of two applies: object-twice reports them
             seen.add(node.name)
             owners.append(entry)
@@ -108,7 +108,7 @@ def hypernode_tree(cluster: ClusterObjects) -> Iterator[Finding]:
                 NOT_YET_KNOWN
                 if finding.rule == "known-when-planned"
                 else Unknown(
-                    "the HyperNode that it names is not in this stack, and Volcano ignores missing "
+                    "the HyperNode that it names is not here, and Volcano ignores missing "
                     "HyperNodes"
                 )
             )
@@ -144,11 +144,11 @@ def _places(names: list[str], kind: str, owner: Object) -> Iterator[str]:
 
 
 def topology_tier_exists(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The tier that a hard topology names exists among the HyperNodes of the stack.
+    """The tier that a hard topology names exists among the given HyperNodes.
 
     A number above the highest tier means Volcano's virtual root over all nodes, and an unknown name
     is dropped: the pods are then placed anywhere. With a number below the lowest tier, they are
-    never placed. Without HyperNodes in the stack nothing is compared.
+    never placed. Without HyperNodes nothing is compared.
 
     Pass: highestTierAllowed 2, HyperNodes of the tiers 1 and 2.
     Fail: highestTierAllowed 3, or highestTierName spine if the only tier name is rack.
@@ -189,14 +189,14 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
     elif tier > top:
         yield Finding(
             path=path,
-            seen=f"is {tier}, but the highest tier of the HyperNodes in this stack is {top}; above "
+            seen=f"is {tier}, but the highest tier of these HyperNodes is {top}; above "
             "it Volcano uses the whole cluster, so the constraint has no effect",
             remedy=at_most(top),
         )
     elif tier > 0:  # topology-cap-reachable reports 0
         yield Finding(
             path=path,
-            seen=f"is {tier}, but the lowest tier of the HyperNodes in this stack is {lowest}, so "
+            seen=f"is {tier}, but the lowest tier of these HyperNodes is {lowest}, so "
             "Volcano never places these pods",
             remedy=at_least(lowest),
         )
@@ -212,7 +212,7 @@ def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
     listed = ", ".join(first[:10]) or "none"
     yield Finding(
         path=path,
-        seen=f"is {display(name)}, but no HyperNode in this stack has that tierName, and "
+        seen=f"is {display(name)}, but none of these HyperNodes has that tierName, and "
         "Volcano then "
         "drops the whole constraint",
         remedy=write(close) if close else f"known: {listed}",
