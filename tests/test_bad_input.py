@@ -59,7 +59,7 @@ COUNTED = (
     "and injected variables. {}. [overlay-counted]"
 )
 OVERLAID = "roles[0].overlay.spec.containers[engine]"
-CONTROLLER = "Remove it, or use a ModelServing with backend: kthena. [backend-loss]"
+CONTROLLER = "Remove it, or write backend: kthena. [backend-loss]"
 
 
 def overlay(**engine: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ CASES = {
         TEMPLATES_PLAIN,
         KTHENA | {"roles": FIVE},
         "roles: has 5 roles (a, b, c, d, e), and a ModelServing has at most 4. Split the "
-        "serving, or write backend: native. [backend-loss]",
+        "serving, or write backend: native or lws. [backend-loss]",
     ),
     "two-roles-of-one-name": BadInput(
         TEMPLATES_PLAIN,
@@ -255,7 +255,7 @@ CASES = {
         GROUP,
         {"roles[0].max_unavailable": 1},
         "roles[0].max_unavailable: is 1, but the engines of a group wait for one gang, so they "
-        f"cannot be replaced a few at a time. {CONTROLLER}",
+        "cannot be replaced a few at a time. Remove it. [backend-loss]",
         compile_group,
     ),
     "reserved-label": BadInput(

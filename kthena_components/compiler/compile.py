@@ -4,12 +4,13 @@ The only entry for components, stacks and tests. It checks structure first, then
 fields, the limits of the backend, and the checks of the plan.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
+from kthena_components.compiler.refusals import name_takers, read_options, refuse
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
 from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.plan.build import (
@@ -19,16 +20,13 @@ from kthena_components.core.plan.build import (
     role_serving,
     serving_of,
 )
-from kthena_components.core.plan.exposed import plan_exposed
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.gang import plan_requests
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import MODEL_RULES, run_checks
-from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import (
     GroupSpec,
     ModelServingSpec,
@@ -38,15 +36,11 @@ from kthena_components.core.spec.model import (
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.role import BLOCKING
 from kthena_components.core.spec.rules.serving import check_spec
-from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.judge.waivers import listed, unwaivable, waive
 from kthena_components.systems.kubernetes.disruption import emit_budget
 
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter
-
-_NEWEST = KthenaVersion.V1_0
-"""The default of `kthena_version`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +106,8 @@ def _compile(
         findings += wrong
         if plan is not None and not wrong:
             plan = replace(plan, options=options)
-            findings += refuse(plan, backend)
+            refused = refuse(plan, backend)
+            findings += name_takers(plan, refused) if hasattr(spec, "backend") else refused
     judged = [] if plan is None else judge(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
@@ -129,34 +124,6 @@ def _compile(
         manifests=labelled(manifests or write(plan, backend), spec.labels),
         findings=tuple(told),
         waivers=spec.waivers,
-    )
-
-
-def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
-    """Report what the backend cannot express, and what its objects would be refused for."""
-    findings = [*backend.refuse(plan), *_refuse_version(plan, backend), *plan_exposed(plan)]
-    if not any(finding.path.startswith("network_topology") for finding in findings):
-        findings += plan_requests(plan)
-    if plan.monitoring:
-        # Most servings are not monitored, so this is loaded only for those that are.
-        from kthena_components.systems.prometheus.scrapes import refuse_metrics  # noqa: PLC0415
-
-        findings += refuse_metrics(plan)
-    return findings
-
-
-def _refuse_version(plan: ServingPlan, backend: "Emitter") -> Iterator[Finding]:
-    """Reject a release of Kthena for which the backend does not write."""
-    version = plan.kthena_version
-    if version is _NEWEST or version in backend.kthena_versions:
-        return
-    known = ", ".join(backend.kthena_versions)
-    writes = f"writes for Kthena {known} only" if known else "does not write for Kthena"
-    yield Finding(
-        path="kthena_version",
-        seen=f"is {version}, but backend '{plan.backend}' {writes}",
-        remedy=either(remove(), "write backend: kthena"),
-        rule="backend-loss",
     )
 
 
@@ -181,22 +148,6 @@ def labelled(manifests: tuple[Manifest, ...], labels: Mapping[str, str]) -> tupl
         merged = {**metadata, "labels": {**labels, **(metadata.get("labels") or {})}}
         made.append(replace(manifest, body={**manifest.body, "metadata": merged}))
     return tuple(made)
-
-
-def read_options(
-    backend: "Emitter", name: str, given: Mapping[str, Any]
-) -> tuple[Spec | None, list[Finding]]:
-    """Read `backend_options` with the model of the backend, or return findings."""
-    path = "backend_options"
-    if backend.options is not None:
-        try:
-            return parse_spec(backend.options, given), []
-        except SpecError as error:
-            return None, [f.under(path) for f in error.findings]
-    if not given:
-        return None, []
-    seen = f"is given, but backend '{name}' has no options"
-    return None, [Finding(path=path, seen=seen, remedy=remove(), rule="backend-loss")]
 
 
 def _about_a_private_model(finding: Finding) -> bool:

@@ -189,6 +189,21 @@ def either(*remedies: str, word: str = ", or ") -> Remedy:
     return Remedy(word.join(given), [fix for each in given for fix in fixes_of(each)])
 
 
+class Elsewhere(Remedy):
+    """What to write instead in this backend. Another one may take the field as it is.
+
+    compiler/refusals.py adds which: it asks the limits of each.
+    """
+
+    __slots__ = ()
+
+
+def elsewhere(*remedies: str) -> Elsewhere:
+    """Join remedies beside which another backend is one; none if there is no other."""
+    here = either(*remedies)
+    return Elsewhere(here, here.fixes)
+
+
 def together(*remedies: Remedy, text: str = "") -> Remedy:
     """Join remedies that only work together; each has one fix."""
     fixes = [fix for each in remedies for fix in each.fixes[:1]]

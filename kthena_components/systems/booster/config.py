@@ -12,7 +12,7 @@ from kthena_components.core.engines import write_commands
 from kthena_components.core.engines.flags import by_flag
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import RolePlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.launch import launch_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
@@ -52,7 +52,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
             yield Finding(
                 path=at,
                 seen=f"has {display(flag)} {seen}",
-                remedy=either(remove(), "write backend: kthena"),
+                remedy=elsewhere(remove()),
                 rule="backend-loss",
             )
         seen_before.add(flag)
@@ -61,7 +61,7 @@ def refuse_config(role: RolePlan) -> Iterator[Finding]:
             path=join_path(role.path, "engine"),
             seen=f"has the word {display(word)}, but over several pods Kthena joins the words of a "
             "ModelBooster with blanks, without quotes, in a line for bash",
-            remedy="write it without characters that bash reads, or backend: kthena",
+            remedy=elsewhere("write it without characters that bash reads"),
             rule="backend-loss",
         )
 

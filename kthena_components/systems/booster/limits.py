@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
 from kthena_components.core.spec.model import EngineSpec
 from kthena_components.core.spec.pods import CacheSpec, ResourcesSpec
@@ -35,7 +35,6 @@ GRACE = 60
 TOKEN_KEYS = ("HF_TOKEN", "HF_AUTH_TOKEN")
 """Variables that the downloader reads (python/kthena/downloader/app.py; huggingface_hub)."""
 _HERE = "which a ModelBooster has no field for"
-_INSTEAD = "remove it, or write backend: kthena"
 _DEFAULTS = (
     "is booster, so the pods are those of Kthena's templates: beside the engine they run "
     "kthena/downloader and kthena/runtime, as latest; they have variables of Services, the token "
@@ -54,7 +53,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     if names not in ({*ONE}, {*PAIR}):
         seen = f"has {', '.join(map(display, sorted(names)))}, but Kthena names the roles of a "
         seen += "ModelBooster itself"
-        remedy = "write one role leader, or prefill and decode; or backend: kthena"
+        remedy = elsewhere("write one role leader, or prefill and decode")
         yield _refusal("roles", seen, remedy)
     for role in plan.roles:
         yield from _refuse_role(role)
@@ -80,16 +79,18 @@ def _refuse_serving(plan: ServingPlan) -> Iterator[Finding]:
         "monitoring": plan.monitoring or None,
     }
     for path in (path for path, value in stated.items() if value is not None):
-        yield _refusal(path, f"is given, {_HERE}", _INSTEAD)
+        yield _refusal(path, f"is given, {_HERE}", elsewhere(remove()))
     if any(role.gang_replicas < role.replicas for role in plan.roles):
         seen = "asks for fewer engines than there are, but Kthena's templates ask for all of them"
-        yield _refusal("gang_policy.min_role_replicas", seen, _INSTEAD)
+        yield _refusal("gang_policy.min_role_replicas", seen, elsewhere(remove()))
 
 
 def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
     stated = plan.rollout.stated
     if plan.rollout.type is not RolloutType.SERVING_GROUP:
-        yield _refusal("rollout_strategy.type", f"is {plan.rollout.type}, {_HERE}", _INSTEAD)
+        yield _refusal(
+            "rollout_strategy.type", f"is {plan.rollout.type}, {_HERE}", elsewhere(remove())
+        )
     if stated is not None:
         budgets = {
             "max_unavailable": None if stated.max_unavailable == 1 else stated.max_unavailable,
@@ -99,32 +100,30 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
         for name, value in budgets.items():
             if value is not None:
                 path = f"rollout_strategy.rolling_update_configuration.{name}"
-                other = "lws" if name == "max_surge" else "kthena"
-                remedy = either(remove(), f"write backend: {other}")
-                yield _refusal(path, f"is {value}, {_HERE}", remedy)
+                yield _refusal(path, f"is {value}, {_HERE}", elsewhere(remove()))
     if plan.recovery not in {None, RecoveryPolicy.ROLE_RECREATE}:
         seen = f"is {plan.recovery}, but the ModelServing of a ModelBooster has RoleRecreate"
-        yield _refusal("recovery_policy", seen, _INSTEAD)
+        yield _refusal("recovery_policy", seen, elsewhere(remove()))
     if plan.restart_grace_seconds not in {None, GRACE}:
         seen = f"is {plan.restart_grace_seconds}, but Kthena's templates have {GRACE}"
-        yield _refusal("restart_grace_period_seconds", seen, f"write {GRACE}, or backend: kthena")
+        yield _refusal("restart_grace_period_seconds", seen, elsewhere(f"write {GRACE}"))
 
 
 def _refuse_role(role: RolePlan) -> Iterator[Finding]:
     if role.engine is None:
         seen = "is given, but Kthena writes the pods of a ModelBooster"
         at = join_path(role.path, "entry_template")
-        yield _refusal(at, seen, "write an engine, or backend: kthena")
+        yield _refusal(at, seen, elsewhere("write an engine"))
         return
     stated = ("network", "startup_seconds", "drain_seconds", "max_unavailable")
     given = [field for field in stated if getattr(role.stated, field) is not None]
     overlay = [] if _has_fields(role.stated.overlay or {}) else ["overlay"]
     for field in (*overlay, *given):
-        yield _refusal(join_path(role.path, field), f"is given, {_HERE}", _INSTEAD)
+        yield _refusal(join_path(role.path, field), f"is given, {_HERE}", elsewhere(remove()))
     resources = role.stated.resources or ResourcesSpec()
     if resources.shm is not None:
         at = join_path(role.path, "resources.shm")
-        yield _refusal(at, f"is {resources.shm}, {_HERE}", _INSTEAD)
+        yield _refusal(at, f"is {resources.shm}, {_HERE}", elsewhere(remove()))
     token = role.stated.hugging_face_token
     if token is not None and token.key not in TOKEN_KEYS:
         seen = f"is {display(token.key)}, but the download reads all keys of the Secret as "
@@ -163,7 +162,7 @@ def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:
         # Two Outputs may have one value, but no plan knows it.
         may = "may differ" if late and field == "engine.model" else "differs"
         seen = f"{may} from that of {first.path}, but a ModelBooster has one for all its workers"
-        yield _refusal(join_path(role.path, field), seen, "write the same, or backend: kthena")
+        yield _refusal(join_path(role.path, field), seen, elsewhere("write the same"))
     yield from refuse_variables(first, role)
 
 
@@ -177,17 +176,17 @@ def _refuse_cache(role: RolePlan) -> Iterator[Finding]:
         return
     if cache.mount_path != CacheSpec.model_fields["mount_path"].default:
         seen = f"is {cache.mount_path}, but Kthena names the path after the claim or the host's"
-        yield _refusal(f"{at}.mount_path", seen, _INSTEAD)
+        yield _refusal(f"{at}.mount_path", seen, elsewhere(remove()))
     if not cache.download:
         seen = "is false, but each pod of a ModelBooster downloads the model before it starts"
-        yield _refusal(f"{at}.download", seen, "write true, or backend: kthena")
+        yield _refusal(f"{at}.download", seen, elsewhere("write true"))
 
 
 def _refuse_engine(role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
     at = join_path(role.path, "engine")
     if engine.kind is not EngineKind.VLLM:
         seen = f"is {engine.kind}, but Kthena 1.0 writes the pods of vLLM only"
-        yield _refusal(f"{at}.kind", seen, "write vllm, or backend: kthena")
+        yield _refusal(f"{at}.kind", seen, elsewhere("write vllm"))
         return
     if engine.port != PORT:
         seen = f"is {engine.port}, but the probes of Kthena's templates ask {PORT}"
@@ -195,34 +194,34 @@ def _refuse_engine(role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
     model = engine.model
     if not is_unresolved(model) and ("://" in model or model.startswith(("/", "."))):
         seen = f"is {display(model)}, but the download reads organisation/name from Hugging Face"
-        yield _refusal(f"{at}.model", seen, "write organisation/name, or backend: kthena")
+        yield _refusal(f"{at}.model", seen, elsewhere("write organisation/name"))
     if engine.hf_config is not None:
-        yield _refusal(f"{at}.hf_config", f"is given, {_HERE}", _INSTEAD)
+        yield _refusal(f"{at}.hf_config", f"is given, {_HERE}", elsewhere(remove()))
     if role.worker_replicas:
         yield from _refuse_several(role, at)
     if engine.kv_transfer is not None and role.name not in PAIR:
         seen = "is given, but only a ModelBooster of prefill and decode transfers the KV cache"
-        yield _refusal(f"{at}.kv_transfer", seen, "write both roles, or backend: kthena")
+        yield _refusal(f"{at}.kv_transfer", seen, elsewhere("write both roles"))
 
 
 def _refuse_several(role: RolePlan, at: str) -> Iterator[Finding]:
     """Reject engines of several pods that Kthena's template does not start."""
     if role.name in PAIR:
         seen = f"is {role.worker_replicas}, but Kthena creates one pod for prefill and for decode"
-        yield _refusal(join_path(role.path, "worker_replicas"), seen, "write 0, or backend: kthena")
+        yield _refusal(join_path(role.path, "worker_replicas"), seen, elsewhere("write 0"))
         return
     launch = launch_of(role.stated)
     if launch.launcher != "ray":
         seen = f"is {launch.launcher}, but Kthena joins the pods of a ModelBooster with Ray"
-        yield _refusal(f"{at}.launcher", seen, "write ray, or backend: kthena")
+        yield _refusal(f"{at}.launcher", seen, elsewhere("write ray"))
     if launch.data > 1:
         seen = f"is {launch.data} over {launch.pods} pods, for which Kthena has no command line"
-        yield _refusal(f"{at}.parallelism.data", seen, "write 1, or backend: kthena")
+        yield _refusal(f"{at}.parallelism.data", seen, elsewhere("write 1"))
     release = launch.release
     if release is not None and not RAY_SCRIPT_SINCE <= release < RAY_SCRIPT_MOVED:
         seen = f"is vLLM {write_version(release)}, but Kthena runs the script of releases from "
         seen += f"{write_version(RAY_SCRIPT_SINCE)} to before {write_version(RAY_SCRIPT_MOVED)}"
-        yield _refusal(f"{at}.image", seen, "write such a release, or backend: kthena")
+        yield _refusal(f"{at}.image", seen, elsewhere("write such a release"))
 
 
 def _refusal(path: str, seen: str, remedy: str) -> Finding:

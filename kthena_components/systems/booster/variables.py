@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import RolePlan
+from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
@@ -72,5 +73,4 @@ def _of_overlay(role: RolePlan) -> set[str]:
 
 
 def _refusal(path: str, seen: str, remedy: str = "remove it") -> Finding:
-    remedy = f"{remedy}, or write backend: kthena"
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+    return Finding(path=path, seen=seen, remedy=elsewhere(remedy), rule="backend-loss")

@@ -10,8 +10,8 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import either, remove
-from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
+from kthena_components.core.remedies import elsewhere, remove
+from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.limits_preset import refusal, refuse_preset
 from kthena_components.systems.kaito.objects import is_workspace, set_name
@@ -23,9 +23,6 @@ from kthena_components.systems.kaito.options import (
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.kubernetes.spread import refuse_spread
 
-_ELSEWHERE = "remove it, or write backend: native or kthena"
-_SURGE = "remove it, or write backend: lws"
-_BY_ROLE = "remove it, or write backend: kthena"
 _SUFFIX = "-00000"
 """A dash and the characters that an InferenceSet adds to the names of its Workspaces."""
 _HEADLESS = "-headless"
@@ -40,7 +37,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             "roles",
             f"has {len(plan.roles)} roles, but an InferenceSet has engines of one role",
-            "write one serving for each role, or backend: native or kthena",
+            elsewhere("write one serving for each role"),
         )
     elif options_of(plan).preset is not None:
         yield from refuse_preset(plan, plan.roles[0])
@@ -54,7 +51,7 @@ def _refuse_fields(plan: ServingPlan) -> Iterator[Finding]:
             "gang_policy.min_role_replicas",
             f"requests {count_of(plan.min_member, 'pod')} together, but KAITO's pods are scheduled "
             "one by one",
-            "remove gang_policy, or write backend: native or kthena",
+            elsewhere("remove gang_policy"),
         )
     yield from refuse_spread(plan, "KAITO's labels do not tell its engines apart")
     policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
@@ -62,21 +59,20 @@ def _refuse_fields(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             f"network_topology.{field}",
             "is given, but KAITO selects nodes only by their labels",
-            _ELSEWHERE,
+            elsewhere(remove()),
         )
     if plan.recovery is not None:
         yield refusal(
             "recovery_policy",
             f"is {plan.recovery}, but the pods of a Workspace are a StatefulSet, which recreates "
             "only the pod that failed",
-            either(remove(), "write backend: ")
-            + ("lws or kthena" if plan.recovery is RecoveryPolicy.ROLE_RECREATE else "kthena"),
+            elsewhere(remove()),
         )
     if plan.restart_grace_seconds:
         yield refusal(
             "restart_grace_period_seconds",
             f"is {plan.restart_grace_seconds}, but a StatefulSet recreates a pod at once",
-            either(remove(), "write backend: kthena"),
+            elsewhere(remove()),
         )
 
 
@@ -84,14 +80,13 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
     """Reject budgets: KAITO 0.11 does not apply a changed template to running Workspaces."""
     why, at = "but KAITO 0.11 has no rolling update of Workspaces", "rollout_strategy"
     if plan.rollout.type is RolloutType.ROLE:
-        yield refusal(f"{at}.type", f"is {plan.rollout.type}, {why}", _ELSEWHERE)
+        yield refusal(f"{at}.type", f"is {plan.rollout.type}, {why}", elsewhere(remove()))
     if plan.rollout.stated is not None:
-        instead = _ELSEWHERE if plan.rollout.stated.max_surge is None else _SURGE
-        yield refusal(f"{at}.rolling_update_configuration", f"is given, {why}", instead)
+        yield refusal(f"{at}.rolling_update_configuration", f"is given, {why}", elsewhere(remove()))
     for role in plan.roles:
         if role.max_unavailable is not None:
             at = join_path(role.path, "max_unavailable")
-            yield refusal(at, f"is {role.max_unavailable}, {why}", _BY_ROLE)
+            yield refusal(at, f"is {role.max_unavailable}, {why}", elsewhere(remove()))
 
 
 def _refuse_template(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
@@ -102,9 +97,9 @@ def _refuse_template(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
             join_path(role.path, "worker_replicas"),
             f"is {role.worker_replicas}, but all pods of a Workspace have one template, and no "
             "address of the first",
-            f"write backend_options.preset{preset}, for pods that KAITO writes, or backend: lws",
+            elsewhere(f"write backend_options.preset{preset}, for pods that KAITO writes"),
         )
-    yield from refuse_hosts(plan, "KAITO", "write localhost, or backend: native or kthena")
+    yield from refuse_hosts(plan, "KAITO", "write localhost")
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     if (role.entry.get("spec") or {}).get("affinity") is not None:
         yield refusal(

@@ -10,7 +10,7 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.rules.engine_option_known import OPTIONS
 from kthena_components.core.spec.model import EngineSpec, ParallelismSpec
 from kthena_components.core.spec.pods import ResourcesSpec
@@ -43,7 +43,6 @@ _GPU = "nvidia.com/gpu"
 _MOST_NODES = 3
 """pkg/workspace/controllers/workspace_controller.go MaxAllowedNodeCount; none since 0.12."""
 _SCHEDULER = "default-scheduler"
-_INSTEAD = "write backend: native, kthena or lws"
 
 
 def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
@@ -73,7 +72,7 @@ def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
 def _refuse_priority(plan: ServingPlan) -> Iterator[Finding]:
     if plan.priority_class is not None:
         seen = f"is {plan.priority_class}, but KAITO writes the pods of a preset"
-        yield refusal("priority_class", seen, either(remove(), f"{_INSTEAD}"))
+        yield refusal("priority_class", seen, elsewhere(remove()))
 
 
 def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
@@ -118,7 +117,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
         yield refusal(f"{at}.kv_transfer", seen, either(remove(), "remove backend_options.preset"))
     if engine.parallelism.expert:
         seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
-        yield refusal(f"{at}.parallelism.expert", seen, either(remove(), f"{_INSTEAD}"))
+        yield refusal(f"{at}.parallelism.expert", seen, elsewhere(remove()))
     yield from _refuse_args(plan, engine, f"{at}.extra_args")
 
 
@@ -126,7 +125,7 @@ def _refuse_args(plan: ServingPlan, engine: EngineSpec, at: str) -> Iterator[Fin
     """Check the flags, which become the ConfigMap: by the same functions as in kaito-config."""
     flags = flags_of(engine.extra_args)
     for seen in flags.wrong:
-        yield refusal(at, seen, either(remove(), f"{_INSTEAD}"))
+        yield refusal(at, seen, elsewhere(remove()))
     for mistake in () if flags.wrong else mistakes_in(engine.extra_args, WRITTEN_FOR):
         if not mistake.always:  # engine-option-known reports the others
             seen = f"does not fit the vLLM of KAITO {WRITTEN_FOR}: {mistake.seen}"
@@ -149,11 +148,11 @@ def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
     at = join_path(role.path, "resources")
     if resources.gpu_resource != _GPU:
         seen = f"is {resources.gpu_resource}, but KAITO's pods request {_GPU}"
-        yield refusal(f"{at}.gpu_resource", seen, f"write {_GPU}, or {_INSTEAD}")
+        yield refusal(f"{at}.gpu_resource", seen, elsewhere(f"write {_GPU}"))
     for field in ("cache", "network", "startup_seconds", "drain_seconds"):
         if getattr(role.stated, field) is not None:
             seen = "is given, but KAITO writes the pods of a preset"
-            yield refusal(join_path(role.path, field), seen, either(remove(), f"{_INSTEAD}"))
+            yield refusal(join_path(role.path, field), seen, elsewhere(remove()))
     for field in ("cpu", "memory", "ephemeral_storage", "shm"):
         if getattr(resources, field) is not None:
             seen = f"is {getattr(resources, field)}, but KAITO's pods request only GPUs"
@@ -173,7 +172,7 @@ def _refuse_split(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     if isinstance(sized, Unknown):
         seen = f"is {display(options_of(plan).preset)}, and KAITO's nodes cannot be calculated: "
         seen += sized.because
-        yield refusal(at, seen, f"choose a model of the table, or {_INSTEAD}")
+        yield refusal(at, seen, elsewhere("choose a model of the table"))
         return
     gpus = sized.gpus
     if isinstance(gpus, TooSmall):

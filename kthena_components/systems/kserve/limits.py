@@ -9,7 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
@@ -21,8 +21,6 @@ from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.kubernetes.spread import refuse_spread
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
-_GANGS = "native or kthena"
-_ELSEWHERE = "remove it, or write backend: native or kthena"
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
@@ -53,25 +51,25 @@ def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
             yield refusal(
                 f"network_topology.{field}",
                 "is given, but pods of KServe have no PodGroup with a network topology",
-                _ELSEWHERE,
+                elsewhere(remove()),
             )
     if plan.queue is not None:
         yield refusal(
             "queue",
             f"is {plan.queue}, but pods of KServe have no PodGroup with a queue",
-            either(remove(), "write backend: native, kthena or lws"),
+            elsewhere(remove()),
         )
     if plan.autoscaled:
         yield refusal(
             "autoscaled",
             "is true, but objects of KServe have no scale subresource",
-            either(remove(), "write backend: kthena, lws or kaito"),
+            elsewhere(remove()),
         )
     if plan.restart_grace_seconds:
         yield refusal(
             "restart_grace_period_seconds",
             f"is {plan.restart_grace_seconds}, but KServe recreates a pod at once",
-            either(remove(), "write backend: kthena"),
+            elsewhere(remove()),
         )
 
 
@@ -84,7 +82,7 @@ def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             f"{_UPDATE}.partition",
             f"is {plan.rollout.partition}, but KServe updates all pods of a role",
-            either(remove(), "write backend: native, kthena or lws"),
+            elsewhere(remove()),
         )
 
 
@@ -93,20 +91,20 @@ def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             "roles",
             f"has {len(plan.roles)} roles, but an InferenceService serves with one",
-            "write one ModelServing for each role, backend_options.kind: LLMInferenceService for "
-            "prefill and decode, or backend: native, kthena or lws",
+            elsewhere(
+                "write one ModelServing for each role, backend_options.kind: "
+                "LLMInferenceService for prefill and decode"
+            ),
         )
 
 
 def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
     """Reject gangs: KServe's Deployments have no PodGroup."""
     if plan.min_role_replicas is not None and plan.min_member > 1:
-        # A gang of LeaderWorkerSet is one engine.
-        one = sum(role.gang_replicas for role in plan.roles) == 1
         yield refusal(
             "gang_policy.min_role_replicas",
             f"requests {plan.min_member} pods together, but KServe schedules each pod by itself",
-            f"remove gang_policy, or write backend: {'native, kthena or lws' if one else _GANGS}",
+            elsewhere("remove gang_policy"),
         )
 
 
@@ -121,7 +119,7 @@ def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
         yield refusal(
             "recovery_policy",
             f"is {plan.recovery}, for {pods} pods, but KServe recreates only the pod that failed",
-            "write None, or backend: kthena or lws",
+            elsewhere("write None"),
         )
 
 

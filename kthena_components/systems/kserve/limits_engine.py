@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.words import EngineKind
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.limits_pods import place
@@ -24,8 +24,6 @@ from kthena_components.systems.kserve.templates import (
     spellings,
 )
 from kthena_components.systems.kserve.view import EXECUTOR, GPU_TYPES, PLAIN
-
-_ELSEWHERE = "write backend: native, kthena or lws"
 
 
 def refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
@@ -48,7 +46,7 @@ def _refuse_options(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
             "keeps_workers",
             "is false, and KServe 0.20.0 deletes the "
             f"{count_of(role.worker_replicas, 'worker')} of an engine again and again (issue 6113)",
-            "install a KServe with pull request 5899 and write true, or " + _ELSEWHERE,
+            elsewhere("install a KServe with pull request 5899 and write true"),
         )
     if options.storage_uri is None:
         yield _wrong(
@@ -69,7 +67,7 @@ def _refuse_number(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
         "replicas" if many else join_path(role.path, "replicas"),
         f"gives {count_of(engines, 'engine')} of {role.pods} pods, but an InferenceService with "
         "workers is one engine",
-        "write 1, and one ModelServing for each engine, or " + _ELSEWHERE,
+        elsewhere("write 1, and one ModelServing for each engine"),
     )
 
 
@@ -82,14 +80,14 @@ def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:
             at,
             f"must request GPUs in the head and in the workers, of one of the types "
             f"{', '.join(GPU_TYPES)}: KServe calculates the {role.pods} pods from them",
-            "request them, or " + _ELSEWHERE,
+            elsewhere("request them"),
         )
     elif sizes.head_gpus != sizes.worker_gpus:
         yield _loss(
             join_path(role.path, "entry_template"),
             f"has {count_of(sizes.head_gpus, 'GPU')} in the head and {sizes.worker_gpus} in each "
             "worker, but KServe starts an engine that is divided evenly",
-            "request the same in both, or " + _ELSEWHERE,
+            elsewhere("request the same in both"),
         )
     elif not sizes.fit(role.pods):
         made = sizes.made
@@ -99,7 +97,7 @@ def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:
             f"starts tensor {sizes.tensor} × pipeline {sizes.pipeline}, for which KServe creates "
             f"{pods}, not {role.pods}: it divides tensor × pipeline by the GPUs of a worker, "
             f"{sizes.worker_gpus}",
-            "divide the engine by tensor and pipeline alone, or " + _ELSEWHERE,
+            elsewhere("divide the engine by tensor and pipeline alone"),
         )
 
 
@@ -107,7 +105,7 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
     """Reject variables without an equivalent: pods of a Deployment have no index."""
     if role.worker is None:
         return
-    ray = "write launcher: ray, whose workers need no number, or "
+    ray = "write launcher: ray, whose workers need no number"
     launched = role.engine is not None and role.engine.kind is EngineKind.VLLM
     index = _used(role.worker, naming.WORKER_INDEX)
     if role.worker_replicas > 1 and index:
@@ -115,7 +113,7 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
             join_path(role.path, "engine.launcher" if role.engine else "worker_template"),
             f"uses {index}, but KServe does not number the {role.worker_replicas} "
             "workers of an engine",
-            f"{ray if launched else ''}{_ELSEWHERE}",
+            elsewhere(ray if launched else ""),
         )
     main = main_container(role.worker)
     beside = [one for one in containers(role.worker, "initContainers") if one is not main]
@@ -125,7 +123,7 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
             join_path(place(role, "worker_template"), "spec.initContainers"),
             f"uses {address}, but KServe sets the head's address only in the "
             "container of the engine",
-            "connect from that container, or " + _ELSEWHERE,
+            elsewhere("connect from that container"),
         )
 
 
@@ -147,7 +145,7 @@ def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
         yield _loss(
             place(role, "entry_template"),
             "contains '{{', which KServe expands as a template of its own",
-            "put the text into a ConfigMap and mount it, or " + _ELSEWHERE,
+            elsewhere("put the text into a ConfigMap and mount it"),
         )
     yield from _refuse_template(role, role.entry, "entry_template")
     if role.worker is None:
@@ -157,7 +155,7 @@ def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
         yield _loss(
             join_path(place(role, "worker_template"), "spec.containers"),
             f"has {len(containers(role.worker))} containers, but KServe accepts one in a worker",
-            "make the others initContainers with restartPolicy: Always, or " + _ELSEWHERE,
+            elsewhere("make the others initContainers with restartPolicy: Always"),
         )
 
 
@@ -172,7 +170,7 @@ def _refuse_template(role: RolePlan, template: Template, field: str) -> Iterator
                 join_path(at, "spec.containers[0].resources"),
                 f"names {key}, but with workers KServe accepts {', '.join(sorted(PLAIN))} and "
                 f"{', '.join(GPU_TYPES)}",
-                "remove it, or " + _ELSEWHERE,
+                elsewhere("remove it"),
             )
     if EXECUTOR in ((template.get("metadata") or {}).get("annotations") or {}):
         yield _loss(

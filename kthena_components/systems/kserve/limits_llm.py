@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.production import labels_of
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.overlay import Template
@@ -22,7 +22,6 @@ from kthena_components.systems.kserve.options import options_of
 from kthena_components.systems.kubernetes.leader_names import leader_names
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
-_LWS = "write backend: lws"
 _RESERVED = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")
 
 
@@ -49,14 +48,13 @@ def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
             "roles",
             f"are {', '.join(names)}, but an LLMInferenceService has one role, and {PREFILL} "
             "beside it",
-            f"name one of two {PREFILL}, or {_LWS}",
+            elsewhere(f"name one of two {PREFILL}"),
         )
     elif len(names) == most and plan.groups > 1:
         yield _loss(
             "replicas",
             f"is {plan.groups}, but an LLMInferenceService is one group of its {most} roles",
-            f"write 1 and multiply roles[].replicas by {plan.groups}, or write backend: native or "
-            "kthena",
+            elsewhere(f"write 1 and multiply roles[].replicas by {plan.groups}"),
         )
 
 
@@ -68,14 +66,14 @@ def _refuse_policies(plan: ServingPlan) -> Iterator[Finding]:
         yield _loss(
             "recovery_policy",
             f"is {plan.recovery}, but KServe always recreates the engine whose pod failed",
-            "write RoleRecreate, or " + ("backend: lws" if unsupported else "backend: kthena"),
+            elsewhere("write RoleRecreate"),
         )
     together = sum(role.gang_replicas for role in plan.roles)
     if plan.min_role_replicas is not None and together > 1:
         yield _loss(
             "gang_policy.min_role_replicas",
             f"requests {together} engines together, but each engine is a gang of its own",
-            "remove gang_policy, or write backend: native or kthena",
+            elsewhere("remove gang_policy"),
         )
     yield from _refuse_budgets(plan)
 
@@ -91,7 +89,7 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
         yield _loss(
             f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but KServe updates one engine at a time, with none beside",
-            either(remove(), f"{_LWS}"),
+            elsewhere(remove()),
         )
     for role in plan.roles:
         engines = plan.rollout.max_unavailable * role.replicas
@@ -99,13 +97,13 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
             yield _loss(
                 f"{_UPDATE}.max_unavailable",
                 f"gives {engines} engines of role '{role.name}', but KServe updates one at a time",
-                either(remove(), f"{_LWS}"),
+                elsewhere(remove()),
             )
         if role.max_unavailable not in {None, 1}:
             yield _loss(
                 join_path(role.path, "max_unavailable"),
                 f"is {role.max_unavailable}, but KServe updates one engine at a time",
-                f"write 1, or {_LWS}",
+                elsewhere("write 1"),
             )
 
 
@@ -117,7 +115,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
             join_path(role.path, "worker_replicas"),
             "is 0, but KServe merges an engine of one pod with a preset, which has probes over TLS "
             "and a user that is not root",
-            "write backend_options.kind: InferenceService, or " + _LWS,
+            elsewhere("write backend_options.kind: InferenceService"),
         )
         return
     command = read_pod(role.entry, "").command
@@ -130,7 +128,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
         yield _loss(
             at,
             f"starts pipeline {pipeline}, for which KServe creates {pipeline} of {pods} pods",
-            f"write pipeline {pods}, or {_LWS}",
+            elsewhere(f"write pipeline {pods}"),
         )
 
 
@@ -147,21 +145,23 @@ def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Itera
         yield _loss(
             at,
             f"{counts}, and leaves out {lost} of {data}",
-            f"write data {fitting}, or {_LWS}",
+            elsewhere(f"write data {fitting}"),
         )
     if isinstance(pipeline, int) and pipeline > 1:
         yield _loss(
             at,
             f"starts data {data} and pipeline {pipeline}, but KServe accepts only one of them",
-            f"divide each copy by tensor alone, or {_LWS}",
+            elsewhere("divide each copy by tensor alone"),
         )
     if not options_of(plan).replaces_presets:
         yield _loss(
             at,
             f"{counts}, and merges the pods with a preset that has probes over TLS and a user that "
             "is not root",
-            "write backend_options.replaces_presets: true, which replaces that preset in this "
-            f"namespace, or {_LWS}",
+            elsewhere(
+                "write backend_options.replaces_presets: true, which replaces that preset in this "
+                "namespace"
+            ),
         )
 
 
@@ -172,7 +172,7 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
         yield _loss(
             at,
             "contains '{{', which KServe expands as a template of its own",
-            "put the text into a ConfigMap and mount it, or " + _LWS,
+            elsewhere("put the text into a ConfigMap and mount it"),
         )
     stated = [_stated(role, template) for template in templates]
     for key in dict.fromkeys(key for one in stated for key in one["labels"]):
@@ -187,14 +187,14 @@ def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
         yield _loss(
             join_path(at, "spec.serviceAccountName"),
             "differs from that of worker_template, but KServe gives leaders and workers the same",
-            "write the same in both, or " + _LWS,
+            elsewhere("write the same in both"),
         )
     if stated[0] != stated[-1]:
         yield _loss(
             join_path(at, "metadata"),
             "differs from that of worker_template, but KServe gives leaders and workers the same "
             "labels and annotations",
-            "write the same in both, or " + _LWS,
+            elsewhere("write the same in both"),
         )
 
 

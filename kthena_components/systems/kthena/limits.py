@@ -11,7 +11,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.systems.kthena.options import options_of, refuse_plugins
 
@@ -58,11 +58,11 @@ def refuse_lws_names(plan: ServingPlan, title: str) -> Iterator[Finding]:
     for path, name, in_env in found:
         same = naming.LWS_ENV[name]
         late = ", but after the variables of the template" if in_env else ""
-        instead = f"use {same} in the command, or write" if in_env else f"write {same}, or"
+        instead = f"use {same} in the command" if in_env else f"write {same}"
         yield _refusal(
             path,
             f"refers to {name}, which only LeaderWorkerSet sets; {title} sets {same}{late}",
-            f"{instead} backend: native or lws",
+            elsewhere(instead),
         )
 
 
@@ -76,7 +76,7 @@ def refuse_roles(plan: ServingPlan, kind: str) -> Iterator[Finding]:
             "roles",
             f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
             f"and a {kind} has at most {_MOST_ROLES}",
-            "split the serving, or write backend: native",
+            elsewhere("split the serving"),
         )
     for role in plan.roles:
         over = len(role.name) - _LONGEST_ROLE_NAME

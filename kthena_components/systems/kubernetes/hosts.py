@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.remedies import elsewhere
 
-_SERVICE = (
-    "use a Service that selects the entries by their labels, or write backend: native or kthena"
-)
+_SERVICE = "use a Service that selects the entries by their labels"
 
 
 def refuse_hosts(plan: ServingPlan, system: str, remedy: str = _SERVICE) -> Iterator[Finding]:
@@ -29,6 +28,6 @@ def refuse_hosts(plan: ServingPlan, system: str, remedy: str = _SERVICE) -> Iter
                 path=role.path,
                 seen=f"contains the host name '{found[0]}', but {system} gives entry pods other "
                 "names",
-                remedy=remedy,
+                remedy=elsewhere(remedy),
                 rule="backend-loss",
             )

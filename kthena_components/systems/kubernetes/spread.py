@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import elsewhere, remove
 
 
 def refuse_spread(plan: ServingPlan, why: str) -> Iterator[Finding]:
@@ -13,6 +13,6 @@ def refuse_spread(plan: ServingPlan, why: str) -> Iterator[Finding]:
         yield Finding(
             path="spread_over",
             seen=f"is {plan.spread_over}, but {why}",
-            remedy=either(remove(), "write backend: native, kthena or lws"),
+            remedy=elsewhere(remove()),
             rule="backend-loss",
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
@@ -20,7 +20,6 @@ from kthena_components.systems.lws.view import in_slice
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _MOST_ROLES = 10
 """The CRD's maxItems."""
-_ELSEWHERE = "remove it, or write backend: native or kthena"
 
 
 def set_name(plan: ServingPlan, role: RolePlan) -> str:
@@ -46,19 +45,19 @@ def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
             "recovery_policy",
             f"is {plan.recovery}, but LWS recreates the engine whose pod failed, and a "
             f"ServingGroup has {engines} engines",
-            "write RoleRecreate, or backend: kthena",
+            elsewhere("write RoleRecreate"),
         )
     if plan.autoscaled and len(plan.roles) > 1:
         yield _refusal(
             "autoscaled",
             "is true, but several roles are a DisaggregatedSet, which has no scale subresource",
-            either(remove(), "write backend: kthena"),
+            elsewhere(remove()),
         )
     if plan.restart_grace_seconds:
         yield _refusal(
             "restart_grace_period_seconds",
             f"is {plan.restart_grace_seconds}, but LWS recreates an engine at once",
-            either(remove(), "write backend: kthena"),
+            elsewhere(remove()),
         )
 
 
@@ -70,7 +69,7 @@ def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
             "gang_policy.min_role_replicas",
             f"requests {together} engines together, but LWS schedules each engine as a gang of "
             "its own",
-            "remove gang_policy, or write backend: native or kthena",
+            elsewhere("remove gang_policy"),
         )
     policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
     for field, policy in policies.items():
@@ -78,7 +77,7 @@ def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
             yield _refusal(
                 f"network_topology.{field}",
                 "is given, but the PodGroups that LWS creates have no network topology",
-                _ELSEWHERE,
+                elsewhere(remove()),
             )
 
 
@@ -88,27 +87,26 @@ def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             "roles",
             f"has {len(plan.roles)} roles, and a DisaggregatedSet has at most {_MOST_ROLES}",
-            "split the serving, or write backend: native",
+            elsewhere("split the serving"),
         )
     if plan.groups > 1:
         yield _refusal(
             "replicas",
             f"is {plan.groups}, but a DisaggregatedSet of LWS 0.9 is one group of its "
             f"{count_of(len(plan.roles), 'role')}",
-            f"write 1 and multiply roles[].replicas by {plan.groups}, or write backend: native or "
-            "kthena",
+            elsewhere(f"write 1 and multiply roles[].replicas by {plan.groups}"),
         )
     if plan.rollout.partition:
         yield _refusal(
             f"{_UPDATE}.partition",
             f"is {plan.rollout.partition}, but a DisaggregatedSet updates its roles together",
-            _ELSEWHERE,
+            elsewhere(remove()),
         )
     if plan.rollout.type is RolloutType.ROLE:
         yield _refusal(
             "rollout_strategy.type",
             "is RoleRollingUpdate, but a DisaggregatedSet updates all roles when one changes",
-            "write ServingGroupRollingUpdate, or backend: native or kthena",
+            elsewhere("write ServingGroupRollingUpdate"),
         )
     yield from _refuse_empty(plan)
 

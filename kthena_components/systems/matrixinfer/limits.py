@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.objects.kinds import VOLCANO
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.systems.kthena.limits import annotated, refuse_lws_names, refuse_roles
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
-_ELSEWHERE = "remove it, or write backend: native or kthena"
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
@@ -28,13 +27,13 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             "autoscaled",
             "is true, but a ModelInfer is not known to have a scale subresource",
-            either(remove(), "write backend: kthena"),
+            elsewhere(remove()),
         )
     for path in annotated(plan):
         yield _refusal(
             path,
             "puts annotations into a pod template, and MatrixInfer's controller crashes on them",
-            _ELSEWHERE,
+            elsewhere(remove()),
         )
 
 
@@ -44,26 +43,26 @@ def _refuse_placement(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             "scheduler_name",
             f"is '{plan.scheduler}', but MatrixInfer accepts only volcano",
-            "write volcano, or backend: native or kthena",
+            elsewhere("write volcano"),
         )
     if plan.queue is not None:
         yield _refusal(
             "queue",
             "is given, but the PodGroups that MatrixInfer creates are in the default queue",
-            _ELSEWHERE,
+            elsewhere(remove()),
         )
     if plan.role_topology is not None:
         yield _refusal(
             "network_topology.role_policy",
             "is given, but a ModelInfer has one topology, that of the group",
-            "write group_policy, or backend: native or kthena",
+            elsewhere("write group_policy"),
         )
     if plan.group_topology and plan.group_topology.highest_tier_name is not None:
         yield _refusal(
             "network_topology.group_policy.highest_tier_name",
             f"is '{plan.group_topology.highest_tier_name}', but a ModelInfer knows tiers only by "
             "their numbers",
-            "write highest_tier_allowed, or backend: native or kthena",
+            elsewhere("write highest_tier_allowed"),
         )
 
 
@@ -77,14 +76,14 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             "rollout_strategy.type",
             "is RoleRollingUpdate, but MatrixInfer updates whole groups",
-            "write ServingGroupRollingUpdate, or backend: native or kthena",
+            elsewhere("write ServingGroupRollingUpdate"),
         )
     for role in plan.roles:
         if role.max_unavailable is not None:
             yield _refusal(
                 join_path(role.path, "max_unavailable"),
                 f"is {role.max_unavailable}, but MatrixInfer updates whole groups",
-                either(remove(), "write backend: kthena"),
+                elsewhere(remove()),
             )
     stated = plan.rollout.stated
     if stated is None:
@@ -94,14 +93,14 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
             f"{_UPDATE}.max_unavailable",
             f"is {stated.max_unavailable}, but MatrixInfer's controller ignores it and updates one "
             "group at a time",
-            "write 1, or backend: native or kthena",
+            elsewhere("write 1"),
         )
     if stated.max_surge is not None and scale_budget(stated.max_surge, plan.groups, up=True) != 0:
         yield _refusal(
             f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but MatrixInfer's controller ignores it and stops a group "
             "before it starts the new one",
-            remove("remove it; with one role, backend: lws can surge"),
+            elsewhere(remove()),
         )
     if stated.partition is not None and plan.rollout.partition >= plan.groups:
         instead = f"write at most {plan.groups - 1}" if plan.groups > 1 else remove()
@@ -109,7 +108,7 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
             f"{_UPDATE}.partition",
             f"is {stated.partition} of {count_of(plan.groups, 'group')}, but MatrixInfer requires "
             "that at least one group is updated",
-            f"{instead}, or write backend: native or kthena",
+            elsewhere(instead),
         )
 
 

@@ -7,7 +7,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, advise, join_path
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.words import RecoveryPolicy
 
 
@@ -64,7 +64,7 @@ def _needs_controller(path: str, seen: str) -> Finding:
     return Finding(
         path=path,
         seen=seen,
-        remedy=either(remove(), "use a ModelServing with backend: kthena"),
+        remedy=elsewhere(remove()),
         rule="backend-loss",
     )
 

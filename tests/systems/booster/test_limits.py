@@ -124,7 +124,7 @@ def test_variables_that_would_be_others_are_rejected(overlay: Args, said: str) -
         compile_serving(changed(ONE, {"roles[0].overlay": overlay}))
     (finding,) = [each for each in caught.value.findings if each.rule == "backend-loss"]
     assert (finding.path, finding.seen[: len(said)]) == ("roles[0].overlay", said)
-    assert finding.remedy == "remove it, or write backend: kthena"
+    assert finding.remedy == "remove it, or write backend: native, kthena or lws"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.support.specs import VLLM, Args, template
 from tests.systems.kaito.servings import ENGINE, LLAMA, OPTION, PRESET, TEMPLATE, existing
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
-ELSEWHERE = "Remove it, or write backend: native or kthena. [backend-loss]"
+ELSEWHERE = "Remove it, or write backend: "
 REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "several-roles": (
         TEMPLATE,
@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "roles: has 2 roles, but an InferenceSet has engines of one role. Write one serving "
             "for "
-            "each role, or backend: native or kthena. [backend-loss]"
+            "each role, or write backend: "
         ),
     ),
     "gang": (
@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "gang_policy.min_role_replicas: requests 2 pods together, but KAITO's pods are "
             "scheduled "
-            "one by one. Remove gang_policy, or write backend: native or kthena. [backend-loss]"
+            "one by one. Remove gang_policy, or write backend: "
         ),
     ),
     "group-topology": (
@@ -49,7 +49,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "recovery_policy: is RoleRecreate, but the pods of a Workspace are a StatefulSet, "
             "which "
-            "recreates only the pod that failed. Remove it, or write backend: lws or kthena."
+            "recreates only the pod that failed. Remove it, or write backend: "
         ),
     ),
     "grace": (
@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "restart_grace_period_seconds: is 9, but a StatefulSet recreates a pod at once. "
             "Remove it, "
-            "or write backend: kthena. [backend-loss]"
+            "or write backend: "
         ),
     ),
     "budget": (
@@ -86,7 +86,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "roles[0].worker_replicas: is 1, but all pods of a Workspace have one template, and no "
             "address of the first. Write backend_options.preset: "
             "meta-llama/Llama-3.1-8B-Instruct, for "
-            "pods that KAITO writes, or backend: lws. [backend-loss]"
+            "pods that KAITO writes, or write backend: "
         ),
     ),
     "affinity": (
@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         (
             "roles[0]: contains the host name 'small-0-server-0-0', but KAITO gives entry pods "
             "other "
-            "names. Write localhost, or backend: native or kthena. [backend-loss]"
+            "names. Write localhost, or write backend: "
         ),
     ),
     "long-name": (

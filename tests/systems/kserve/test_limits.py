@@ -21,14 +21,16 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         TEMPLATES,
         {"roles[1]": {"name": "prefill", "entry_template": gpu_template("serve-it", ports=PORTS)}},
         (
-            "roles: has 2 roles, but an InferenceService serves with one. Write one ModelServing "
-            "for each role, backend_options.kind: LLMInferenceService for prefill and decode, or "
-            "backend: native, kthena or lws. [backend-loss]\n"
-            "roles[1].entry_template.spec.containers[0].resources.limits: has no limit of cpu, "
-            "and KServe would add one of 1. State the cpu that the engine needs. [backend-loss]\n"
-            "roles[1].entry_template.spec.containers[0].resources.limits: has no limit of "
-            "memory, and KServe would add one of 2Gi. State the memory that the engine needs. "
-            "[backend-loss]"
+            "roles: has 2 roles, but an InferenceService serves with one. Write "
+            "one ModelServing for each role, backend_options.kind: "
+            "LLMInferenceService for prefill and decode, or write backend: native, "
+            "kthena or lws. [backend-loss]\n"
+            "roles[1].entry_template.spec.containers[0].resources.limits: has no "
+            "limit of cpu, and KServe would add one of 1. State the cpu that the "
+            "engine needs. [backend-loss]\n"
+            "roles[1].entry_template.spec.containers[0].resources.limits: has no "
+            "limit of memory, and KServe would add one of 2Gi. State the memory "
+            "that the engine needs. [backend-loss]"
         ),
     ),
     "options-of-another-kind": (
@@ -51,17 +53,18 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "gang_policy": {"min_role_replicas": {"server": 2}},
         },
         (
-            "gang_policy.min_role_replicas: requests 2 pods together, but KServe schedules each "
-            "pod by itself. Remove gang_policy, or write backend: native or kthena. [backend-loss]"
+            "gang_policy.min_role_replicas: requests 2 pods together, but KServe schedules "
+            "each pod by itself. Remove gang_policy, or write backend: "
+            "native or kthena. [backend-loss]"
         ),
     ),
     "gang-of-one-engine": (
         ENGINE,
         {"gang_policy": {"min_role_replicas": {"decode": 1}}},
         (
-            "gang_policy.min_role_replicas: requests 2 pods together, but KServe schedules each "
-            "pod by itself. Remove gang_policy, or write backend: native, kthena or lws. "
-            "[backend-loss]"
+            "gang_policy.min_role_replicas: requests 2 pods together, but KServe schedules "
+            "each pod by itself. Remove gang_policy, or write backend: "
+            "native, kthena or lws. [backend-loss]"
         ),
     ),
     "topology": (
@@ -92,24 +95,26 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         ENGINE,
         {"recovery_policy": "RoleRecreate"},
         (
-            "recovery_policy: is RoleRecreate, for 2 pods, but KServe recreates only the pod "
-            "that failed. Write None, or backend: kthena or lws. [backend-loss]"
+            "recovery_policy: is RoleRecreate, for 2 pods, but KServe recreates "
+            "only the pod that failed. Write None, or write backend: kthena or "
+            "lws. [backend-loss]"
         ),
     ),
     "recovery-of-a-group": (
         SINGLE,
         {"roles[0].replicas": 2, "recovery_policy": "ServingGroupRecreate"},
         (
-            "recovery_policy: is ServingGroupRecreate, for 2 pods, but KServe recreates only the "
-            "pod that failed. Write None, or backend: kthena or lws. [backend-loss]"
+            "recovery_policy: is ServingGroupRecreate, for 2 pods, but KServe "
+            "recreates only the pod that failed. Write None, or write backend: "
+            "kthena. [backend-loss]"
         ),
     ),
     "autoscaled": (
         SINGLE,
         {"autoscaled": True},
         (
-            "autoscaled: is true, but objects of KServe have no scale subresource. Remove it, or "
-            "write backend: kthena, lws or kaito. [backend-loss]"
+            "autoscaled: is true, but objects of KServe have no scale subresource. "
+            "Remove it, or write backend: kthena or lws. [backend-loss]"
         ),
     ),
     "grace": (

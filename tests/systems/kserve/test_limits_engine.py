@@ -160,9 +160,9 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         TEMPLATES,
         {f"{HEAD}.{FIRST}.command[2]": "serve-it --chat-template '{{ messages }}'"},
         (
-            "roles[0].entry_template: contains '{{', which KServe expands as a template of its "
-            "own. Put the text into a ConfigMap and mount it, or write backend: native, kthena "
-            "or lws. [backend-loss]"
+            "roles[0].entry_template: contains '{{', which KServe expands as a "
+            "template of its own. Put the text into a ConfigMap and mount it, or "
+            "write backend: lws. [backend-loss]"
         ),
     ),
     "two-containers-in-a-worker": (

@@ -23,8 +23,9 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         SPLIT,
         {"roles[0].name": "context", "expose": {"role": "decode"}},
         (
-            "roles: are context, decode, but an LLMInferenceService has one role, and prefill "
-            "beside it. Name one of two prefill, or write backend: lws. [backend-loss]"
+            "roles: are context, decode, but an LLMInferenceService has one role, "
+            "and prefill beside it. Name one of two prefill, or write backend: "
+            "native, kthena or lws. [backend-loss]"
         ),
     ),
     "groups-of-two-roles": (
@@ -39,16 +40,18 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         LLM,
         {"recovery_policy": "None"},
         (
-            "recovery_policy: is None, but KServe always recreates the engine whose pod failed. "
-            "Write RoleRecreate, or backend: lws. [backend-loss]"
+            "recovery_policy: is None, but KServe always recreates the engine "
+            "whose pod failed. Write RoleRecreate, or write backend: native, "
+            "kthena or lws. [backend-loss]"
         ),
     ),
     "recovery-of-a-group": (
         SPLIT,
         {"recovery_policy": "ServingGroupRecreate"},
         (
-            "recovery_policy: is ServingGroupRecreate, but KServe always recreates the engine "
-            "whose pod failed. Write RoleRecreate, or backend: kthena. [backend-loss]"
+            "recovery_policy: is ServingGroupRecreate, but KServe always recreates "
+            "the engine whose pod failed. Write RoleRecreate, or write backend: "
+            "kthena. [backend-loss]"
         ),
     ),
     "gang-of-engines": (
@@ -89,9 +92,9 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         LLM,
         {UPDATE: {"max_unavailable": 2}},
         (
-            "rollout_strategy.rolling_update_configuration.max_unavailable: gives 2 engines of "
-            "role 'decode', but KServe updates one at a time. Remove it, or write backend: lws. "
-            "[backend-loss]"
+            "rollout_strategy.rolling_update_configuration.max_unavailable: gives "
+            "2 engines of role 'decode', but KServe updates one at a time. Remove "
+            "it, or write backend: native, kthena or lws. [backend-loss]"
         ),
     ),
     "partition": (
@@ -109,7 +112,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         (
             "roles[0].worker_replicas: is 0, but KServe merges an engine of one pod with a "
             "preset, which has probes over TLS and a user that is not root. Write "
-            "backend_options.kind: InferenceService, or write backend: lws. [backend-loss]"
+            "backend_options.kind: InferenceService, or write backend: "
+            "native, kthena or lws. [backend-loss]"
         ),
     ),
     "data-parallel": (
@@ -119,7 +123,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "roles[0].engine.parallelism: starts data 8, for which KServe takes 4 on each of 2 "
             "pods, and merges the pods with a preset that has probes over TLS and a user that is "
             "not root. Write backend_options.replaces_presets: true, which replaces that preset in "
-            "this namespace, or write backend: lws. [backend-loss]"
+            "this namespace, or write backend: "
+            "native, kthena or lws. [backend-loss]"
         ),
     ),
     "ranks-that-kserve-leaves-out": (
@@ -129,11 +134,13 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "backend_options.replaces_presets": True,
         },
         (
-            "roles[0].entry_template: starts data 16, for which KServe takes 5 on each of 3 pods, "
-            "and leaves out 1 of 16. Write data 15, or write backend: lws. [backend-loss]\n"
-            "roles[0].entry_template.spec.containers[0].command: engine 'decode' starts tensor 1 × "
-            "pipeline 1 × data 16 = 16 ranks, but its 3 pods × 8 GPUs hold 24. Set data to 24, or "
-            "give the engine 2 pods. [world-size-equals-gpus]"
+            "roles[0].entry_template: starts data 16, for which KServe takes 5 on "
+            "each of 3 pods, and leaves out 1 of 16. Write data 15, or write "
+            "backend: native, kthena or lws. [backend-loss]\n"
+            "roles[0].entry_template.spec.containers[0].command: engine 'decode' "
+            "starts tensor 1 × pipeline 1 × data 16 = 16 ranks, but its 3 pods × 8 "
+            "GPUs hold 24. Set data to 24, or give the engine 2 pods. "
+            "[world-size-equals-gpus]"
         ),
     ),
     "fewer-copies-than-pods": (
@@ -143,11 +150,13 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "backend_options.replaces_presets": True,
         },
         (
-            "roles[0].entry_template: starts data 2, for which KServe takes 0 on each of 3 pods, "
-            "and leaves out 2 of 2. Write data 3, or write backend: lws. [backend-loss]\n"
-            "roles[0].entry_template.spec.containers[0].command: engine 'decode' has tensor 12 on "
-            "pods of 8 GPUs, so one tensor group would fill a part of a pod, and a pod would hold "
-            "parts of two groups. Set tensor to 8 or 16. [nodes-whole]"
+            "roles[0].entry_template: starts data 2, for which KServe takes 0 on "
+            "each of 3 pods, and leaves out 2 of 2. Write data 3, or write "
+            "backend: native, kthena or lws. [backend-loss]\n"
+            "roles[0].entry_template.spec.containers[0].command: engine 'decode' "
+            "has tensor 12 on pods of 8 GPUs, so one tensor group would fill a "
+            "part of a pod, and a pod would hold parts of two groups. Set tensor "
+            "to 8 or 16. [nodes-whole]"
         ),
     ),
     "copies-in-stages": (
@@ -157,16 +166,18 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "backend_options.replaces_presets": True,
         },
         (
-            "roles[0].entry_template: starts data 3 and pipeline 2, but KServe accepts only one of "
-            "them. Divide each copy by tensor alone, or write backend: lws. [backend-loss]"
+            "roles[0].entry_template: starts data 3 and pipeline 2, but KServe "
+            "accepts only one of them. Divide each copy by tensor alone, or write "
+            "backend: native, kthena or lws. [backend-loss]"
         ),
     ),
     "tensor-over-two-pods": (
         LLM,
         {"roles[0].engine.parallelism": {"tensor": 16}},
         (
-            "roles[0].engine.parallelism: starts pipeline 1, for which KServe creates 1 of 2 "
-            "pods. Write pipeline 2, or write backend: lws. [backend-loss]"
+            "roles[0].engine.parallelism: starts pipeline 1, for which KServe "
+            "creates 1 of 2 pods. Write pipeline 2, or write backend: native, "
+            "kthena or lws. [backend-loss]"
         ),
     ),
     "no-model": (
@@ -181,9 +192,9 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         TEMPLATES,
         {f"{WORKER}.{FIRST}.command[2]": "join-it '{{ a }}'"},
         (
-            "roles[0].entry_template: contains '{{', which KServe expands as a template of its "
-            "own. Put the text into a ConfigMap and mount it, or write backend: lws. "
-            "[backend-loss]"
+            "roles[0].entry_template: contains '{{', which KServe expands as a "
+            "template of its own. Put the text into a ConfigMap and mount it, or "
+            "write backend: native, kthena or lws. [backend-loss]"
         ),
     ),
     "label": (
@@ -203,7 +214,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         (
             "roles[0].entry_template.metadata: differs from that of worker_template, but KServe "
             "gives leaders and workers the same labels and annotations. Write the same in both, "
-            "or write backend: lws. [backend-loss]"
+            "or write backend: "
+            "native, kthena or lws. [backend-loss]"
         ),
     ),
     "different-accounts": (
@@ -211,8 +223,9 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {f"{HEAD}.spec.serviceAccountName": "chat"},
         (
             "roles[0].entry_template.spec.serviceAccountName: differs from that of "
-            "worker_template, but KServe gives leaders and workers the same. Write the same in "
-            "both, or write backend: lws. [backend-loss]"
+            "worker_template, but KServe gives leaders and workers the same. Write "
+            "the same in both, or write backend: native, kthena or lws. "
+            "[backend-loss]"
         ),
     ),
 }

@@ -200,7 +200,7 @@ def test_a_template_for_leader_worker_set_is_refused(backend: str, title: str) -
     }
     assert said(GUIDE, "1.0", changes) == (
         f"{container}.command: refers to LWS_LEADER_ADDRESS, {IN_ENV}; {title} sets ENTRY_ADDRESS. "
-        "Write ENTRY_ADDRESS, or backend: native or lws. [backend-loss]\n"
+        "Write ENTRY_ADDRESS, or write backend: native or lws. [backend-loss]\n"
         f"{container}.env[0].value: refers to LWS_LEADER_ADDRESS, {IN_ENV}; {title} sets "
         "ENTRY_ADDRESS, but after the variables of the template. Use ENTRY_ADDRESS in the command, "
         "or write backend: native or lws. [backend-loss]"
@@ -213,7 +213,7 @@ def test_a_sidecar_for_leader_worker_set_is_refused() -> None:
     sidecar = {"name": "probe", "image": "busybox:1.37", "args": ["$(LWS_WORKER_INDEX)"]}
     assert said(ENGINE_RAY, "1.0", {"roles[0].overlay.spec.containers": [sidecar]}) == (
         f"roles[0].overlay: refers to LWS_WORKER_INDEX, {IN_ENV}; Kthena sets WORKER_INDEX. Write "
-        "WORKER_INDEX, or backend: native or lws. [backend-loss]"
+        "WORKER_INDEX, or write backend: native. [backend-loss]"
     )
 
 

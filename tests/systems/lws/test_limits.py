@@ -81,8 +81,9 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ONE,
         {"recovery_policy": "ServingGroupRecreate"},
         (
-            "recovery_policy: is ServingGroupRecreate, but LWS recreates the engine whose "
-            "pod failed, and a ServingGroup has 2 engines. Write RoleRecreate, or backend: kthena."
+            "recovery_policy: is ServingGroupRecreate, but LWS recreates the "
+            "engine whose pod failed, and a ServingGroup has 2 engines. Write "
+            "RoleRecreate, or write backend: kthena."
         ),
     ),
     "grace": (

@@ -11,7 +11,7 @@ from tests.systems.matrixinfer.webhook import refusals
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
 GUIDE, ENGINE = example_for("matrixinfer", "guide"), example_for("matrixinfer", "engine-native")
-ELSEWHERE = "or write backend: native or kthena. [backend-loss]"
+ELSEWHERE = "or write backend: native"
 CRASHES = "puts annotations into a pod template, and MatrixInfer's controller crashes on them."
 
 
@@ -33,8 +33,9 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         changed(GUIDE, {"gang_policy": None}),
         {"scheduler_name": "default-scheduler"},
         (
-            "scheduler_name: is 'default-scheduler', but MatrixInfer accepts only volcano. Write "
-            "volcano, or backend: native or kthena. [backend-loss]"
+            "scheduler_name: is 'default-scheduler', but MatrixInfer accepts only "
+            "volcano. Write volcano, or write backend: native, kthena or lws. "
+            "[backend-loss]"
         ),
     ),
     "autoscaled": (
@@ -42,7 +43,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         {"autoscaled": True},
         (
             "autoscaled: is true, but a ModelInfer is not known to have a scale subresource. "
-            "Remove it, or write backend: kthena. [backend-loss]"
+            "Remove it, or write backend: kthena or lws. [backend-loss]"
         ),
     ),
     "queue": (
@@ -57,35 +58,39 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         GUIDE,
         {"network_topology.role_policy.highest_tier_allowed": 1},
         (
-            "network_topology.role_policy: is given, but a ModelInfer has one topology, that of "
-            "the group. Write group_policy, or backend: native or kthena. [backend-loss]"
+            "network_topology.role_policy: is given, but a ModelInfer has one "
+            "topology, that of the group. Write group_policy, or write backend: "
+            "native or kthena. [backend-loss]"
         ),
     ),
     "tier-name": (
         GUIDE,
         {"network_topology.group_policy.highest_tier_name": "rack"},
         (
-            "network_topology.group_policy.highest_tier_name: is 'rack', but a ModelInfer knows "
-            "tiers only by their numbers. Write highest_tier_allowed, or backend: native or "
-            "kthena. [backend-loss]"
+            "network_topology.group_policy.highest_tier_name: is 'rack', but a "
+            "ModelInfer knows tiers only by their numbers. Write "
+            "highest_tier_allowed, or write backend: native or kthena. "
+            "[backend-loss]"
         ),
     ),
     "by-role": (
         GUIDE,
         {"rollout_strategy.type": "RoleRollingUpdate", "roles[0].max_unavailable": 2},
         (
-            "rollout_strategy.type: is RoleRollingUpdate, but MatrixInfer updates whole groups. "
-            "Write ServingGroupRollingUpdate, or backend: native or kthena. [backend-loss]\n"
-            "roles[0].max_unavailable: is 2, but MatrixInfer updates whole groups. Remove it, or "
-            "write backend: kthena. [backend-loss]"
+            "rollout_strategy.type: is RoleRollingUpdate, but MatrixInfer updates "
+            "whole groups. Write ServingGroupRollingUpdate, or write backend: "
+            "kthena or lws. [backend-loss]\nroles[0].max_unavailable: is 2, but "
+            "MatrixInfer updates whole groups. Remove it, or write backend: "
+            "kthena or lws. [backend-loss]"
         ),
     ),
     "several-at-once": (
         ENGINE,
         {f"{UPDATE}.max_unavailable": 2},
         (
-            f"{UPDATE}.max_unavailable: is 2, but MatrixInfer's controller ignores it and updates "
-            "one group at a time. Write 1, or backend: native or kthena. [backend-loss]"
+            ".max_unavailable: is 2, but MatrixInfer's controller ignores it and "
+            "updates one group at a time. Write 1, or write backend: native or "
+            "kthena. [backend-loss]"
         ),
     ),
     "surge": (
@@ -93,8 +98,8 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         {UPDATE: {"max_unavailable": 1, "max_surge": "1%"}},
         (
             f"{UPDATE}.max_surge: is 1%, but MatrixInfer's controller ignores it and stops a group "
-            "before it starts the new one. Remove it; with one role, backend: lws can surge. "
-            "[backend-loss]"
+            "before it starts the new one. Remove it, or write backend: lws or kserve, and "
+            "change what it refuses. [backend-loss]"
         ),
     ),
     "surge-of-no-form": (ENGINE, {f"{UPDATE}.max_surge": "all"}, f"{UPDATE}.max_surge: is all, "),
