@@ -4,7 +4,6 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.check_together import StackOptions
@@ -14,7 +13,7 @@ from kthena_components.cli.reports import FORMATS, Report
 from kthena_components.cli.results import Summary
 from kthena_components.cli.terminal import Progress
 from kthena_components.cli.workers import WorkerError
-from kthena_components.core.findings import count_of
+from kthena_components.core.findings import count_of, today
 from kthena_components.core.schema.versions import NAMED
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import SettingError, Settings, parse_releases
@@ -44,7 +43,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     given = CheckOptions(
         settings=settings,
         # In UTC, so that a waiver expires for everybody at the same time.
-        today=datetime.now(UTC).date(),
+        today=today(),
         asked=StackOptions(
             whole=asked.whole,
             budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,

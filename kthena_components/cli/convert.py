@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from kthena_components.convert.conversion import Converted, Kept, title_of
 from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources import kinds_to_read
-from kthena_components.core.findings import Finding, SpecError, nearest
+from kthena_components.core.findings import Finding, SpecError, nearest, today
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.values.visible import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name
@@ -196,7 +195,7 @@ def _changes(asked: argparse.Namespace) -> Changes:
         target=target,
         arguments=dict(map(_argument, asked.set)),
         # In UTC, so that a waiver expires for everybody at the same time.
-        today=datetime.now(UTC).date(),
+        today=today(),
     )
 
 

@@ -6,7 +6,7 @@ import os
 import posixpath
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +20,7 @@ from kthena_components.cli.levels import read_settings
 from kthena_components.cli.policy_pack import PackError, complete
 from kthena_components.cli.preview import Preview, PreviewError, Said, Step, Weight, read_preview
 from kthena_components.cli.stack_review import Reviewed, reviewed
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import Levels
@@ -170,7 +170,6 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int:
     """Preview and review the stacks that a branch affects, with the checks of its base."""
-    today = datetime.now(UTC).date()
     tree = Path(os.path.abspath(asked.tree))  # noqa: PTH100 - resolve() would follow links
     try:
         named = asked.repository
@@ -183,7 +182,7 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     except (GitError, PackError) as error:
         return _write(BranchReview(base="", failed=[str(error)], notes=asked.note), levels)
     going_by = ReviewOptions(
-        sides=sides, tree=tree, judge=judge, work=work, today=today,
+        sides=sides, tree=tree, judge=judge, work=work, today=today(),
         allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
         reads=None if asked.reads is None else tuple(map(_folder, asked.reads)),
     )  # fmt: skip
@@ -219,7 +218,7 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             found.failed.append(f"the preview of stack {stack} cannot be read")
             continue
         _add_state(preview, found)
-        said = judge_updates(preview, levels, datetime.now(UTC).date())
+        said = judge_updates(preview, levels, today())
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
             said = waivers.apply(said, preview)

@@ -14,7 +14,7 @@ from kthena_components.convert.changes import Changes
 from kthena_components.convert.kept_objects import filled_service, read_front, short_title
 from kthena_components.convert.lost_fields import find_additions, find_losses
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.read_back import filled_map
+from kthena_components.core.plan.read_back import namespaced
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.contract import Body
 
@@ -103,4 +103,4 @@ def _are_equal(there: Body, here: Body) -> bool:
 def _filled(body: Body) -> dict[str, Any]:
     if body.get("kind") == "Service":
         return filled_service(body)
-    return {**body, "metadata": filled_map(body.get("metadata"), {"namespace": "default"})}
+    return {**body, "metadata": namespaced(body.get("metadata"))}

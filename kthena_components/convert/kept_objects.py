@@ -8,8 +8,14 @@ from kthena_components import systems
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.core import naming
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.read_back import filled_map
-from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.core.plan.read_back import filled_map, namespaced
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body, Describer, Pair
 
 _SERVICE = ("", "Service")
@@ -44,7 +50,9 @@ def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
     The caller compiles it and compares the two Services.
     """
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
-    same = metadata.get("name") == args.get("name") and _namespace(body) == args.get("namespace")
+    same = metadata.get("name") == args.get("name") and namespace_or_default(body) == args.get(
+        "namespace"
+    )
     if group_kind(body) != _SERVICE or not same or len(sequence(spec.get("ports"))) != 1:
         return None
     port = mapping(spec["ports"][0])
@@ -65,7 +73,7 @@ def filled_service(body: Body) -> dict[str, Any]:
     """Fill in the defaults of a Service."""
     spec = filled_map(body.get("spec"), {"type": "ClusterIP"})
     ports = [filled_map(port, {"protocol": "TCP"}) for port in sequence(spec.get("ports"))]
-    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    metadata = namespaced(body.get("metadata"))
     return {**body, "metadata": metadata, "spec": {**spec, "ports": ports}}
 
 
@@ -74,7 +82,7 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
     losses, notes = list[Loss](), list[str]()
     name = short_title(body)
     for each in moved:
-        if each.is_same or _namespace(body) != _namespace(each.sources[0]):
+        if each.is_same or namespace_or_default(body) != namespace_or_default(each.sources[0]):
             continue
         if not each.backend:
             lost = list(_lost_selection(body, each))
@@ -96,10 +104,6 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
 
 def _title(body: Body) -> tuple[str, str]:
     return group_kind(body)[1], name_of(body)
-
-
-def _namespace(body: Body) -> object:
-    return mapping(body.get("metadata")).get("namespace") or "default"
 
 
 def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:

@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from types import FrameType
 from typing import Any, TypeVar
@@ -92,6 +92,11 @@ class Finding:
     def under(self, prefix: str) -> "Finding":
         """Return the finding with its path below the caller's prefix."""
         return self.at(lambda path: join_path(prefix, path))
+
+
+def today() -> date:
+    """Return the day on which waivers are checked, in UTC: the same for everyone."""
+    return datetime.now(UTC).date()
 
 
 class SpecError(ValueError):

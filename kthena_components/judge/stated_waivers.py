@@ -11,9 +11,9 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from kthena_components.core.findings import Waiver
+from kthena_components.core.values.read import DEFAULT_NAMESPACE
 from kthena_components.judge.waivers import FIELD, PREFIX, Stated, read_waiver
 
-_DEFAULT = "default"
 """The namespace of an object that states none."""
 _SUBJECT = ("kind", "namespace", "name")
 
@@ -138,7 +138,9 @@ def _subject(value: Mapping[Any, Any]) -> Subject | None:
     kind, namespace, name = _identity(value)
     if not isinstance(name, str):
         return None
-    return Subject(str(kind or ""), _DEFAULT if namespace is None else str(namespace), name)
+    return Subject(
+        str(kind or ""), DEFAULT_NAMESPACE if namespace is None else str(namespace), name
+    )
 
 
 def _identity(value: Mapping[Any, Any]) -> tuple[object, ...]:
@@ -154,7 +156,7 @@ def _label(value: Mapping[Any, Any]) -> str:
     kind, namespace, name = _identity(value)
     if kind is namespace is name is None:
         return ""
-    return json.dumps([kind, namespace or _DEFAULT, name], default=repr)
+    return json.dumps([kind, namespace or DEFAULT_NAMESPACE, name], default=repr)
 
 
 def _item(value: Any, index: int) -> str:

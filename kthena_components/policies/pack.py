@@ -9,7 +9,7 @@ whatever the level.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import cache, partial
 from threading import local
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.core.findings import Finding, Level, fault
+from kthena_components.core.findings import Finding, Level, fault, today
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER
@@ -159,11 +159,6 @@ def _tell_once(policy: str, problem: str, report: ReportViolation) -> None:
 def _text(finding: Finding) -> str:
     """Write a finding. Replace the SDK's random texts for unknown values by `<output>`."""
     return UNKNOWNS.sub("<output>", str(finding))
-
-
-def today() -> date:
-    """Return the date for expiring waivers, in UTC so that it is the same for everybody."""
-    return datetime.now(UTC).date()
 
 
 def _judge_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:

@@ -1,8 +1,7 @@
-"""Messages of components, and the day on which waivers are checked."""
+"""Messages of components."""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from datetime import UTC, date, datetime
 
 import pulumi
 
@@ -11,11 +10,6 @@ from kthena_components.resources._outputs import without_tokens
 
 worded: ContextVar[Callable[[Finding], Finding]] = ContextVar("worded", default=lambda found: found)
 """Writes a finding in the names of the program's language. Default: as it is, for Python."""
-
-
-def today() -> date:
-    """Return the day on which waivers are checked, in UTC: the same for everyone."""
-    return datetime.now(UTC).date()
 
 
 def report(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:

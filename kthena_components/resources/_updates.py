@@ -12,12 +12,11 @@ from typing import Any
 import pulumi
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, render_findings
+from kthena_components.core.findings import Finding, Level, render_findings, today
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.resources._access import Access, access_of, answer_of
-from kthena_components.resources._log import today
 from kthena_components.resources._waits import error_hook_of
 
 _DRY_RUN_TOO = pulumi.ResourceHookOptions(on_dry_run=True)

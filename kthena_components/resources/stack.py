@@ -16,7 +16,7 @@ import yaml
 
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.stack_secrets import judge_secrets_used
-from kthena_components.core.findings import Finding, Level, SpecError, fault
+from kthena_components.core.findings import Finding, Level, SpecError, fault, today
 from kthena_components.core.plan.report import gpu_count, render_table, requested_gpus, shape
 from kthena_components.core.plan.stack_file import (
     OutputMode,
@@ -32,7 +32,6 @@ from kthena_components.core.plan.stack_file import (
 )
 from kthena_components.judge.secrecy import conceal
 from kthena_components.resources._access import Access, mark_reaching
-from kthena_components.resources._log import today
 from kthena_components.resources._metadata import mark_rendering
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens

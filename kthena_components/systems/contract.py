@@ -84,13 +84,79 @@ class ScaleTarget:
     group_kind: GroupKind
     name: MaybeText | None
     namespace: MaybeText | None
-    """Empty: that of the autoscaler."""
+    """Empty: the autoscaler's namespace."""
     part: MaybeText | None = ""
     """The part of it whose number is scaled; empty for the whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[V]):
+@dataclass(frozen=True, kw_only=True)
+class PodTemplates:
+    """Where a kind has pod templates, and what its controller changes about them."""
+
+    templates: tuple[str, ...] = ()  # paths of whole pod templates; `[]`: each member of a list
+    own_templates: tuple[str, ...] = ()  # the same, where its CRD has their fields and types
+    adds_volumes: tuple[str, ...] = ()  # patterns of the volumes that its controller adds to them
+    restart_policies: tuple[str, ...] = ()  # which its pods may have, the usual one first; or any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updates(Generic[V]):
+    """What an update of a kind does."""
+
+    change_rules: tuple[ChangeRule, ...] = ()
+    """Rules over the object before and after an update."""
+    rollouts: Callable[[V], Iterator[Rollout]] | None = None
+    restarts: Restart | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling(Generic[V]):
+    """What changes the number of copies of a kind, and what must not."""
+
+    copies: str = ""  # field of the spec with the number of copies of all its engines
+    unscalable: str = ""
+    """Why no autoscaler may target it, as a clause after `which`; empty if one may."""
+    keeps_number: Callable[[V], str] | None = None
+    """Why no autoscaler may target this object; empty if one may."""
+    scales: Callable[[V], Iterator[ScaleTarget]] | None = None
+    """What it scales, if it is an autoscaler other than Kubernetes' own and KEDA's."""
+    makes: Callable[[V], Made | None] | None = None
+    """A workload that its controller creates for it, and whose number of pods it keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertInput(Generic[V]):
+    """What `convert` needs to read a kind beside its facts and pods."""
+
+    tells: Callable[[V], Told] | None = None
+    """What its controller tells pods, for `convert` and the ranks of pods. None: nothing."""
+    not_whole: str = ""
+    """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""
+    states: Callable[[V], Mapping[str, Any]] | None = None
+    """Arguments that it states beside its pods, for `convert`. None: only its name and labels."""
+    sketch: Callable[[V], Sketch] | None = None
+    """Its engines for `convert`, if its controller completes their pods. None: `pods` are whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectTraits:
+    """What a kind is to the checks: which parts are kept, and how messages name it."""
+
+    kept: Callable[[Body], Body] | None = kept_spec
+    """The part that the rules over a cluster read. None: nothing, so it is not kept."""
+    completes: bool = False
+    """Whether other objects name it for what they leave out: it is in `Context.referenced`."""
+    only_fields: bool = False
+    """Whether its CRD checks it, and nothing else."""
+    cluster_wide: bool = False
+    title: str = ""
+    """What its rules are about, if not the system's title."""
+    without: Mapping[str, str] = field(default_factory=dict)
+    """Why a field is omitted, such as `pods`, or a rule about production (PRODUCTION: each)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, Generic[V]):
     """The declaration of one kind of object. An omitted field needs a reason in `without`."""
 
     group: str
@@ -108,42 +174,6 @@ class Kind(Generic[V]):
     """GPUs of pods without templates in it. None: without `pods`, counted from the facts."""
     rules: tuple[Rule[V], ...] = ()
     """Rules of the system, with paths in the object."""
-    change_rules: tuple[ChangeRule, ...] = ()
-    """Rules over the object before and after an update."""
-    rollouts: Callable[[V], Iterator[Rollout]] | None = None
-    templates: tuple[str, ...] = ()  # paths of whole pod templates; `[]`: each member of a list
-    own_templates: tuple[str, ...] = ()  # the same, where its CRD has their fields and types
-    adds_volumes: tuple[str, ...] = ()  # patterns of the volumes that its controller adds to them
-    restart_policies: tuple[str, ...] = ()  # which its pods may have, the usual one first; or any
-    kept: Callable[[Body], Body] | None = kept_spec
-    """The part that the rules over a cluster read. None: nothing, so it is not kept."""
-    restarts: Restart | None = None
-    copies: str = ""  # field of the spec with the number of copies of all its engines
-    unscalable: str = ""
-    """Why no autoscaler may target it, as a clause after `which`; empty if one may."""
-    keeps_number: Callable[[V], str] | None = None
-    """Why no autoscaler may target this object; empty if one may."""
-    scales: Callable[[V], Iterator[ScaleTarget]] | None = None
-    """What it scales, if it is an autoscaler other than Kubernetes' own and KEDA's."""
-    makes: Callable[[V], Made | None] | None = None
-    """A workload that its controller creates for it, and whose number of pods it keeps."""
-    tells: Callable[[V], Told] | None = None
-    """What its controller tells pods, for `convert` and the ranks of pods. None: nothing."""
-    not_whole: str = ""
-    """Why its pods are more than `pods` shows, so `convert` cannot read it. Empty: not."""
-    states: Callable[[V], Mapping[str, Any]] | None = None
-    """Arguments that it states beside its pods, for `convert`. None: only its name and labels."""
-    sketch: Callable[[V], Sketch] | None = None
-    """Its engines for `convert`, if its controller completes their pods. None: `pods` are whole."""
-    completes: bool = False
-    """Whether other objects name it for what they leave out: it is in `Context.referenced`."""
-    only_fields: bool = False
-    """Whether its CRD checks it, and nothing else."""
-    cluster_wide: bool = False
-    title: str = ""
-    """What its rules are about, if not the system's title."""
-    without: Mapping[str, str] = field(default_factory=dict)
-    """Why a field is omitted, such as `pods`, or a rule about production (PRODUCTION: each)."""
 
     @property
     def group_kind(self) -> GroupKind:
@@ -241,51 +271,75 @@ def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
     return [facts_from_plan(plan)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Emitter:
-    """How a plan is written for a system."""
+@dataclass(frozen=True, kw_only=True)
+class InTheCluster:
+    """What a backend needs from a cluster, and how its pods are found there."""
 
-    emit: Callable[[ServingPlan], tuple[Manifest, ...]]
-    refuse: Callable[[ServingPlan], Iterator[Finding]]
-    """Findings about what the system cannot express: an error, never dropped."""
-    names: Callable[[ServingPlan], Iterator[NameFacts]]
-    """Names that the system will generate."""
     resources: tuple[Resource, ...]
     """Resources that are written, and those that are read meanwhile."""
-    read_back: Callable[[Sequence[Body]], list[ServingFacts]]
-    """The inverse of `emit`, limited to facts."""
     watch: Callable[[ServingPlan], Watch]
     """How Prometheus finds the pods."""
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""
     rivals: Mapping[GroupKind, str] = field(default_factory=dict)
     """Kinds of other systems whose controllers take over what is written, each with how."""
-    sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
-    """Variables in every container with the number of pods of its engine."""
     pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
-    """Labels of all pods of a serving. Empty: their number is not that of the plan."""
+    """Labels of all pods of a serving. Empty: the plan has another number of pods."""
     is_counted: bool = True
     """Whether Kubernetes learns the number of pods from their controllers, as of a StatefulSet."""
+    proven: str = ""
+    """What conformance proves of it with the real controller, as a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions:
+    """What a user may choose, and what follows from the choice."""
+
     options: type[Spec] | None = None
     """Fields of `backend_options`, all with defaults. None: the backend has no options."""
     stays_from: int | None = 1
     """From this number of roles on, adding a role renames no object. None: a serving cannot get
     another role.
     """
-    drops: tuple[str, ...] = ()
-    """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""
     kthena_versions: tuple[str, ...] = ()
     """Values of `kthena_version` that it writes for. Empty: it does not write for Kthena."""
-    describer: Describer | None = None
-    """None: its objects cannot be converted for other backends."""
-    planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
-    """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
     written: Mapping[str, Written] = field(default_factory=dict)
     """What each argument becomes. tests/systems/test_written.py has a probe of each one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadBack:
+    """How emitted objects are read again, by the tests and by `convert`."""
+
+    read_back: Callable[[Sequence[Body]], list[ServingFacts]]
+    """The inverse of `emit`, limited to facts."""
+    planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
+    """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
+    describer: Describer | None = None
+    """None: its objects cannot be converted for other backends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodDetails:
+    """What templates, variables and addresses of the pods depend on the backend."""
+
+    sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
+    """Variables in every container with the number of pods of its engine."""
+    drops: tuple[str, ...] = ()
+    """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""
     addresses: Callable[[ServingPlan], list[str]] = lambda _plan: []
     """Host names of the entry pods, by group, role and engine. Empty if the controller chooses."""
-    proven: str = ""
-    """What conformance proves of it with the real controller, as a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emitter(InTheCluster, BackendOptions, ReadBack, PodDetails):
+    """How a plan is written for a system: what is written, and what is refused."""
+
+    emit: Callable[[ServingPlan], tuple[Manifest, ...]]
+    refuse: Callable[[ServingPlan], Iterator[Finding]]
+    """Findings about what the system cannot express: an error, never dropped."""
+    names: Callable[[ServingPlan], Iterator[NameFacts]]
+    """Names that the system will generate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,8 +48,150 @@ ALL_GPUS = Unknown("the engine takes all GPUs of its container")
 """The tensor size of an engine without the option, which takes all GPUs that it sees."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandFacts:
+@dataclass(frozen=True, kw_only=True)
+class ParallelSizes:
+    """Into how many parts the options divide a model, and how many copies of it there are."""
+
+    tensor: MaybeInt = 1
+    """GPUs that share each layer. Default 1 in every engine."""
+    pipeline: MaybeInt = 1
+    """Stages that the layers are split into. Default 1 in every engine."""
+    data: MaybeInt = 1
+    """Full copies of the model in the whole engine, all pods together. Default 1."""
+    prefill_context: MaybeInt = 1
+    """Context parallelism on additional GPUs: vLLM prefill context, TensorRT-LLM CP."""
+    decode_context: MaybeInt = 1
+    """Context parallelism inside the tensor group: no additional GPUs."""
+    expert: MaybeBool | MaybeInt = False
+    """vLLM: whether expert parallelism over all ranks is on (a switch). SGLang and TensorRT-LLM:
+    over how many ranks (a size). False: not set. `expert_size` is the same for all engines."""
+    redundant_experts: MaybeInt = 0
+    """Redundant copies of experts, distributed with the experts (SGLang)."""
+    attention_data: MaybeInt = 1
+    """SGLang's attention data parallelism, inside the tensor group: no additional GPUs."""
+    attention_context: MaybeInt = 1
+    """SGLang's attention context parallelism (`--attn-cp-size`), inside the tensor group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataParallelPlace:
+    """Which copies of the model run in this pod, and who balances requests over all copies."""
+
+    data_local: MaybeInt | None = None
+    """Copies in this pod (vLLM only). None: not stated, so as many as the launch mode implies."""
+    data_start_rank: MaybeInt | None = None
+    """Rank of this pod's first copy, from 0 (vLLM `--data-parallel-start-rank`)."""
+    data_rank: MaybeInt | None = None
+    """Rank of this pod's only copy, from 0 (vLLM `--data-parallel-rank`)."""
+    data_mode: MaybeText = "internal"
+    """Who balances requests over the copies: internal (the engine, over all pods), hybrid (an
+    external balancer over pods, each with `data_local` copies) or external (each pod has one copy).
+    vllm/engine/arg_utils.py derives it.
+    """
+    data_backend: MaybeText | None = None
+    """mp or ray (vLLM `--data-parallel-backend`). None: not stated, mp."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How the processes of one engine start and find each other."""
+
+    nnodes: MaybeInt | None = None
+    """Pods of one engine in a native multi-node launch. None: not stated, 1."""
+    node_rank: MaybeInt | None = None
+    """This pod's rank in a native launch, from 0. None: not stated, 0."""
+    executor: MaybeText | None = None
+    """vLLM: ray, mp, uni or external_launcher; SGLang: ray or None. None: the engine chooses."""
+    headless: MaybeBool = False
+    """Whether this pod only computes and serves no HTTP (vLLM `--headless`)."""
+    devices: MaybeText | None = None
+    """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
+    gpus_per_node: MaybeInt | None = None
+    """TensorRT-LLM `--gpus_per_node`. None: detected when the engine starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiLaunch:
+    """What mpirun, srun and trtllm-llmapi-launch start."""
+
+    mpi_ranks: MaybeInt | None = None
+    """Processes that mpirun or srun starts, one per GPU. None: no MPI launcher."""
+    mpi_session: MaybeBool = False
+    """Whether trtllm-llmapi-launch makes one session of these processes."""
+    mpi_per_host: MaybeInt | None = None
+    """Processes on each host (`--map-by ppr:8:node`, `-N 8`). None: not stated as a number."""
+    mpi_slots: tuple[int, ...] | Unknown | None = None
+    """Slots of each host of mpirun's `-H`. None: not stated in full, or hosts may have more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayLaunch:
+    """What `ray start` and the image's own scripts for Ray start."""
+
+    ray_role: str | None = None
+    """head or worker when the command starts Ray; head when one script can start either."""
+    ray_cluster_size: MaybeInt | None = None
+    """Pods that the Ray head waits for, itself included. None: not stated."""
+    ray_gpus: MaybeInt | None = None
+    """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
+    ray_script: str | None = None
+    """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
+    path is unknown, or a volume may contain it.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The model, and what the options change about it."""
+
+    model: MaybeText | None = None
+    """Model name or path. None: not stated."""
+    architectures: tuple[str, ...] | Unknown | None = None
+    """Model classes that the command line overrides."""
+    quantization: MaybeText | None = None
+    """Quantisation method (`--quantization`). None: as the checkpoint states."""
+    max_model_len: MaybeInt | None = None
+    """Longest request in tokens. None: not stated, or left to the engine (`auto`, -1)."""
+    long_context_allowed: MaybeBool = False
+    """Whether a variable allows requests longer than the model's maximum:
+    VLLM_ALLOW_LONG_MAX_MODEL_LEN, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN."""
+    stages_draft: MaybeBool = False
+    """Whether a variable lets all stages of a pipeline draft tokens (SGLANG_ENABLE_PP_SPEC)."""
+    speculative_tokens: MaybeInt | None = None
+    """Tokens drafted ahead at each step (vLLM `--speculative-config`)."""
+    kv_role: MaybeText | None = None
+    """kv_producer, kv_consumer or kv_both (vLLM `--kv-transfer-config`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryOptions:
+    """How much memory of a GPU the engine uses, and for what."""
+
+    memory_fraction: float | Unknown | None = None
+    """Share of each GPU's memory that the engine may use, 0 to 1. None: not stated. vLLM: of the
+    whole GPU, default 0.92 (0.9 up to v0.19). SGLang: weights and KV cache together, computed by
+    default. TensorRT-LLM: KV cache only, of what is free after the weights, default 0.9."""
+    kv_cache_dtype: MaybeText | None = None
+    """Data type of the KV cache, `fp8` or `auto`. None: not stated, auto."""
+    kv_cache_bytes: MaybeInt | None = None
+    """Bytes of the KV cache on each GPU, instead of a share (vLLM `--kv-cache-memory-bytes`)."""
+    cpu_offload_gib: float | Unknown | None = None
+    """GiB of each GPU's weights that stay in host memory (`--cpu-offload-gb`)."""
+    host_offload: MaybeBool = False
+    """Whether weights of layers stay in host memory and are loaded on demand:
+    `--offload-group-size` above 0, in vLLM and in SGLang."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandFacts(
+    ParallelSizes,
+    DataParallelPlace,
+    Launch,
+    MpiLaunch,
+    RayLaunch,
+    ModelOptions,
+    MemoryOptions,
+):
     """Facts of one container's command line.
 
     A size that the command line does not state has the engine's default. A value is `Unknown` if
@@ -65,98 +207,6 @@ class CommandFacts:
     """Every option on the command line, by its first long spelling in that release
     (`--max-num-seqs`): int, float, str, bool for a switch, a tuple for several words, a dict for a
     JSON object, or Unknown. One that the release does not have: as written."""
-    tensor: MaybeInt = 1
-    """GPUs that share each layer. Default 1 in every engine."""
-    pipeline: MaybeInt = 1
-    """Stages that the layers are split into. Default 1 in every engine."""
-    data: MaybeInt = 1
-    """Full copies of the model in the whole engine, all pods together. Default 1."""
-    data_local: MaybeInt | None = None
-    """Copies in this pod (vLLM only). None: not stated, so as many as the launch mode implies."""
-    data_start_rank: MaybeInt | None = None
-    """Rank of this pod's first copy, from 0 (vLLM `--data-parallel-start-rank`)."""
-    data_rank: MaybeInt | None = None
-    """Rank of this pod's only copy, from 0 (vLLM `--data-parallel-rank`)."""
-    data_mode: MaybeText = "internal"
-    """Who balances requests over the copies: internal (the engine, over all pods), hybrid (an
-    external balancer over pods, each with `data_local` copies) or external (each pod has one copy).
-    vllm/engine/arg_utils.py derives it.
-    """
-    data_backend: MaybeText | None = None
-    """mp or ray (vLLM `--data-parallel-backend`). None: not stated, mp."""
-    prefill_context: MaybeInt = 1
-    """Context parallelism on additional GPUs: vLLM prefill context, TensorRT-LLM CP."""
-    decode_context: MaybeInt = 1
-    """Context parallelism inside the tensor group: no additional GPUs."""
-    expert: MaybeBool | MaybeInt = False
-    """vLLM: whether expert parallelism over all ranks is on (a switch). SGLang and TensorRT-LLM:
-    over how many ranks (a size). False: not set. `expert_size` is the same for all engines."""
-    redundant_experts: MaybeInt = 0
-    """Redundant copies of experts, distributed with the experts (SGLang)."""
-    attention_data: MaybeInt = 1
-    """SGLang's attention data parallelism, inside the tensor group: no additional GPUs."""
-    attention_context: MaybeInt = 1
-    """SGLang's attention context parallelism (`--attn-cp-size`), inside the tensor group."""
-    nnodes: MaybeInt | None = None
-    """Pods of one engine in a native multi-node launch. None: not stated, 1."""
-    node_rank: MaybeInt | None = None
-    """This pod's rank in a native launch, from 0. None: not stated, 0."""
-    executor: MaybeText | None = None
-    """vLLM: ray, mp, uni or external_launcher; SGLang: ray or None. None: the engine chooses."""
-    headless: MaybeBool = False
-    """Whether this pod only computes and serves no HTTP (vLLM `--headless`)."""
-    model: MaybeText | None = None
-    """Model name or path. None: not stated."""
-    max_model_len: MaybeInt | None = None
-    """Longest request in tokens. None: not stated, or left to the engine (`auto`, -1)."""
-    long_context_allowed: MaybeBool = False
-    """Whether a variable allows requests longer than the model's maximum:
-    VLLM_ALLOW_LONG_MAX_MODEL_LEN, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN."""
-    stages_draft: MaybeBool = False
-    """Whether a variable lets all stages of a pipeline draft tokens (SGLANG_ENABLE_PP_SPEC)."""
-    memory_fraction: float | Unknown | None = None
-    """Share of each GPU's memory that the engine may use, 0 to 1. None: not stated. vLLM: of the
-    whole GPU, default 0.92 (0.9 up to v0.19). SGLang: weights and KV cache together, computed by
-    default. TensorRT-LLM: KV cache only, of what is free after the weights, default 0.9."""
-    quantization: MaybeText | None = None
-    """Quantisation method (`--quantization`). None: as the checkpoint states."""
-    kv_cache_dtype: MaybeText | None = None
-    """Data type of the KV cache, `fp8` or `auto`. None: not stated, auto."""
-    kv_cache_bytes: MaybeInt | None = None
-    """Bytes of the KV cache on each GPU, instead of a share (vLLM `--kv-cache-memory-bytes`)."""
-    cpu_offload_gib: float | Unknown | None = None
-    """GiB of each GPU's weights that stay in host memory (`--cpu-offload-gb`)."""
-    host_offload: MaybeBool = False
-    """Whether weights of layers stay in host memory and are loaded on demand:
-    `--offload-group-size` above 0, in vLLM and in SGLang."""
-    architectures: tuple[str, ...] | Unknown | None = None
-    """Model classes that the command line overrides."""
-    kv_role: MaybeText | None = None
-    """kv_producer, kv_consumer or kv_both (vLLM `--kv-transfer-config`)."""
-    speculative_tokens: MaybeInt | None = None
-    """Tokens drafted ahead at each step (vLLM `--speculative-config`)."""
-    gpus_per_node: MaybeInt | None = None
-    """TensorRT-LLM `--gpus_per_node`. None: detected when the engine starts."""
-    devices: MaybeText | None = None
-    """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
-    mpi_ranks: MaybeInt | None = None
-    """Processes that mpirun or srun starts, one per GPU. None: no MPI launcher."""
-    mpi_session: MaybeBool = False
-    """Whether trtllm-llmapi-launch makes one session of these processes."""
-    mpi_per_host: MaybeInt | None = None
-    """Processes on each host (`--map-by ppr:8:node`, `-N 8`). None: not stated as a number."""
-    mpi_slots: tuple[int, ...] | Unknown | None = None
-    """Slots of each host of mpirun's `-H`. None: not stated in full, or hosts may have more."""
-    ray_role: str | None = None
-    """head or worker when the command starts Ray; head when one script can start either."""
-    ray_cluster_size: MaybeInt | None = None
-    """Pods that the Ray head waits for, itself included. None: not stated."""
-    ray_gpus: MaybeInt | None = None
-    """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
-    ray_script: str | None = None
-    """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
-    path is unknown, or a volume may contain it.
-    """
     hidden: Unknown | None = None
     """Why options may be set where they cannot be read. None: all can be read."""
     missing_files: tuple[str, ...] = ()

@@ -8,14 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.values.read import group_kind, mapping, sequence, spec_of, unknown_in
+from kthena_components.core.values.read import (
+    DEFAULT_NAMESPACE,
+    group_kind,
+    mapping,
+    sequence,
+    spec_of,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
 BUDGET = ("policy", "PodDisruptionBudget")
 AROUND = ("PriorityClass", "PodDisruptionBudget")
 """Kinds of objects that `PodPolicies.add` reads."""
-_DEFAULT = "default"
 
 
 @dataclass(slots=True)
@@ -57,7 +63,7 @@ class PodPolicies:
 def _same(one: object, other: object) -> bool:
     if is_unresolved(one) or is_unresolved(other):
         return True
-    return (one or _DEFAULT) == (other or _DEFAULT)
+    return (one or DEFAULT_NAMESPACE) == (other or DEFAULT_NAMESPACE)
 
 
 def _selects(selector: object, labels: Mapping[str, Any], more: bool) -> bool:

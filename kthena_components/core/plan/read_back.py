@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.templates.overlay import Template
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import DEFAULT_NAMESPACE, mapping, sequence
 
 
 def stated(**args: Any) -> dict[str, Any]:
@@ -17,6 +17,11 @@ def filled_map(value: object, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return a map with defaults for its missing fields."""
     given = dict(mapping(value))
     return {**given, **{key: item for key, item in defaults.items() if given.get(key) is None}}
+
+
+def namespaced(metadata: object) -> dict[str, Any]:
+    """Return an object's metadata with the namespace that it gets if it states none."""
+    return filled_map(metadata, {"namespace": DEFAULT_NAMESPACE})
 
 
 def described_template(template: object, scheduler: object = None) -> Template | None:

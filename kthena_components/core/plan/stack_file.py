@@ -21,8 +21,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.plan import check_topology
 from kthena_components.core.topology.spec import HyperNodeTopologySpec
-
-_SHARED_DEFAULT = "default"
+from kthena_components.core.values.read import DEFAULT_NAMESPACE
 
 
 class OutputMode(StrEnum):
@@ -36,7 +35,7 @@ class SecretSpec(Spec):
     """A Kubernetes Secret whose values come from secret config values of the stack."""
 
     name: Text
-    namespace: Label = _SHARED_DEFAULT
+    namespace: Label = DEFAULT_NAMESPACE
     data: Annotated[dict[str, Text], Field(min_length=1)]
     """Config key that holds the value, by key of the Secret."""
 
@@ -266,7 +265,7 @@ def _names_once(spec: StackSpec) -> Iterator[Finding]:
 
 
 def _serving_title(serving: Template) -> str:
-    name, namespace = serving.get("name"), serving.get("namespace", _SHARED_DEFAULT)
+    name, namespace = serving.get("name"), serving.get("namespace", DEFAULT_NAMESPACE)
     return f"{namespace}/{name}" if isinstance(name, str) else ""
 
 

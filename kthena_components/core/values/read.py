@@ -24,6 +24,14 @@ def is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value != "" and not is_unresolved(value)
 
 
+DEFAULT_NAMESPACE = "default"
+
+
+def namespace_or_default(body: Mapping[str, Any]) -> Any:
+    """Return an object's namespace; `default` if it states none."""
+    return mapping(body.get("metadata")).get("namespace") or DEFAULT_NAMESPACE
+
+
 MAX_COUNT = 2**31 - 1
 """Counts have 32 bits in Kubernetes. Larger ones are invalid and not used in calculations."""
 

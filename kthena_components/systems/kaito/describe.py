@@ -13,13 +13,20 @@ from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
+    namespaced,
     serving_and_role,
     split_name,
     stated,
     without_env,
 )
 from kthena_components.core.values.display import text_of
-from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.kaito.described_preset import content_of, elsewhere, preset_role
 from kthena_components.systems.kaito.objects import (
@@ -66,7 +73,7 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
 
 def _same_space(*bodies: Body) -> bool:
     # Compared as texts: a file may contain anything there.
-    spaces = {str(mapping(body.get("metadata")).get("namespace") or "default") for body in bodies}
+    spaces = {str(namespace_or_default(body)) for body in bodies}
     return len(spaces) == 1
 
 
@@ -88,7 +95,7 @@ def _parsed(config_map: Body) -> dict[str, Any]:
 
 def filled(body: Body) -> dict[str, Any]:
     """Fill in the defaults of the CRD, and the default scheduler of a pod template."""
-    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    metadata = namespaced(body.get("metadata"))
     result = _with_inference({**body, "metadata": metadata}, _filled_inference(_inference(body)))
     if group_kind(body)[1] == INFERENCE_SET:
         result["spec"] = filled_map(result.get("spec"), {"replicas": 1})

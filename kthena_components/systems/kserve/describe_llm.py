@@ -14,10 +14,17 @@ from kthena_components.core.plan.read_back import (
     SERVE,
     described_template,
     filled_map,
+    namespaced,
     stated,
 )
 from kthena_components.core.templates.overlay import lay_over
-from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, PREFILL
 from kthena_components.systems.kserve.options import SCHEMES
@@ -35,8 +42,9 @@ _SCHEDULER = "default-scheduler"
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     """Merge an object with the configs of its namespace that KServe takes for it."""
     wanted, found = set(_configs_of(body)), dict[str, int]()
+    at = namespace_or_default(body)
     for index, other in enumerate(others):
-        same = group_kind(other) == (GROUP, CONFIG) and _space(other) == _space(body)
+        same = group_kind(other) == (GROUP, CONFIG) and namespace_or_default(other) == at
         if same and name_of(other) in wanted:
             found[str(name_of(other))] = index
     spec: Mapping[str, Any] = {}
@@ -44,10 +52,6 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
         spec = lay_over(spec, mapping(others[found[name]].get("spec")))
     whole = {**body, "spec": lay_over(spec, mapping(body.get("spec"))), CONFIGS: sorted(found)}
     return whole, tuple(found.values())
-
-
-def _space(body: Body) -> object:
-    return mapping(body.get("metadata")).get("namespace") or "default"
 
 
 def _configs_of(body: Body) -> Iterator[str]:
@@ -62,7 +66,7 @@ def _configs_of(body: Body) -> Iterator[str]:
 
 def filled(body: Body) -> dict[str, Any]:
     """Fill in the number of engines, and the scheduler of each pod."""
-    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    metadata = namespaced(body.get("metadata"))
     spec = _filled_workload(mapping(body.get("spec")))
     if isinstance(spec.get(PREFILL), Mapping):
         spec[PREFILL] = _filled_workload(spec[PREFILL])

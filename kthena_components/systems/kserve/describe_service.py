@@ -12,13 +12,21 @@ from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
+    namespaced,
     serving_and_role,
     stated,
     without_env,
 )
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import lay_over
-from kthena_components.core.values.read import count, group_kind, mapping, name_of, sequence
+from kthena_components.core.values.read import (
+    count,
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.emit_service import RUNTIME
 from kthena_components.systems.kserve.nodes import RayNodes, compute_ray_nodes
@@ -57,17 +65,13 @@ _QUARTER = "25%"
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     """Merge a predictor with the runtime that it names."""
     predictor = mapping(mapping(body.get("spec")).get("predictor"))
-    name, space = mapping(predictor.get("model")).get("runtime"), _space(body)
+    name, space = mapping(predictor.get("model")).get("runtime"), namespace_or_default(body)
     for index, other in enumerate(others):
-        near = group_kind(other) == (GROUP, RUNTIME) and _space(other) == space
+        near = group_kind(other) == (GROUP, RUNTIME) and namespace_or_default(other) == space
         if (near or group_kind(other) == (GROUP, CLUSTER_RUNTIME)) and name_of(other) == name:
             whole = _expanded(_merge(predictor, other), str(name_of(body)))
             return _with_predictor(body, whole), (index,)
     return body, ()
-
-
-def _space(body: Body) -> object:
-    return mapping(body.get("metadata")).get("namespace") or "default"
 
 
 def _merge(predictor: Mapping[str, Any], runtime: Body) -> dict[str, Any]:
@@ -102,7 +106,7 @@ def _with_predictor(body: Body, predictor: Mapping[str, Any]) -> dict[str, Any]:
 
 def filled(body: Body) -> dict[str, Any]:
     """Fill in the number of pods, their scheduler and GPUs, and a stated strategy."""
-    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    metadata = namespaced(body.get("metadata"))
     spec = mapping(body.get("spec"))
     predictor = filled_map(spec.get("predictor"), {"minReplicas": 1, "schedulerName": _SCHEDULER})
     if predictor.get("deploymentStrategy") is not None:

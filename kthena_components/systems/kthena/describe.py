@@ -8,7 +8,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.plan.read_back import described_template, filled_map, stated
+from kthena_components.core.plan.read_back import described_template, filled_map, namespaced, stated
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.contract import Body, Describer
@@ -42,7 +42,7 @@ def filled(body: Body) -> dict[str, Any]:
 
 def filled_object(body: Body, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with its namespace and a filled spec."""
-    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    metadata = namespaced(body.get("metadata"))
     return {**body, "metadata": metadata, "spec": dict(spec)}
 
 

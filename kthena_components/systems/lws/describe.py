@@ -12,6 +12,7 @@ from kthena_components.core.plan.read_back import (
     SERVE,
     described_template,
     filled_map,
+    namespaced,
     serving_and_role,
     split_name,
     stated,
@@ -44,7 +45,7 @@ _LABELS = {
 
 def filled(body: Body) -> dict[str, Any]:
     """Fill in what the CRD and the webhook set, in every role of a DisaggregatedSet."""
-    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    metadata = namespaced(body.get("metadata"))
     spec = dict(mapping(body.get("spec")))
     if group_kind(body) == DISAGGREGATED_SET:
         spec["roles"] = [_filled_role(role) for role in sequence(spec.get("roles"))]
@@ -88,7 +89,7 @@ def _as_count(budget: object, groups: int, *, up: bool) -> object:
 
 
 def _filled_template(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in both templates: a leader without a template of its own gets the workers'."""
+    """Fill in both templates: a leader without its own template gets the workers'."""
     restart = fields.get("restartPolicy") or "RecreateGroupOnPodRestart"
     template = filled_map(fields, {"size": 1})
     template["restartPolicy"] = "None" if restart == "Default" else restart

@@ -11,11 +11,19 @@ from kthena_components.core import naming
 from kthena_components.core.plan.read_back import (
     described_template,
     filled_map,
+    namespaced,
     stated,
     without_env,
 )
 from kthena_components.core.templates.overlay import Template
-from kthena_components.core.values.read import count, group_kind, mapping, name_of, sequence
+from kthena_components.core.values.read import (
+    count,
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body, Describer, Gathering
 from kthena_components.systems.volcano.emit import described_topology
 
@@ -60,7 +68,7 @@ def filled(body: Body) -> dict[str, Any]:
     """Fill in what the API server sets, and leave out what the package writes for Pulumi."""
     result = dict(body)
     for title, each in _members(body):
-        metadata = filled_map(each.get("metadata"), {"namespace": "default"})
+        metadata = namespaced(each.get("metadata"))
         notes = mapping(metadata.get("annotations")).items()
         own = {key: value for key, value in notes if not str(key).startswith(_PULUMI)}
         result[title] = {**each, "metadata": {**metadata, "annotations": own}}
@@ -110,7 +118,7 @@ def _labels(body: Body) -> Mapping[str, Any]:
 
 
 def _namespace(body: Body) -> str:
-    return str(mapping(body.get("metadata")).get("namespace") or "default")
+    return str(namespace_or_default(body))
 
 
 def _in_order(name: str) -> tuple[str, int, str]:

@@ -7,7 +7,7 @@ of the metrics: see panels.py.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kthena_components.core.facts.listening import TITLES
+from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.watch import Watch
 from kthena_components.systems.prometheus.alerts import ready_pods, series_of
@@ -93,7 +93,7 @@ def _row(title: str) -> dict[str, Any]:
 
 
 def _placed(panels: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Place three panels side by side; a row of its own has a line of its own."""
+    """Place three panels side by side; a single row gets its own line."""
     x, y = 0, 0
     for number, panel in enumerate(panels, 1):
         is_row = panel["type"] == "row"
