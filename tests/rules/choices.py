@@ -32,6 +32,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
         *(
             "pod-fits-node",
+            "quantization-groups",
             "subgroup-has-pods",
             "surge-needs-spare-gpus",
             "whole-gpus",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.remedies import either, set_option, without
+from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_startup import Start, starts
 
 _RULE = "draft-pipeline"
@@ -49,7 +49,7 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
         )
         remedy = either(
             set_option("--pipeline-parallel-size", 1),
-            without("--speculative-config"),
+            "draft no tokens",
             "use vLLM 0.30 or later",
         )
         yield from start.refused(seen, remedy, level)
