@@ -49,7 +49,7 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
         )
         remedy = either(
             set_option("--pipeline-parallel-size", 1),
-            "remove the options of --speculative-config",
+            "draft no tokens",
             "use vLLM 0.30 or later",
         )
         yield from start.refused(seen, remedy, level)

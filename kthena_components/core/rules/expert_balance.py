@@ -88,7 +88,9 @@ def _evenly(start: Start, *, balanced: bool) -> Iterator[Finding]:
     experts = f"{shape.experts} experts" + (f" and {extra} redundant ones" if extra else "")
     remedy = "change the parallelism"
     if balanced:
-        option = "--eplb-config.num_redundant_experts"
+        option = "--num-redundant-experts"
+        if start.option(option) is None:
+            option = "--eplb-config.num_redundant_experts"
         remedy = set_option(option, extra + more, f"write {extra + more} redundant experts")
     seen = f"divides {experts} over {ranks} ranks, which leaves a remainder of {whole % ranks}"
     yield from start.refused(f"{seen}, and each must get as many", remedy, level)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.memory.sharding import Part, Sharding, fits, shardings
+from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_startup import Start
 
 GROUPS = "quantization-groups"
@@ -36,7 +37,8 @@ def quantization_groups(facts: ServingFacts) -> Iterator[Finding]:
                 f"scale, but each rank needs whole groups: {pieces}"
             )
             start = Start(sharding.engine, sharding.command)
-            yield from start.refused(seen, sharding.near(_whole))
+            # The GPUs change with it, so there is no fix.
+            yield from start.refused(seen, plain(sharding.near(_whole)))
 
 
 def _parts(sharding: Sharding) -> list[Part]:

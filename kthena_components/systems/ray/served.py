@@ -48,6 +48,8 @@ class Served:
     command: CommandFacts
     low: MaybeInt
     high: MaybeInt
+    keys: tuple[str, ...] = ()
+    """The names of its engine_kwargs, if vLLM is its engine."""
     gap: Unknown | None = None
     """Why the GPUs of a replica are unknown."""
 
@@ -95,8 +97,16 @@ def _served(config: Mapping[str, Any]) -> Served:
         command=replace(command, options=MappingProxyType({**command.options, **unread})),
         low=low,
         high=high,
+        keys=tuple(_keys(config)),
         gap=gap,
     )
+
+
+def _keys(config: Mapping[str, Any]) -> Iterator[str]:
+    if config.get("llm_engine") in (None, "vLLM"):
+        for key in mapping(config.get("engine_kwargs")):
+            if key and not is_unresolved(key):
+                yield key
 
 
 def _unread(arguments: object, names: list[str]) -> Iterator[tuple[str, Any]]:

@@ -23,6 +23,7 @@ from kthena_components.systems.ray.rules.cluster import (
 )
 from kthena_components.systems.ray.rules.deletion import ray_deletion
 from kthena_components.systems.ray.rules.devices import gpu_requests_of_groups
+from kthena_components.systems.ray.rules.engine_kwargs import ray_engine_kwargs
 from kthena_components.systems.ray.rules.fault_tolerance import ray_fault_tolerance
 from kthena_components.systems.ray.rules.history_server import ray_history_server
 from kthena_components.systems.ray.rules.job import ray_job, ray_runtime_env
@@ -94,6 +95,7 @@ SYSTEM = System(
                 ray_worker_groups,
                 ray_cluster_gpus,
                 ray_serve_gpus,
+                ray_engine_kwargs,
                 gpu_requests_of_groups,
                 ray_name,
                 ray_replicas,

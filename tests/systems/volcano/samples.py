@@ -46,7 +46,7 @@ QUEUE: Final[Args] = {
         "parent": "all",
         "guarantee": {"resource": {"nvidia.com/gpu": 8}},
         "deserved": {"nvidia.com/gpu": "16", "cpu": "100"},
-        "capability": {"nvidia.com/gpu": "32", "cpu": "100", "memory": "1Ti"},
+        "capability": {"nvidia.com/gpu": "64", "cpu": "100", "memory": "1Ti"},
     },
 }
 JOB: Final[Args] = {
