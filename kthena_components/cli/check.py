@@ -85,7 +85,7 @@ def check(
 @contextmanager
 def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
-    stating = set(filter(states_releases, _walked(found)))
+    stating = set(filter(states_releases, (*_walked(found), *found.terraform)))
     if not (layout.charts or layout.kustomizations or stating):
         yield Rendered()
         return
@@ -97,7 +97,7 @@ def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Ren
     programs = NOTHING if given.render is False else find_programs(found.folders)
     with cage() as made:
         rendered = render(layout, programs, made)
-        kept = layout.objects(_walked(found), rendered.covered)
+        kept = (*layout.objects(_walked(found), rendered.covered), *found.terraform)
         render_releases(texts_of(kept, found.folders, stating), layout, programs, made, rendered)
         yield rendered
 

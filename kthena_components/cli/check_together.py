@@ -28,6 +28,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.cluster_rules import compare_objects
+from kthena_components.judge.split_engines import judge_split_engines
 from kthena_components.judge.waivers import Stated, annotated, waive
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
@@ -225,7 +226,9 @@ class Together:
             yield replace(one, file=file, line=line)
 
 
-def _grouped(kept: Iterable[ReducedObject]) -> Iterator[Finding]:
+def _grouped(kept: Sequence[ReducedObject]) -> Iterator[Finding]:
     """Check engines that consist of several objects."""
     for facts in join_parts(one.part for one in kept if one.part is not None):
         yield from run_checks(facts)
+    parts = [one.engine_part for one in kept if one.engine_part is not None]
+    yield from judge_split_engines(parts, (one.body for one in kept))

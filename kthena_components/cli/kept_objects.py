@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.cli.objects import KubeObject
+from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, fault
 from kthena_components.core.objects.cluster_objects import Ports
@@ -50,6 +51,8 @@ class ReducedObject:
     held: GpuDemand | None
     ports: Ports
     has_lines: bool
+    engine_part: EnginePart | None = None
+    """Its part of an engine of several objects."""
     is_foreign: bool = False
     """Whether it has no rules, and only its kind is kept."""
 
@@ -86,7 +89,8 @@ class KeptObjects:
         if not is_compared(item.body):
             return []
         try:
-            part = read_part(item.body, path_of_object(len(self.kept), self.source))
+            path = path_of_object(len(self.kept), self.source)
+            part, engine_part = read_part(item.body, path), read_engine_part(item.body, path)
             body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
@@ -103,6 +107,7 @@ class KeptObjects:
                 held=judged.demand,
                 ports=judged.ports,
                 has_lines=item.node is not None,
+                engine_part=engine_part,
             )
         )
         return []

@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.referenced_objects import ReferencedObjects
+from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.cluster_rules import compare_objects
@@ -18,6 +19,7 @@ from kthena_components.judge.manifest import (
     judged_elsewhere,
     read_demand,
 )
+from kthena_components.judge.split_engines import judge_split_engines
 from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.systems import COMPLETING, NAMED_BY
 from kthena_components.systems.native.facts import read_group
@@ -69,6 +71,8 @@ def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
     """Check engines of several objects."""
     for facts in read_group(bodies.values(), list(bodies), context):
         yield from run_checks(facts)
+    read = (read_engine_part(body, name, context) for name, body in bodies.items())
+    yield from judge_split_engines([part for part in read if part], bodies.values())
 
 
 def _compared(

@@ -6,7 +6,7 @@ from typing import Any
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, join_path, not_checked
-from kthena_components.core.objects.engine_detection import Sign, documents_in, signs_in
+from kthena_components.core.objects.engine_detection import Sign, documents_in, signs_in, sizes_in
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import group_kind, pairs
@@ -38,7 +38,8 @@ def kind_read(found: Object) -> Iterator[Finding]:
     the first such place. In an object of a kind that rules read, this reports a part that they do
     not read, such as the values of another Helm chart. YAML and JSON in a field are read as well.
     Kustomizations and CustomResourceDefinitions create no pods, and are never reported. A ConfigMap
-    is reported for whole objects in it: a script is read with the pod that mounts it.
+    is reported for whole objects in it, and for values such as `tensorParallelSize: 8`: a script is
+    read with the pod that mounts it.
 
     Pass: a Deployment; an object of any kind that starts no engine and requests 1 GPU.
     Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu.
@@ -59,9 +60,15 @@ def _signs(body: Body) -> Iterator[Sign]:
         return
     for key, text in pairs(body.get("data")):
         for document in documents_in(text) if isinstance(text, str) else ():
-            if "apiVersion" in document and "kind" in document:
-                path = join_path("data", key_text(key))
-                yield from (replace(sign, path=path) for sign in signs_in(document))
+            is_object = "apiVersion" in document and "kind" in document
+            signs = signs_in(document) if is_object else _values_in(document)
+            path = join_path("data", key_text(key))
+            yield from (replace(sign, path=path) for sign in signs)
+
+
+def _values_in(document: Body) -> Iterator[Sign]:
+    """Yield the sizes at the top of a chart's values. An engine's own options have no capitals."""
+    return (sign for sign in sizes_in(document) if sign.path != sign.path.lower())
 
 
 def part_read(

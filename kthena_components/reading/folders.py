@@ -15,6 +15,7 @@ from kthena_components.reading.files import STDIN, Unreadable, odd_kind
 SUFFIXES = (".yaml", ".yml", ".json")
 CHART = "Chart.yaml"
 PACKED, SUBCHARTS = ".tgz", "charts"
+TERRAFORM = ".tf"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""
 
@@ -40,6 +41,8 @@ class Found:
     """Folders with a Helm chart, each with the folder that the user named."""
     kustomizations: dict[str, str] = field(default_factory=dict)
     """Files that Kustomize builds from, each with the folder that the user named."""
+    terraform: list[str] = field(default_factory=list)
+    """Files of Terraform, which may deploy charts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
     if entry.name.endswith(PACKED):
         folder = Path(entry).parent
         found.packed += not (folder.name == SUBCHARTS and str(folder.parent) in found.charts)
+    if entry.name.endswith(TERRAFORM) and entry.is_file(follow_symlinks=False):
+        found.terraform.append(str(Path(entry)))
     if entry.name != CHART and entry.name not in KUSTOMIZATIONS:
         return
     if not Path(entry).is_file():

@@ -343,6 +343,14 @@ OUTSIDE: dict[str, tuple[str, str, str]] = {
         "releases: [{name: a, chart: ./charts/chat, values: ['{{ .gpu }}']}]\n",
         "helmfile: it is a template, which only helmfile evaluates",
     ),
+    "Terraform": (
+        "main.tf",
+        (
+            'resource "helm_release" "chat" {\n  chart  = "./charts/chat"\n'
+            "  values = [yamlencode({ gpus = 4 })]\n}\n"
+        ),
+        "helm_release chat: only Terraform evaluates its values",
+    ),
     "a chart of Fleet": (
         "fleet.yaml",
         "helm: {chart: vllm, repo: https://c.example.com, values: {gpus: 4}}\n",

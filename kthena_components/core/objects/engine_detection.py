@@ -98,7 +98,8 @@ def signs_in(
             yield from _in_text(path, value) if _may_be_command(value.strip()) else ()
             for document in documents_in(value) if levels else ():
                 found = signs_in(document, levels=levels - 1)
-                yield from (replace(sign, path=path) for sign in found)
+                signs = (*sizes_in(document), *found)
+                yield from (replace(sign, path=path) for sign in signs)
         elif id(value) not in seen:
             seen.add(id(value))
             if is_map(value):
@@ -113,6 +114,12 @@ def signs_in(
             else:
                 continue
             todo += reversed(inner)
+
+
+def sizes_in(document: Mapping[str, object]) -> Iterator[Sign]:
+    """Yield the sizes of an engine that a document in a text states at its top."""
+    for key, value in document.items():
+        yield from _in_size(key_text(key), key, value)
 
 
 def documents_in(text: str) -> Iterator[Mapping[str, object]]:

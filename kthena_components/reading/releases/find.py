@@ -9,6 +9,7 @@ from typing import Any
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.folders import TERRAFORM
 from kthena_components.reading.layout import boundary_of
 from kthena_components.reading.releases.application_sets import application_set
 from kthena_components.reading.releases.argo import applications
@@ -17,6 +18,7 @@ from kthena_components.reading.releases.flux import flux_kustomization, helm_rel
 from kthena_components.reading.releases.helmfile import helmfile, is_helmfile
 from kthena_components.reading.releases.model import Place, Statement
 from kthena_components.reading.releases.repository import Repository
+from kthena_components.reading.releases.terraform import terraform
 
 _APPLICATION = ("argoproj.io", "Application")
 _SET = ("argoproj.io", "ApplicationSet")
@@ -95,6 +97,8 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
         yield "helmfile", helmfile
     elif Path(path).name in NAMES:
         yield "Fleet", fleet
+    elif path.endswith(TERRAFORM):
+        yield "Terraform", terraform
 
 
 def _read(

@@ -17,6 +17,7 @@ from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.merged import merge
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
+from kthena_components.systems.kserve.served_models import models_of_service, name_model
 from kthena_components.systems.kserve.view import MultiNode, Service
 
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
@@ -99,6 +100,12 @@ def _one(view: Service) -> Iterator[EngineFacts]:
 
 
 def _pods(view: Service, base: str) -> Iterator[PodFacts]:
+    folders = models_of_service(view.holder, view.served)
+    for pod in _written(view, base):
+        yield name_model(pod, folders, view.object.context)
+
+
+def _written(view: Service, base: str) -> Iterator[PodFacts]:
     predictor, context, key = view.holder, view.object.context, view.served
     merged = merge(view.runtime, predictor) if view.runtime and key == "model" else None
     if merged is not None:

@@ -1,0 +1,79 @@
+"""The models that KServe downloads, and that its containers serve from a folder.
+
+A container serves /mnt/models, and the object names the model: `hf://owner/model:revision`. A URI
+that leads elsewhere, such as to a claim, does not tell which model is there.
+Source: kserve pkg/constants/constants.go (DefaultModelLocalMountPath);
+python/storage/kserve_storage/kserve_storage.py (_download_hf);
+python/huggingfaceserver/huggingfaceserver/__main__.py (--model_dir);
+pkg/controller/v1alpha2/llmisvc/workload_storage.go (attachModelArtifacts).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.systems.kserve.claims import STORAGE_URI
+
+_FOLDER = "/mnt/models"
+_HUB = re.compile(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
+_OWN_SERVER = "huggingfaceserver"
+Folders = Mapping[str, str]
+"""The model in each folder."""
+
+
+def models_of_service(predictor: Mapping[str, Any], served: str) -> Folders:
+    """Return the models that an InferenceService states, by their folders in its containers.
+
+    Args:
+        predictor: The predictor.
+        served: The field with the model's container; empty for containers of one's own.
+    """
+    return dict(_stated_by_service(predictor, served))
+
+
+def models_of_llm(spec: Mapping[str, Any]) -> Folders:
+    """Return the model that an LLMInferenceService states, by its folder in the containers."""
+    if mapping(spec.get("storageInitializer")).get("enabled") is False:
+        return {}
+    return dict(_model(mapping(spec.get("model")).get("uri"), _FOLDER))
+
+
+def name_model(pod: PodFacts, folders: Folders, context: Context) -> PodFacts:
+    """Name the model of a command that serves one of some folders."""
+    command = pod.command
+    if command is None or not folders:
+        return pod
+    stated = command.model
+    if stated is None and command.engine == _OWN_SERVER and command.hidden is None:
+        stated = _FOLDER  # its default
+    model = folders.get(stated.rstrip("/")) if isinstance(stated, str) else None
+    if model is None:
+        return pod
+    shape = pod.shape or context.shapes.get(model.casefold())
+    return replace(pod, command=replace(command, model=model), shape=shape)
+
+
+def _stated_by_service(predictor: Mapping[str, Any], served: str) -> Iterator[tuple[str, str]]:
+    if served:
+        yield from _model(mapping(predictor.get(served)).get("storageUri"), _FOLDER)
+    listed = [mapping(each) for each in sequence(predictor.get("storageUris"))]
+    if len(listed) == 1:
+        yield from _model(listed[0].get("uri"), listed[0].get("mountPath", _FOLDER))
+    containers = sequence(predictor.get("containers")) if not served else ()
+    for container in map(mapping, containers):
+        for entry in map(mapping, sequence(container.get("env"))):
+            if entry.get("name") == STORAGE_URI:
+                yield from _model(entry.get("value"), _FOLDER)
+
+
+def _model(uri: object, folder: object) -> Iterator[tuple[str, str]]:
+    """Yield a folder and the model in it, if the URI names a model of the hub."""
+    if isinstance(uri, str) and isinstance(folder, str) and not is_unresolved(uri):
+        found = _HUB.fullmatch(uri)
+        if found is not None:
+            yield folder.rstrip("/"), found["name"]
