@@ -145,7 +145,7 @@ class Search:
 
     def file(self, words: Sequence[str], run: Run, shell: Sequence[str]) -> bool:
         """Read a script in a file; without a shell and its options its first line names them."""
-        from kthena_components.core.engines.bash.files import path_from  # noqa: PLC0415 - see follow
+        from kthena_components.core.engines.bash.call import path_from  # noqa: PLC0415 - see follow
 
         path = path_from(words[0], run.folder)
         if path is None and self.may_be_mounted(words[0]):

@@ -1,12 +1,24 @@
-"""One command that a shell runs, once its words are expanded."""
+"""One command that a shell runs, the files that it names, and the program that it starts."""
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kthena_components.core.engines.bash.shell import Shell
-from kthena_components.core.engines.bash.state import OUTPUT, Value, is_known
+from kthena_components.core.engines.bash.session import Run
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
+from kthena_components.core.engines.bash.state import (
+    FOLDER,
+    LIBRARY,
+    OUTPUT,
+    RUNNING,
+    Many,
+    Passed,
+    Value,
+    is_known,
+)
 from kthena_components.core.engines.bash.syntax import Assignment, Word
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.engines.files import Absent, read_file
+from kthena_components.core.values.unknown import MaybeText, Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +49,63 @@ class Call:
             state.set(OUTPUT, before + text)
         else:
             state.set(OUTPUT, Unknown("the output of a command is unknown"))
+
+
+def path_of(shell: Shell, word: str) -> str | None:
+    """Return a path from the root; None if it is unknown."""
+    return path_from(word, shell.state.get(FOLDER))
+
+
+def path_from(word: str, folder: object) -> str | None:
+    """Return a path from the root, as it is found in a folder; None if it is unknown."""
+    if not is_known(word):
+        return None
+    if word.startswith("/"):
+        return posixpath.normpath(word)
+    return posixpath.normpath(f"{folder}/{word}") if isinstance(folder, str) else None
+
+
+def text_of(shell: Shell, path: str | None) -> MaybeText | Absent | None:
+    """Return the text of a mounted file; None if it is unknown what is mounted there."""
+    return None if path is None else read_file(shell.session.scope.files, path)
+
+
+def is_folder(shell: Shell, path: str | None) -> bool:
+    """Return whether a path is definitely a mounted folder. A subPath may mount a single file."""
+    at = (mount for mount in shell.session.scope.files if mount.path == path)
+    return any(mount.files and all(name for name, _ in mount.files) for mount in at)
+
+
+_NEVER_END = (("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null"))
+
+
+def program(call: Call) -> Flow:
+    """Start a program, and go on as if it succeeded."""
+    shell, session, words = call.shell, call.shell.session, call.words
+    if tuple(words) in _NEVER_END:
+        return shell.leave(Doubt.LIKELY)
+    sure, first = session.sure, len(session.log)
+    if isinstance(words[0], Many):
+        # It may be nothing, or a wrapper, or another program.
+        session.sure, words = False, words[1:]
+    if words:
+        running = shell.state.get(RUNNING, False) is not False
+        run = Run(
+            words=words,
+            environment=Passed(shell.state, call.assigned),
+            folder=shell.state.get(FOLDER),
+            stdin=call.stdin,
+            running=running,
+        )
+        lasting = session.start(run)
+        for found in session.log[first:]:
+            found.beside = found.beside or (found.engine is not None and running)
+        if lasting:
+            shell.state.set(RUNNING, True)
+    session.sure = sure
+    if shell.state.get(OUTPUT) is not None:
+        shell.state.set(OUTPUT, Unknown("the output of a program is unknown"))
+    named = len(session.log) == first and words and "/" not in words[0]
+    if named and shell.state.get(LIBRARY):
+        shell.state.forget(f"{words[0]} may be a function of an unknown file")
+    return shell.done(Doubt.LIKELY)

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.assign import assign, computed
 from kthena_components.core.engines.bash.builtins import BUILTINS
-from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.call import Call, program
 from kthena_components.core.engines.bash.declare import declare
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.output import PROGRAMS
-from kthena_components.core.engines.bash.plain import plain_text
-from kthena_components.core.engines.bash.programs import program
+from kthena_components.core.engines.bash.patterns import plain_text
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.state import (

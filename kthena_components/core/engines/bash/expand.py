@@ -11,8 +11,7 @@ from kthena_components.core.engines.bash import arithmetic, parameters
 from kthena_components.core.engines.bash.braces import expand_braces, has_braces, hides_braces
 from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
-from kthena_components.core.engines.bash.patterns import escape
-from kthena_components.core.engines.bash.plain import plain_text
+from kthena_components.core.engines.bash.patterns import escape, plain_text
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.state import BLANKS, Many, is_known

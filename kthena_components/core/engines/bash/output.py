@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.call import Call, path_of, text_of
 from kthena_components.core.engines.bash.chunks import separators
-from kthena_components.core.engines.bash.files import path_of, text_of
 from kthena_components.core.engines.bash.patterns import is_plain, unescaped
 from kthena_components.core.engines.bash.shell import Doubt, Flow
 from kthena_components.core.engines.bash.state import BLANKS, FOLDER, Array, Many, is_known

@@ -7,6 +7,8 @@ import fnmatch
 import re
 from functools import lru_cache
 
+from kthena_components.core.engines.bash.syntax import Text, Word
+from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.display import SECRET
 
 _LONGEST = 200
@@ -93,3 +95,13 @@ def unescaped(text: str) -> str | None:
 def is_plain(text: str) -> bool:
     """Return whether a text has no escapes but those for a line, a tab and a backslash."""
     return re.fullmatch(r"(?:[^\\]|\\[nt\\])*", text) is not None
+
+
+def plain_text(word: Word) -> str | None:
+    """Return the text of a word that stands for itself; None for any other."""
+    piece = word[0] if len(word) == 1 else None
+    if not isinstance(piece, Text) or piece.bash:
+        return None
+    text = piece.text
+    special = "~" in text or "{" in text or has_glob(text) or has_gap(text)
+    return text if piece.quoted or not special else None

@@ -7,9 +7,9 @@ if the fact holds on every path; else the fact is not known.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.engines.bash import branches, loops
+from kthena_components.core.engines.bash import loops
 from kthena_components.core.engines.bash.commands import discards, forget_set, redirected, simple
-from kthena_components.core.engines.bash.double import condition
+from kthena_components.core.engines.bash.conditions import condition
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
@@ -234,14 +234,14 @@ def _with_output(shell: Shell, node: Redirected) -> Flow:
 _FAILING = (Simple, Pipeline, Subshell, Evaluation, Condition)
 _RUNNERS: Mapping[type[Any], Callable[[Shell, Any], Flow]] = {
     Block: _block,
-    Case: branches.case,
+    Case: loops.case,
     Chain: _chain,
     Condition: condition,
     Counting: loops.counting,
     Evaluation: _evaluation,
     For: loops.loop_over,
     Function: _function,
-    If: branches.condition,
+    If: loops.condition,
     Pipeline: _pipeline,
     Redirected: _redirected,
     Simple: simple,

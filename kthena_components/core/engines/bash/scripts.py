@@ -3,8 +3,7 @@
 import posixpath
 from collections.abc import Sequence
 
-from kthena_components.core.engines.bash.call import Call
-from kthena_components.core.engines.bash.files import path_of
+from kthena_components.core.engines.bash.call import Call, path_of
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import FILE as FILE_FRAME
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kthena_components.core.engines.bash.plain import plain_text
+from kthena_components.core.engines.bash.patterns import plain_text
 from kthena_components.core.engines.bash.redirects import REDIRECTS, Found
 from kthena_components.core.engines.bash.syntax import (
     Assignment,
