@@ -22,6 +22,7 @@ from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
 from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
 from kthena_components.core.rules.headless_workers import headless_workers
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
+from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
 from kthena_components.core.rules.image_pinned import image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
@@ -40,10 +41,13 @@ from kthena_components.core.rules.moe_expert_shape import EXPERTS, moe_expert_sh
 from kthena_components.core.rules.moe_ranks import moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.name_fits import name_fits
+from kthena_components.core.rules.network_interface import network_interface
+from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
+from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_port import probe_port
@@ -52,6 +56,7 @@ from kthena_components.core.rules.ray_in_image import ray_in_image
 from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_over_pods import ray_over_pods
 from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
+from kthena_components.core.rules.ray_start_order import ray_start_order
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
@@ -85,6 +90,11 @@ CHECKS: tuple[Check, ...] = (
     pod_ranks,
     master_address,
     headless_workers,
+    network_interface,
+    nixl_side_channel_host,
+    host_ip_per_pod,
+    pods_joined,
+    ray_start_order,
     probe_port,
     gang_covers_engine,
     tp_divides_heads,

@@ -3,7 +3,15 @@
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.session import Run
 from kthena_components.core.engines.bash.shell import Doubt, Flow
-from kthena_components.core.engines.bash.state import FOLDER, LIBRARY, OUTPUT, RUNNING, Many, Passed
+from kthena_components.core.engines.bash.state import (
+    BLOCKED,
+    FOLDER,
+    LIBRARY,
+    OUTPUT,
+    RUNNING,
+    Many,
+    Passed,
+)
 from kthena_components.core.values.unknown import Unknown
 
 _NEVER_END = (("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null"))
@@ -30,6 +38,9 @@ def program(call: Call) -> Flow:
         lasting = session.start(run)
         for found in session.log[first:]:
             found.beside = found.beside or (found.engine is not None and running)
+            found.blocked = found.blocked or shell.state.get(BLOCKED) is True
+        if any(found.ray and found.ray.blocks for found in session.log[first:]):
+            shell.state.set(BLOCKED, True)
         if lasting:
             shell.state.set(RUNNING, True)
     session.sure = sure

@@ -1,0 +1,71 @@
+"""Checks that the other half of an engine reaches it to ask for its KV cache."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.facts.network import NIXL_HOST
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.kv_halves import NIXL, Half, halves_of, pairs_of
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import Unknown
+
+RULE = "nixl-side-channel-host"
+_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1|0\.0\.0\.0|", re.IGNORECASE)
+
+
+def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine that sends its KV cache by NIXL states an address at which other pods ask for it.
+
+    The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
+    connects to it. The default is localhost, which is the decode engine's own pod.
+
+    Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP.
+    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST.
+    Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
+    for other engines with kv_both, whose other half is not seen.
+    Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
+    nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0.
+    """
+    halves = [half for half in halves_of(facts, RULE) if half.family == NIXL]
+    directed = {id(pair.prefill) for pair in pairs_of(halves)}
+    for half in halves:
+        if not half.sends or _is_beside(half, halves):
+            continue
+        sure = half.one_way or id(half) in directed
+        yield from _judge(half, Level.MANDATORY if sure else Level.ADVISORY)
+
+
+def _judge(half: Half, level: Level) -> Iterator[Finding]:
+    pod = half.start.engine.entry
+    stated = pod.variables.get(NIXL_HOST)
+    value = "" if stated is None else stated.value
+    if isinstance(value, Unknown) or not _LOOPBACK.fullmatch(value):
+        return
+    if stated is not None:
+        yield _finding(stated.path, f"is {display(value)}", level)
+    else:
+        seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
+        yield _finding(pod.command_path, f"{seen}localhost", level)
+
+
+def _finding(path: str, seen: str, level: Level) -> Finding:
+    return Finding(
+        path=path,
+        seen=f"{seen}: the other half then asks its own pod for the cache",
+        remedy=f"set {NIXL_HOST} by a fieldRef to status.podIP",
+        rule=RULE,
+        level=level,
+    )
+
+
+def _is_beside(half: Half, halves: list[Half]) -> bool:
+    """Return whether another half is in the same pod, where localhost reaches it."""
+    place = _template(half.start.engine.entry)
+    others = (one for one in halves if one is not half and one.receives)
+    return any(_template(one.start.engine.entry) == place for one in others)
+
+
+def _template(pod: PodFacts) -> str:
+    return pod.own.path.rpartition(".")[0] if pod.own else pod.command_path
