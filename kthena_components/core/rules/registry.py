@@ -20,6 +20,7 @@ from kthena_components.core.rules.ffn_divisible import FEED_FORWARD, ffn_divisib
 from kthena_components.core.rules.fp8_block_multiple import BLOCKS, fp8_block_multiple
 from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
 from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
+from kthena_components.core.rules.headless_copies import headless_copies
 from kthena_components.core.rules.headless_workers import headless_workers
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
 from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
@@ -29,6 +30,8 @@ from kthena_components.core.rules.kv_connector_known import kv_connector_known
 from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
 from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
+from kthena_components.core.rules.leader_address import leader_address
+from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
 from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
 from kthena_components.core.rules.leader_worker_same_parallelism import (
     leader_worker_same_parallelism,
@@ -89,7 +92,10 @@ CHECKS: tuple[Check, ...] = (
     nnodes_equals_group,
     pod_ranks,
     master_address,
+    leader_address,
+    leader_ports_agree,
     headless_workers,
+    headless_copies,
     network_interface,
     nixl_side_channel_host,
     host_ip_per_pod,
