@@ -13,6 +13,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("pattern", "queue-parent", "queue-weight", "ray-deletion", "ray-name"),
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
+        *("leader-address", "leader-ports-agree", "nixl-side-channel-host", "ray-start-order"),
         "selector-of-serving",
     },
     "one of several parts goes, and only the user knows which": {
@@ -29,7 +30,8 @@ CHOICES: Final[dict[str, set[str]]] = {
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),
         *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
-        *("subgroup-has-pods", "surge-needs-spare-gpus", "whole-gpus", "kserve-one-gpu-type"),
+        *("pods-joined", "subgroup-has-pods", "surge-needs-spare-gpus", "whole-gpus"),
+        "kserve-one-gpu-type",
     },
     "another object, a file or the cluster changes, and not the object with the finding": {
         *("engine-config-file", "foreign-group-name", "gang-covers-engine", "headless-service"),
