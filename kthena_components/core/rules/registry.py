@@ -12,6 +12,7 @@ from kthena_components.core.rules.context_parallel_layout import context_paralle
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
 from kthena_components.core.rules.engine_config_file import engine_config_file
+from kthena_components.core.rules.engine_host import engine_host
 from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_known import engine_option_known
 from kthena_components.core.rules.executor_stated import executor_stated
@@ -24,6 +25,7 @@ from kthena_components.core.rules.headless_copies import headless_copies
 from kthena_components.core.rules.headless_workers import headless_workers
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
 from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
+from kthena_components.core.rules.host_network_names import host_network_names
 from kthena_components.core.rules.image_pinned import image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
@@ -101,6 +103,8 @@ CHECKS: tuple[Check, ...] = (
     host_ip_per_pod,
     pods_joined,
     ray_start_order,
+    engine_host,
+    host_network_names,
     probe_port,
     gang_covers_engine,
     tp_divides_heads,
