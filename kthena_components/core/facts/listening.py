@@ -4,6 +4,7 @@ It only covers pods in which nothing else may listen: they have one container, w
 one engine or joins one.
 """
 
+import re
 from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
@@ -22,6 +23,8 @@ _TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550
 _SILENT = frozenset({"--uds", "--api-server-count"})
 """Options with which vLLM may listen on no port."""
 _MOST_COPIES = 64
+_USUAL_HOSTS = {"sglang": "127.0.0.1", "trtllm": "localhost"}
+_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,8 @@ class Listening:
     ray: bool
     named: tuple[tuple[str, int], ...]
     """Ports by name."""
+    local: str = ""
+    """The loopback address, if that is the only one on which they answer."""
 
     @property
     def title(self) -> str:
@@ -76,7 +81,19 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
         others=_others(command, own.ports.mentioned),
         ray=command.ray_role is not None,
         named=tuple(sorted(own.ports.named.items())),
+        local=loopback_of(command),
     )
+
+
+def loopback_of(command: CommandFacts) -> str:
+    """Return the loopback address on which alone an engine listens; empty if on others, too.
+
+    Source: sglang/srt/server_args.py and tensorrt_llm/commands/serve.py for the defaults of --host.
+    vLLM listens on all addresses.
+    """
+    usual = _USUAL_HOSTS.get(command.engine or "")
+    host = command.options.get("--host", command.hidden or usual)
+    return host if isinstance(host, str) and _LOOPBACK.fullmatch(host) else ""
 
 
 def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:

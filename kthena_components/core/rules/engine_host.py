@@ -1,21 +1,17 @@
 """Checks that an engine listens where its probes ask: on the pod's address."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.facts.listening import loopback_of
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import set_option
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.values.unknown import Unknown
 
 RULE = "engine-host"
-_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1", re.IGNORECASE)
-_DEFAULTS = {"sglang": "127.0.0.1", "trtllm": "localhost"}
-"""sglang/srt/server_args.py; tensorrt_llm/commands/serve.py. vLLM listens on all addresses."""
 
 
 def engine_host(facts: ServingFacts) -> Iterator[Finding]:
@@ -34,8 +30,7 @@ def engine_host(facts: ServingFacts) -> Iterator[Finding]:
         pod, command = engine.entry, engine.entry.command
         if command is None or command.engine not in TITLES or not _is_probed(pod):
             continue
-        host = command.options.get("--host", command.hidden or _DEFAULTS.get(command.engine))
-        if isinstance(host, str) and not isinstance(host, Unknown) and _LOOPBACK.fullmatch(host):
+        if host := loopback_of(command):
             yield _finding(engine, command, host)
 
 

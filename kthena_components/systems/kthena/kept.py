@@ -9,11 +9,9 @@ from typing import Any
 from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.objects.object import PodSet
-from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.objects.retained_fields import LISTENS, kept_pods
 from kthena_components.core.values.read import is_map, mapping, sequence
 
-_LISTENS = "(listens)"
-"""Key beside the containers of a reduced pod, which no manifest has."""
 _TEMPLATES = ("entryTemplate", "workerTemplate")
 
 
@@ -24,15 +22,15 @@ def kept_serving(body: Mapping[str, Any]) -> Mapping[str, Any]:
         for field in _TEMPLATES:
             template, inside = mapping(role).get(field), mapping(mapping(reduced).get(field))
             if is_map(template) and isinstance(spec := inside.get("spec"), dict):
-                spec[_LISTENS] = _listening(template, field)
+                spec[LISTENS] = _listening(template, field)
     return kept
 
 
 def listening_of(pods: PodSet) -> Listening | None:
     """Return where the pods of a ModelServing listen; None if nothing is known."""
     field = pods.path.rpartition(".")[2]
-    if _LISTENS in pods.spec:
-        found = pods.spec[_LISTENS]
+    if LISTENS in pods.spec:
+        found = pods.spec[LISTENS]
         return found if isinstance(found, Listening) else None
     return _listening({"metadata": {"annotations": pods.annotations}, "spec": pods.spec}, field)
 

@@ -23,6 +23,11 @@ from kthena_components.systems.kubernetes.pods import (
     pods_of_pod,
 )
 from kthena_components.systems.kubernetes.resources import SECRETS
+from kthena_components.systems.kubernetes.rules.first_pod import (
+    first_pod_named,
+    first_pod_published,
+    kept_set,
+)
 from kthena_components.systems.kubernetes.rules.object_references import (
     headless_service,
     object_twice,
@@ -30,6 +35,7 @@ from kthena_components.systems.kubernetes.rules.object_references import (
 )
 from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.secret_key_exists import secret_key_exists
+from kthena_components.systems.kubernetes.rules.selected_engines import selected_engines_answer
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
@@ -90,7 +96,8 @@ def keeps_number(found: Object) -> str:
 
 
 def _kept_service(body: Body) -> Body:
-    return {"spec": only(body.get("spec"), frozenset({"type", "selector", "clusterIP", "ports"}))}
+    kept = {"type", "selector", "clusterIP", "ports", "publishNotReadyAddresses"}
+    return {"spec": only(body.get("spec"), frozenset(kept))}
 
 
 def _kept_secret(body: Body) -> Body:
@@ -124,6 +131,8 @@ SYSTEM = System(
             restarts=_ONE_BY_ONE,
             keeps_number=keeps_number,
             tells=tells_of_set,
+            rules=(first_pod_named,),
+            kept=kept_set,
             restart_policies=_ALWAYS,
         ),
         _workload("ReplicaSet", without=_KEPT, restart_policies=_ALWAYS),
@@ -180,9 +189,11 @@ SYSTEM = System(
     cluster_rules=(
         object_twice,
         headless_service,
+        first_pod_published,
         secret_key_exists,
         rwx_for_shared_model,
         service_selects_pods,
+        selected_engines_answer,
         service_named_vllm,
     ),
     extras={"secrets": (SECRETS,)},
