@@ -19,7 +19,7 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
     vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
     need different ones. A fixed value in a template is the same in all of its pods.
 
-    Pass: VLLM_HOST_IP from status.podIP.
+    Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
     Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods.
     Level: mandatory with Ray, where vLLM stops; advisory otherwise.
     Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should

@@ -23,8 +23,8 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
     With hostNetwork and the default dnsPolicy they ask the servers of their node, which do not know
     the names of pods and Services.
 
-    Pass: hostNetwork with dnsPolicy ClusterFirstWithHostNet.
-    Fail: hostNetwork without a dnsPolicy, and --master-addr $(LWS_LEADER_ADDRESS).
+    Pass: hostNetwork in 2 pods with dnsPolicy ClusterFirstWithHostNet.
+    Fail: hostNetwork in 2 pods without a dnsPolicy, and --master-addr $(LWS_LEADER_ADDRESS).
     Level: mandatory.
     Source: kubernetes pkg/kubelet/network/dns/dns.go getPodDNSType; Kubernetes documentation, DNS
     for Services and Pods, Pod's DNS Policy.

@@ -18,6 +18,7 @@ _TWO = 2
 _OF_SERVICE = re.compile(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
 _PORT, _PORTS = re.compile(r":\d+$"), re.compile(r":\d+:\d+$")
+_ALONE = re.compile(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
 _HOST_ONLY = frozenset({"--master-addr", "--data-parallel-address"})
 
 
@@ -29,7 +30,7 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     --data-parallel-address are a host, SGLang's --dist-init-addr and `ray start --address` have
     a port. The name of one pod is the address of one copy of the engine.
 
-    Pass: --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
+    Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) without a variable LEADER;
     --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
     Level: mandatory.
@@ -72,7 +73,8 @@ def _no_form(_engine: EngineFacts, meeting: Meeting) -> str:
     if meeting.option in _HOST_ONLY:
         return "but only a host belongs there, without a port" if _is_host_and_port(shown) else ""
     # A controller's variable has no port.
-    known = isinstance(meeting.address, str | OfController)
+    alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
+    known = isinstance(meeting.address, str) or alone
     needs = meeting.option in {RAY, "--dist-init-addr"}
     return "which has no port" if needs and known and not _PORT.search(shown) else ""
 

@@ -21,8 +21,8 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
     The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
     connects to it. The default is localhost, which is the decode engine's own pod.
 
-    Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP.
-    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST.
+    Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
+    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1.
     Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
     for other engines with kv_both, whose other half is not seen.
     Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
@@ -31,7 +31,7 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
     halves = [half for half in halves_of(facts, RULE) if half.family == NIXL]
     directed = {id(pair.prefill) for pair in pairs_of(halves)}
     for half in halves:
-        if not half.sends or _is_beside(half, halves):
+        if not half.sends or _is_beside(half, facts):
             continue
         sure = half.one_way or id(half) in directed
         yield from _judge(half, Level.MANDATORY if sure else Level.ADVISORY)
@@ -60,11 +60,11 @@ def _finding(path: str, seen: str, level: Level) -> Finding:
     )
 
 
-def _is_beside(half: Half, halves: list[Half]) -> bool:
-    """Return whether another half is in the same pod, where localhost reaches it."""
-    place = _template(half.start.engine.entry)
-    others = (one for one in halves if one is not half and one.receives)
-    return any(_template(one.start.engine.entry) == place for one in others)
+def _is_beside(half: Half, facts: ServingFacts) -> bool:
+    """Return whether another engine is in the same pod, where localhost reaches this one."""
+    engine = half.start.engine
+    others = (one for one in facts.engines if one is not engine)
+    return any(_template(one.entry) == _template(engine.entry) for one in others)
 
 
 def _template(pod: PodFacts) -> str:

@@ -15,8 +15,8 @@ def ray_start_order(facts: ServingFacts) -> Iterator[Finding]:
     `ray start --block` runs until Ray stops. Without --block, Ray runs in the background, and the
     script goes on.
 
-    Pass: `ray start --head` and then vllm serve; `ray start --head --block &` before it.
-    Fail: `ray start --head --block` and then vllm serve.
+    Pass: `ray start --head --port=6379` and then vllm serve; the same with `--block &`.
+    Fail: `ray start --head --port=6379 --block` and then vllm serve.
     Level: mandatory.
     Source: ray python/ray/scripts/scripts.py (start, --block).
     """

@@ -14,7 +14,7 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.meetings import Meeting, meetings
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, is_name, mapping, whole
+from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence, whole
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
@@ -97,7 +97,7 @@ def _service_asked(found: Object) -> str:
     if not isinstance(replicas, int) or replicas < _FEWEST:
         return ""
     template = mapping(mapping(found.spec.get("template")).get("spec"))
-    containers = [mapping(each) for each in template.get("containers") or () if each]
+    containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
     for _, meeting in _asked(facts_of_copies(found)) if probed else ():
         host = _HOST.fullmatch(str(meeting.address))
@@ -113,7 +113,7 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
     only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe, the
     others never find the first pod.
 
-    Pass: clusterIP None and publishNotReadyAddresses true; pods without probes.
+    Pass: publishNotReadyAddresses true for 2 pods; 2 pods without probes.
     Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods.
     Level: mandatory.
     Source: Kubernetes API reference, ServiceSpec publishNotReadyAddresses; kubernetes
