@@ -15,7 +15,7 @@ LIMITS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
     ),
     "service-selects-pods": (
         stack_objects, "_MOST_COMPARED", "shared",
-        {"front.spec.selector": {"app": "wide", "x": "y"}},
+        {"front.spec.selector": {"app": "wide", "leaderworkerset.sigs.k8s.io/group-key": "y"}},
     ),
     "subgroup-has-pods": (
         stack_subgroups, "_MOST_COMPARED", "stack",
