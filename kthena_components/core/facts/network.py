@@ -55,6 +55,12 @@ def network_variables(
     return MappingProxyType(found) if found else NO_VARIABLES
 
 
+def variable_names(container: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the variables in a container's env."""
+    names = (mapping(item).get("name") for item in sequence(container.get("env")))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
 def asks_cluster(spec: Mapping[str, Any]) -> MaybeBool:
     """Return whether a pod asks the cluster's DNS server for names.
 

@@ -36,6 +36,7 @@ from kthena_components.core.facts.network import (
     Variables,
     asks_cluster,
     network_variables,
+    variable_names,
 )
 from kthena_components.core.facts.processors import on_cpus
 from kthena_components.core.findings import join_path
@@ -93,6 +94,8 @@ class PodFacts:
     """Whether it asks the cluster's DNS server: not on the host's network with the usual policy."""
     variables: Variables = field(default_factory=lambda: NO_VARIABLES, compare=False)
     """Variables about the network, by name."""
+    stated: frozenset[str] = field(default=frozenset(), compare=False)
+    """The names of the variables in its container's env."""
     idle: str = ""
     """The command of the only container if it does nothing, ever: `sleep infinity`."""
     missing: tuple[MissingKey, ...] = ()
@@ -324,6 +327,7 @@ def _container(
         on_host=spec.get("hostNetwork") not in (None, False),
         cluster_names=asks_cluster(spec),
         variables=network_variables(container, given, argv, path),
+        stated=variable_names(container),
         idle=idle_command(argv) if _is_bare(container, spec) else "",
         missing=tuple(given.missing),
     )

@@ -79,8 +79,7 @@ def _pruned(value: Any) -> Any:
         if isinstance(value.get("containers"), list):
             listens = listening(read_pod({"spec": value}, ""))
             value = {key: value[key] for key in value if key in _POD}
-            if listens is not None:
-                value[LISTENS] = listens
+            value[LISTENS] = listens
         return {_kept(key): _FIELDS.get(key, _pruned)(inside) for key, inside in value.items()}
     return [_pruned(item) for item in value] if isinstance(value, list) else _kept(value)
 

@@ -37,7 +37,9 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
         other = None if worker is None else worker.command
         if worker is None or other is None or other.engine != "vllm" or start.engine.pods == 1:
             continue
-        if _is_compared(start.command) and _is_compared(other):
+        # A controller that adds the address adds --headless, too.
+        meets = "--data-parallel-address" in other.options
+        if meets and _is_compared(start.command) and _is_compared(other):
             yield from _judge(start, other, worker.command_path)
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
@@ -39,21 +38,23 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     pod_utils.go; pytorch torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of
     the address).
     """
-    judges = (partial(_no_value, facts), _no_form, partial(_one_copy, facts))
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
-            seen = next(filter(None, (judge(engine, meeting) for judge in judges)), "")
+            seen = _no_value(facts, pod, meeting) or _no_form(meeting)
+            seen = seen or _one_copy(facts, engine, meeting)
             if seen and not (pod.on_host and is_itself(meeting.address)):
                 yield _finding(engine, pod, meeting, seen)
                 break
 
 
-def _no_value(facts: ServingFacts, _engine: EngineFacts, meeting: Meeting) -> str:
+def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Explain which variable of an address has no value."""
     value, told = meeting.address, facts.told
     if told is None or not isinstance(value, NotSet | OfController):
         return ""
-    if any(value.name == own or value.name.startswith(own) for own in told):
+    if value.name in pod.stated or any(
+        value.name == own or value.name.startswith(own) for own in told
+    ):
         return ""
     if isinstance(value, NotSet):
         by_service = _OF_SERVICE.fullmatch(value.name) is not None
@@ -62,7 +63,7 @@ def _no_value(facts: ServingFacts, _engine: EngineFacts, meeting: Meeting) -> st
     return "" if by in own else f"but only {by} sets {value.name}, in the pods that it creates"
 
 
-def _no_form(_engine: EngineFacts, meeting: Meeting) -> str:
+def _no_form(meeting: Meeting) -> str:
     shown = meeting.shown
     if is_itself(meeting.address):
         return ""

@@ -12,6 +12,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 
 RULE = "nixl-side-channel-host"
+_ANY = "0.0.0.0"  # noqa: S104 - compared only
 _LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1|0\.0\.0\.0|", re.IGNORECASE)
 
 
@@ -24,7 +25,7 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
     Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
     Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1.
     Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
-    for other engines with kv_both, whose other half is not seen.
+    for other engines with kv_both, whose other half is not seen, and for 0.0.0.0.
     Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
     nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0.
     """
@@ -44,6 +45,8 @@ def _judge(half: Half, level: Level) -> Iterator[Finding]:
     if isinstance(value, Unknown) or not _LOOPBACK.fullmatch(value):
         return
     if stated is not None:
+        # Some routers may replace the address of all interfaces.
+        level = Level.ADVISORY if value == _ANY else level
         yield _finding(stated.path, f"is {display(value)}", level)
     else:
         seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
