@@ -19,12 +19,11 @@ from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.facts.pod_policies import AROUND, PodPolicies
 from kthena_components.core.facts.referenced_objects import ReferencedObjects
 from kthena_components.core.facts.sharing import Sharing
-from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
-from kthena_components.judge.manifest import judge_and_count
+from kthena_components.judge.manifest import Judged, judge_whole
 from kthena_components.judge.patches import partial_object
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
@@ -60,7 +59,7 @@ def check(
 ) -> Iterator[Result | Unreadable]:
     """Check every object in some paths, and update the summary.
 
-    All files are checked together. Each chart and each overlay is checked as a cluster of its own,
+    All files are checked together. Each chart and each overlay is checked as a separate cluster,
     unless `--whole` says that everything is one cluster.
 
     Args:
@@ -239,7 +238,7 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
     if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
         made.others += 1
         made.kept.pass_over(source.about(item), shift, item)
-        findings, _ = judge_safely(item.body, beside.given)
+        findings = judge_safely(item.body, beside.given).findings
     else:
         made.objects += 1
         findings = _judged(source, shift, item, beside, made.kept)
@@ -256,9 +255,9 @@ def _judged(
     if partial is not None:
         return [partial]
     asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
-    findings, held = judge_safely(item.body, beside.given, beside.context, asked)
-    failed = kept.keep(source.about(item), shift, item, held, findings)
-    return findings + [finding for finding in failed if finding not in findings]
+    judged = judge_safely(item.body, beside.given, beside.context, asked)
+    failed = kept.keep(source.about(item), shift, item, judged)
+    return judged.findings + [finding for finding in failed if finding not in judged.findings]
 
 
 def _left_open(finding: Finding) -> Finding:
@@ -271,10 +270,10 @@ def judge_safely(
     given: CheckOptions,
     context: Context = NO_CONTEXT,
     asked: Collection[str] = (),
-) -> tuple[list[Finding], GpuDemand | None]:
+) -> Judged:
     """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
-        return judge_and_count(
+        return judge_whole(
             body,
             context=context,
             today=given.today,
@@ -282,7 +281,7 @@ def judge_safely(
             asked=asked,
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-        return [fault(READING, error)], None
+        return Judged(findings=[fault(READING, error)])
 
 
 def _result(source: Source, place: Place, body: Mapping[str, Any], finding: Finding) -> Result:

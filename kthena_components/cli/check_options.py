@@ -37,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--level",
         metavar="dev|staging|prod|FILE",
-        help="the level of each rule: that of an environment, or from FILE, a JSON file that maps "
+        help="the level of each rule: an environment's, or from FILE, a JSON file that maps "
         "rules (* for all others) to mandatory, advisory or disabled, or a config of the policy "
         "pack",
     )

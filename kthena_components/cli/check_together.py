@@ -174,6 +174,7 @@ class Together:
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
             sources=[self.source(one).path for one in kept],
+            ports={i: one.ports for i, one in enumerate(kept)},
             versions=self.asked.versions,
         )
 

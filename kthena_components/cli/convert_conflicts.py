@@ -7,7 +7,7 @@ from kthena_components.cli.convert_sources import Source
 from kthena_components.convert.conversion import Converted, title_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack_file import objects_once
-from kthena_components.core.values.read import group_kind, name_of, namespace_of
+from kthena_components.core.values.read import group_kind, name_of, namespace_or_default
 
 
 def find_clashes(files: Sequence[Source], *, as_yaml: bool, as_stack: bool) -> Iterator[Finding]:
@@ -38,5 +38,5 @@ def _place(file: Source, body: Mapping[str, Any]) -> str:
 
 
 def _title(body: Mapping[str, Any]) -> str:
-    namespace = namespace_of(body)
+    namespace = namespace_or_default(body)
     return f"{group_kind(body)[1]} {namespace}/{name_of(body)}"

@@ -4,15 +4,16 @@ No command lines, values of Secrets or line numbers. They are sent between proce
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.cli.objects import KubeObject
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, fault
+from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.values.read import group_kind, mapping
-from kthena_components.judge.manifest import is_compared, reduce_object
+from kthena_components.judge.manifest import Judged, is_compared, reduce_object
 from kthena_components.systems.native.facts import GroupMember, read_part
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
@@ -47,6 +48,7 @@ class ReducedObject:
     body: Mapping[str, Any]
     part: GroupMember | None
     held: GpuDemand | None
+    ports: Ports
     has_lines: bool
     is_foreign: bool = False
     """Whether it has no rules, and only its kind is kept."""
@@ -77,8 +79,7 @@ class KeptObjects:
         place: str,
         shift: int,
         item: KubeObject,
-        held: GpuDemand | None,
-        found: Iterable[Finding],
+        judged: Judged,
     ) -> list[Finding]:
         """Keep the fields that the rules over all objects need. Return a finding if that fails."""
         number = self._number(shift)
@@ -89,7 +90,7 @@ class KeptObjects:
             body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
-        self.said.update(hash((finding.rule, finding.seen)) for finding in found)
+        self.said.update(hash((finding.rule, finding.seen)) for finding in judged.findings)
         self.kept.append(
             ReducedObject(
                 source=self.source,
@@ -99,7 +100,8 @@ class KeptObjects:
                 place=place,
                 body=body,
                 part=part,
-                held=held,
+                held=judged.demand,
+                ports=judged.ports,
                 has_lines=item.node is not None,
             )
         )
@@ -112,7 +114,8 @@ class KeptObjects:
             body = {key: item.body.get(key) for key in ("apiVersion", "kind")}
             kept = ReducedObject(
                 source=self.source, line=item.line, shift=shift, number=number,
-                place=place, body=body, part=None, held=None, has_lines=False, is_foreign=True,
+                place=place, body=body, part=None, held=None, ports={}, has_lines=False,
+                is_foreign=True,
             )  # fmt: skip
             self.kept.append(kept)
 

@@ -27,7 +27,7 @@ def ask(
     """Return the cluster's address, to be shown, and the answer; None if there is none in time.
 
     Args:
-        stated: A kubeconfig or its path; None for that of the shell.
+        stated: A kubeconfig or its path; None: the kubeconfig of the shell.
         context: Its context; None for the current one.
         question: Reads from the cluster.
     """

@@ -87,7 +87,7 @@ def compile_group(
 def compile_role(
     args: Mapping[str, Any], subject: str = "", *, today: date | None = None
 ) -> Compiled:
-    """Compile a standalone Role: always native, without a PodGroup of its own."""
+    """Compile a standalone Role: always native, without its own PodGroup."""
     spec = parse_spec(StandaloneRoleSpec, args, subject)
     findings = check_spec(serving_of(role_serving(spec)), alone=True, role_path="")
     if spec.pod_group is not None and spec.scheduler_name != VOLCANO:

@@ -49,7 +49,13 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.plan.templates import mirror_requests
-from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_of, sequence
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body, Describer
 
@@ -145,7 +151,7 @@ def _serves(body: Body, context: Context) -> bool:
 
 def _first_name(merged: Merged) -> tuple[str, str | None]:
     """Return the namespace of an object, and its name up to the last dash."""
-    namespace = namespace_of(merged.whole)
+    namespace = namespace_or_default(merged.whole)
     split = split_name(name_of(merged.whole))
     return str(namespace), split and split[0]
 

@@ -9,7 +9,13 @@ from kthena_components.convert.lost_fields import Loss
 from kthena_components.core import naming
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.read_back import filled_map, namespaced
-from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_of, sequence
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body, Describer, Pair
 
 _SERVICE = ("", "Service")
@@ -44,7 +50,9 @@ def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
     The caller compiles it and compares the two Services.
     """
     metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
-    same = metadata.get("name") == args.get("name") and namespace_of(body) == args.get("namespace")
+    same = metadata.get("name") == args.get("name") and namespace_or_default(body) == args.get(
+        "namespace"
+    )
     if group_kind(body) != _SERVICE or not same or len(sequence(spec.get("ports"))) != 1:
         return None
     port = mapping(spec["ports"][0])
@@ -74,7 +82,7 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
     losses, notes = list[Loss](), list[str]()
     name = short_title(body)
     for each in moved:
-        if each.is_same or namespace_of(body) != namespace_of(each.sources[0]):
+        if each.is_same or namespace_or_default(body) != namespace_or_default(each.sources[0]):
             continue
         if not each.backend:
             lost = list(_lost_selection(body, each))

@@ -6,9 +6,10 @@ from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
-from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Ports
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.read import group_kind
+from kthena_components.judge.manifest import read_ports
 from kthena_components.systems import find_kind
 from kthena_components.systems.contract import Kind
 
@@ -20,6 +21,7 @@ def read_objects(
     *,
     complete: bool = True,
     sources: Sequence[str] = (),
+    ports: Mapping[int, Ports] | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> ClusterObjects:
     """Read the objects of one cluster, in one pass.
@@ -30,9 +32,11 @@ def read_objects(
         demands: Accelerators of objects without pod templates, by index.
         complete: Whether the cluster has no other objects.
         sources: The file that each was read from; one file if left out.
+        ports: Where their pods listen, by index, if their command lines are left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     cluster = ClusterObjects(complete=complete, sources=sources)
+    cluster.ports = read_ports if ports is None else lambda found: ports.get(found.index, {})
     context = Context(versions=versions) if versions else NO_CONTEXT
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):

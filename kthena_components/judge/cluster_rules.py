@@ -12,6 +12,7 @@ from typing import Any
 from kthena_components import systems
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding, judged, judged_by, once_each, tidy
+from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.judge.cluster_objects import read_objects
 from kthena_components.judge.rollout import surge_needs_spare_gpus
 from kthena_components.judge.scaling import autoscaler_conflict
@@ -40,6 +41,7 @@ def compare_objects(
     gpu_types: Sequence[str] = (),
     complete: bool = True,
     sources: Sequence[str] = (),
+    ports: Mapping[int, Ports] | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Check all objects of one cluster together, in time linear in their number.
@@ -54,10 +56,11 @@ def compare_objects(
             and all Services. If not, missing objects are reported as not checked, or not at all.
         sources: The file that each was read from; one file if left out. If these are not all
             objects of the cluster, the files may be alternatives.
+        ports: Where their pods listen, by index, if their command lines are left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     cluster = read_objects(
-        manifests, paths, held, complete=complete, sources=sources, versions=versions
+        manifests, paths, held, complete=complete, sources=sources, ports=ports, versions=versions
     )
     findings = judged_by(cluster_rules(), cluster)
     if budget is not None:

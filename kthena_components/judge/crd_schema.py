@@ -46,7 +46,7 @@ def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Fin
 def crd_schema(found: Object) -> Iterator[Finding]:
     """Each field of a custom resource is in its CRD, with the type, the values and the range there.
 
-    The CRD is that of the given release of the system, by default the newest known one. If another
+    The CRD comes from the given release of the system, by default the newest known one. If another
     release has a missing field, the finding names it. Lists with keys contain no duplicates, and
     labels and annotations have valid keys and values. For conditions between fields, the systems
     have rules of their own. For Kthena and Volcano this rule is called kthena-schema and

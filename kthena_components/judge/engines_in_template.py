@@ -1,9 +1,10 @@
 """Finds the engines that run in the pods of a template, whatever the kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import PodSet
 
 _CONTAINERS = ("spec.containers", "spec.initContainers")
@@ -27,6 +28,19 @@ def owners(pods: PodSet, engines: Sequence[EngineFacts]) -> list[int]:
 def runs_in(pod: PodFacts, pods: PodSet) -> bool:
     """Return whether facts were read from a template, by their path."""
     return pod.gpus_path.startswith(tuple(pods.at(path) for path in _CONTAINERS))
+
+
+def ports_in(sets: Iterable[PodSet], facts: ServingFacts | None) -> dict[str, Listening]:
+    """Return where the pods of templates listen, by the path of each template in the object."""
+    found: dict[str, Listening] = {}
+    engines = facts.engines if facts is not None else ()
+    for pods in sets if engines else ():
+        for engine in engines:
+            for pod in templates(engine):
+                first = None if engine.worker is None else pod is engine.entry
+                if runs_in(pod, pods) and (ports := listening(pod, first=first)):
+                    found[pods.path] = ports
+    return found
 
 
 def templates(engine: EngineFacts) -> list[PodFacts]:

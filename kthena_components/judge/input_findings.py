@@ -63,7 +63,7 @@ Pass: one role.
 Fail: no roles at all.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "pattern": """A text has the format that its field requires, such as that of a name.
+    "pattern": """A text has the format that its field requires, such as the format of a name.
 
 Pass: name chat-8b; a Secret's key HF_TOKEN.
 Fail: name Chat_8B; a Secret's key "hf token".

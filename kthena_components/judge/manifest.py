@@ -4,7 +4,7 @@ Each system declares the rules of its kinds: systems/contract.py.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from kthena_components.core.findings import (
     tidy,
 )
 from kthena_components.core.models import ModelShape
+from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.objects.engine_containers import review
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_name, reduced
@@ -32,6 +33,7 @@ from kthena_components.core.rules.registry import CHECKS, run_checks
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
+from kthena_components.judge.engines_in_template import ports_in
 from kthena_components.judge.members import with_pods
 from kthena_components.judge.pod_schema import judge_templates
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
@@ -139,10 +141,20 @@ def judge_manifest(
             newest that is known if left out.
         asked: Names of rules that only run if they are asked for: those about production.
     """
-    return judge_and_count(body, path, context, today, versions, asked=asked)[0]
+    return judge_whole(body, path, context, today, versions, asked=asked).findings
 
 
-def judge_and_count(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What one object gives: its findings, and what the rules over all objects need of it."""
+
+    findings: list[Finding]
+    demand: GpuDemand | None = None
+    """Accelerators of pods without templates in it."""
+    ports: Ports = field(default_factory=dict)
+
+
+def judge_whole(
     body: Body,
     path: str = "",
     context: Context = NO_CONTEXT,
@@ -150,13 +162,13 @@ def judge_and_count(
     versions: Mapping[str, str] = MappingProxyType({}),
     *,
     asked: Collection[str] = (),
-) -> tuple[list[Finding], GpuDemand | None]:
-    """Check one manifest, and count the accelerators of pods without templates in it."""
+) -> Judged:
+    """Check one manifest, and read what the rules over all objects need."""
     kind = find_kind(group_kind(body))
     if kind is None:
-        return _unread(body, path), None
+        return Judged(findings=_unread(body, path))
     if not kind.is_judged:
-        return [], None
+        return Judged(findings=[])
     if versions:
         context = replace(context, versions={**context.versions, **versions})
     found = read_object(body, path, context)
@@ -164,20 +176,23 @@ def judge_and_count(
         view = kind.view(found)
     except Exception as error:  # noqa: BLE001 - pod templates are checked nevertheless
         failed = _schema(kind, found, [fault(READING, error)])
-        return _waived(failed, body, path, today, asked), None
+        return Judged(findings=_waived(failed, body, path, today, asked))
     findings, facts, demand = list[Finding](), None, None
+    ports: Ports = {}
     try:
         facts = _facts(kind, found, view)
         findings = run_checks(facts) if facts is not None else []
         findings += _production(kind, found, view, facts, asked)
         demand = _demand(kind, view, facts)
+        ports = _ports(kind, view, facts)
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it nevertheless
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
     findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, judged(part_read, kind, found, view, facts, said, name=PART_READ))
-    return _waived(findings, body, path, today, asked), demand
+    found_all = _waived(findings, body, path, today, asked)
+    return Judged(findings=found_all, demand=demand, ports=ports)
 
 
 def _unread(body: Body, path: str) -> list[Finding]:
@@ -220,6 +235,10 @@ def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand
     if kind.demand is not None:
         return kind.demand(view)
     return None if facts is None or kind.pods is not None else gpu_demand(facts)
+
+
+def _ports(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> Ports:
+    return {} if kind.pods is None or facts is None else ports_in(kind.pods(view), facts)
 
 
 def _waived(
@@ -271,6 +290,15 @@ def read_whole(body: Body) -> Whole | None:
     facts = _facts(kind, found, view)
     demand = _demand(kind, view, facts)
     return Whole(kind=kind, found=found, view=view, facts=facts, demand=demand)
+
+
+def read_ports(found: Object) -> Ports:
+    """Return where the pods of an object listen, by the path of their template in it."""
+    kind = find_kind(found.group_kind)
+    if kind is None or kind.facts is None or kind.pods is None:
+        return {}
+    view = kind.view(found)
+    return _ports(kind, view, _facts(kind, found, view))
 
 
 def read_demand(body: Body, context: Context = NO_CONTEXT) -> GpuDemand | None:

@@ -125,7 +125,7 @@ Level: mandatory; not checked without the extra `cluster`, or if the API server 
 Source: kthena_components/cluster/api_kinds.py.""",
     "state-of-another-cluster": """The cluster of a stack has the objects that its state has.
 
-Compared for one object of each Kubernetes provider: the default one, and that of a stack file.
+Compared for one object of each Kubernetes provider: the default one, and the one of a stack file.
 
 Pass: a StatefulSet that exists, with the uid in the state.
 Fail: the state of a sandbox that was removed, on the next one.
@@ -164,7 +164,7 @@ no value is shown.
 
 Pass: environment prod.
 Fail: environment prd; gpuBudget "many"; two policies of a pair with different configs.
-Level: mandatory, or that of the configured policy.
+Level: mandatory, or the level of the configured policy.
 Source: kthena_components/judge/levels.py.""",
     "rule-fault": """Every rule completes; a failure in one of them hides no other finding.
 

@@ -55,7 +55,7 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
 
     The rule compares what the files of levels lead to, with Pulumi's and the policies' defaults:
     how each policy is enforced, how the findings of each rule end, gpuBudget, gpuTypes, and the
-    releases of systems. Without a file of its own, a stack has the defaults. A file that is not
+    releases of systems. A stack without a file has the defaults. A file that is not
     valid is a finding, too. The base's levels apply to the branch in any case, so this reports
     the change after the merge.
 
@@ -140,7 +140,7 @@ def _releases(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]
         if had != has:
             one, other = (".".join(map(str, release)) for release in (had, has))
             seen = f"would check objects of {TITLES[system]} by the rules of {other}, and the base "
-            yield _weaker(path, f"{seen}by those of {one}", f"keep {one}, {_APPROVE}", _LEVELS)
+            yield _weaker(path, f"{seen}by the rules of {one}", f"keep {one}, {_APPROVE}", _LEVELS)
 
 
 def _others(change: LevelsChange, old: "PackConfig", new: "PackConfig") -> Iterator[Finding]:

@@ -80,7 +80,7 @@ def _refused(error: RefusedError) -> pulumi.InputPropertiesError:
     """Return the error that the engine prints as it is, without a traceback.
 
     It lists no properties: beside each one the engine would print its value, even one that is
-    secret, and that of a role or an engine as a map in Go's notation.
+    secret, and the text of a role or an engine as a map in Go's notation.
     Source: pulumi 3.259 pkg/resource/deploy/source_eval.go errorToMessage.
     """
     return pulumi.InputPropertiesError(str(error), [])

@@ -2,7 +2,7 @@
 
 A process that gets SIGTERM or SIGKILL, or crashes, runs no `finally`. So a second process waits for
 the end of a pipe, which the kernel closes with the first one. It runs this file as a script,
-without the package, in a session of its own: signals of the terminal do not reach it.
+without the package, in its own session: signals of the terminal do not reach it.
 """
 
 import os

@@ -20,7 +20,7 @@ _Claims = dict[tuple[pulumi.ProviderResource | None, str], str]
 _programs: WeakKeyDictionary[object, _Claims] = WeakKeyDictionary()
 """The component of each object, by its provider and title, for each program."""
 program: ContextVar[object] = ContextVar("program", default=None)
-"""Stands for the program where every component has a monitor of its own. Default: the monitor."""
+"""Stands for the program where every component has its own monitor. Default: the monitor."""
 
 
 def running() -> object:

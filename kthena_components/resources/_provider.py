@@ -1,4 +1,4 @@
-"""The release of the Kubernetes provider, which is that of the installed pulumi-kubernetes."""
+"""The release of the Kubernetes provider: the installed pulumi-kubernetes states it."""
 
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +14,7 @@ REQUIREMENT = f"pulumi-kubernetes=={TESTED}.*"
 
 @cache
 def provider_version() -> str:
-    """Return the version of the Kubernetes provider: that of the installed package."""
+    """Return the version of the Kubernetes provider, which the installed package states."""
     return version("pulumi-kubernetes")
 
 

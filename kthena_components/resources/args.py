@@ -165,7 +165,7 @@ class ServingGroupArgs(TypedDict):
     """
     priority_class: NotRequired[str]
     """PriorityClass of the pods, unless a template states one, and of the PodGroups that the
-    package writes. Default: that of the cluster."""
+    package writes. Default: the cluster's."""
     spread_over: NotRequired[str]
     """Label of nodes: each group prefers values without pods of the others. Default
     topology.kubernetes.io/zone for roles with an engine, unless their overlay has a
@@ -229,7 +229,7 @@ class ModelServingArgs(TypedDict):
     """
     priority_class: NotRequired[str]
     """PriorityClass of the pods, unless a template states one, and of the PodGroups that the
-    package writes. Default: that of the cluster."""
+    package writes. Default: the cluster's."""
     spread_over: NotRequired[str]
     """Label of nodes: each group prefers values without pods of the others. Default
     topology.kubernetes.io/zone for roles with an engine, unless their overlay has a

@@ -142,7 +142,7 @@ class RoleFields(TypedDict):
     """Where the pods keep the weights of the model. Default: in the container, so every pod
     downloads them again. Only with an engine."""
     network: NotRequired[NetworkArgs]
-    """The network between the pods. Default: that of the cluster. Only with an engine."""
+    """The network between the pods. Default: the cluster's. Only with an engine."""
     startup_seconds: NotRequired[int]
     """Seconds that the entry may take to start before it is restarted. Default:
     ready_timeout_seconds, and at least 3600. Only with an engine."""
@@ -198,7 +198,7 @@ class StandaloneRoleArgs(RoleFields):
     ready_timeout_seconds: NotRequired[int]
     """Seconds that `up` waits until the engines are ready. Default: startup_seconds."""
     priority_class: NotRequired[str]
-    """PriorityClass of the pods, unless a template states one. Default: that of the cluster."""
+    """PriorityClass of the pods, unless a template states one. Default: the cluster's."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Labels of every object. Those of the pods are in their templates. Default: none but the
     package's own.

@@ -83,7 +83,7 @@ class ScaleTarget:
     group_kind: GroupKind
     name: MaybeText | None
     namespace: MaybeText | None
-    """Empty: that of the autoscaler."""
+    """Empty: the autoscaler's namespace."""
     part: MaybeText | None = ""
     """The part of it whose number is scaled; empty for the whole."""
 
@@ -281,7 +281,7 @@ class InTheCluster:
     rivals: Mapping[GroupKind, str] = field(default_factory=dict)
     """Kinds of other systems whose controllers take over what is written, each with how."""
     pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
-    """Labels of all pods of a serving. Empty: their number is not that of the plan."""
+    """Labels of all pods of a serving. Empty: the plan has another number of pods."""
     is_counted: bool = True
     """Whether Kubernetes learns the number of pods from their controllers, as of a StatefulSet."""
     proven: str = ""

@@ -31,7 +31,7 @@ _CONTAINER = "user-container"
 
 
 def as_it_is(found: Object) -> Object:
-    """Return the object. Its template has the same path as that of a Deployment."""
+    """Return the object. Its template has the same path as a Deployment's."""
     return found
 
 

@@ -196,7 +196,7 @@ def test_an_object_that_cannot_be_read_is_told_and_the_others_are_judged(
 ) -> None:
     write("a.yaml", pod("a"))
     write("b.yaml", pod("b"))
-    monkeypatch.setattr(check, "judge_and_count", broken)
+    monkeypatch.setattr(check, "judge_whole", broken)
     done = run(".")
     assert [line.split(":")[0] for line in done.lines[:-1]] == ["a.yaml", "b.yaml"]
     assert "because reading the object failed with KeyError at kthena_" in done.lines[0]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.systems.kubernetes.rules import object_references as stack_objects
+from kthena_components.core.objects import selection
 from kthena_components.systems.volcano.rules import gang_fits_hypernode as stack_capacity
 from kthena_components.systems.volcano.rules import subgroup_has_pods as stack_subgroups
 from tests.rules.cases import judge
@@ -14,8 +14,8 @@ LIMITS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         stack_capacity, "_MOST_COUNTED", "racks", {"chat-0.spec.minMember": 3},
     ),
     "service-selects-pods": (
-        stack_objects, "_MOST_COMPARED", "shared",
-        {"front.spec.selector": {"app": "wide", "leaderworkerset.sigs.k8s.io/group-key": "y"}},
+        selection, "_MOST_COMPARED", "shared",
+        {"front.spec.selector": {"app": "wide"}},
     ),
     "subgroup-has-pods": (
         stack_subgroups, "_MOST_COMPARED", "stack",
@@ -30,7 +30,7 @@ def test_beyond_its_limit_a_rule_says_that_it_did_not_check(
 ) -> None:
     module, limit, base, changes = LIMITS[rule]
     assert [found.level for found in judge(base, changes) if found.rule == rule] != ["unknown"]
-    monkeypatch.setattr(module, limit, 1)
+    monkeypatch.setattr(module, limit, 0)
     (told,) = (found for found in judge(base, changes) if found.rule == rule)
     assert told.level == "unknown"
     assert "not checked, because there are too many" in told.seen

@@ -20,7 +20,7 @@ from kthena_components.judge import pod_schema as templates
 from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.cluster_rules import ASKED_RULES, cluster_rules
 from kthena_components.judge.levels import LevelOverride, Levels
-from kthena_components.judge.manifest import judge_and_count, judge_manifest
+from kthena_components.judge.manifest import judge_manifest, judge_whole
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.together import judge_stack
 from kthena_components.judge.unread import kind_read
@@ -120,7 +120,8 @@ def test_a_fault_in_reading_hides_no_rule_that_reads_for_itself(
     pods = body["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     wrong = put(body, ("spec", "leaderWorkerTemplate", "workerTemplate"), {**pods, "spec": 5})
     monkeypatch.setattr(readers, "_facts", broken)
-    found, held = judge_and_count(wrong, "lws")
+    whole = judge_whole(wrong, "lws")
+    found, held = whole.findings, whole.demand
 
     (told,) = faults(found)
     assert told.startswith("lws: was not checked, because reading the object failed with KeyError")

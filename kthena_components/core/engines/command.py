@@ -132,7 +132,7 @@ def _result(search: Search) -> CommandFacts | None:
 
 def _stray(option: str) -> Problem:
     """Report an option that a script runs as a command."""
-    text = f"the shell runs {option} as a command of its own, so no engine gets it"
+    text = f"the shell runs {option} as a separate command, so no engine gets it"
     remedy = "end the line before it with a backslash, without a blank or a comment behind it"
     return Problem(flag=option, text=text, remedy=remedy, hard=True, option=True)
 

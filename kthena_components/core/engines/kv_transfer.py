@@ -34,7 +34,7 @@ pod, and the other engine looks for all of them at the entry (nixl_connector.py,
 _nixl_handshake_listener).
 """
 _MOONCAKE_ONE_PORT: Version = (0, 16, 0)
-"""In this release only the first rank listens; before, each rank has a port of its own."""
+"""In this release only the first rank listens; before, each rank has its own port."""
 
 
 class Connector(NamedTuple):

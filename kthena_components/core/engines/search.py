@@ -161,7 +161,7 @@ class Search:
         return self.follow(whole, run)
 
     def may_be_mounted(self, word: str) -> bool:
-        """Return whether a path from a folder that is not known may be that of a mounted file."""
+        """Return whether a path from a folder that is not known may belong to a mounted file."""
         end = posixpath.normpath(f"/{word}")
         paths = (f"{m.path}/{name}" for m in self.scope.files for name, _ in m.files)
         return "/" in word and any(path.endswith(end) for path in paths)

@@ -12,8 +12,12 @@ from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}
-"""vLLM vllm/entrypoints/openai/cli_args.py and SGLang sglang/srt/server_args.py."""
+DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
+"""vLLM vllm/entrypoints/openai/cli_args.py, SGLang sglang/srt/server_args.py and TensorRT-LLM
+tensorrt_llm/commands/serve.py."""
+_DEFAULT_HOSTS = {"vllm": "", "sglang": "127.0.0.1", "trtllm": "localhost"}
+"""Addresses of their servers without --host, in the same files. Empty: all addresses of the pod."""
+_LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 _RAY = frozenset({6379, 6380, 8076, 8265, 10001, 44217, 44227, 52365})
 """Ports of Ray: its head, dashboard, agents and clients (Ray documentation, Configuring Ray)."""
 _RANDOM_FROM = 10_002
@@ -23,8 +27,8 @@ _TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550
 _SILENT = frozenset({"--uds", "--api-server-count"})
 """Options with which vLLM may listen on no port."""
 _MOST_COPIES = 64
-_USUAL_HOSTS = {"sglang": "127.0.0.1", "trtllm": "localhost"}
-_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1", re.IGNORECASE)
+ON_ALL_ADDRESSES = "add --host 0.0.0.0 to its command line"
+"""What to do about a server that only listens on its loopback address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,7 @@ class Listening:
     """The ports of the pods of one template."""
 
     engine: str | None
-    """vllm or sglang; None: they only join the engine of another pod."""
+    """vllm, sglang or trtllm; None: they only join the engine of another pod."""
     answers: MaybeInt | None
     """The port on which they answer requests. None: they answer none."""
     others: frozenset[int]
@@ -40,8 +44,10 @@ class Listening:
     ray: bool
     named: tuple[tuple[str, int], ...]
     """Ports by name."""
-    local: str = ""
-    """The loopback address, if that is the only one on which they answer."""
+    loopback: str = ""
+    """The address on which only the pod itself reaches them; empty if they have another one."""
+    states_host: bool = False
+    """Whether the command line states the address."""
 
     @property
     def title(self) -> str:
@@ -53,6 +59,14 @@ class Listening:
         if self.engine == "sglang":
             return "only the first pod of SGLang's --nnodes answers requests"
         return "a worker of Ray answers no requests"
+
+    @property
+    def hidden_title(self) -> str:
+        """Why nothing outside of the pods reaches their server, as a clause; empty if it does."""
+        if not self.loopback or self.answers is None:
+            return ""
+        why = "" if self.states_host else ", its default --host"
+        return f"{TITLES[str(self.engine)]} listens on {self.loopback}{why}"
 
     def may_listen(self, port: int) -> bool:
         """Return whether any of the pods may listen on a port."""
@@ -81,26 +95,18 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
         others=_others(command, own.ports.mentioned),
         ray=command.ray_role is not None,
         named=tuple(sorted(own.ports.named.items())),
-        local=loopback_of(command),
+        loopback=_loopback(command),
+        states_host="--host" in command.options,
     )
-
-
-def loopback_of(command: CommandFacts) -> str:
-    """Return the loopback address on which alone an engine listens; empty if on others, too.
-
-    Source: sglang/srt/server_args.py and tensorrt_llm/commands/serve.py for the defaults of --host.
-    vLLM listens on all addresses.
-    """
-    usual = _USUAL_HOSTS.get(command.engine or "")
-    host = command.options.get("--host", command.hidden or usual)
-    return host if isinstance(host, str) and _LOOPBACK.fullmatch(host) else ""
 
 
 def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:
     """Return the port on which an engine answers requests; None if on none, False if unclear."""
     if command.engine is None:
         return None if command.ray_role == "worker" else False
-    if command.engine not in DEFAULT_PORTS or _SILENT & command.options.keys():
+    # Of the ranks of MPI one answers, and mpirun decides where it is.
+    by_mpi = command.mpi_session is not False or command.mpi_ranks is not None
+    if command.engine not in DEFAULT_PORTS or by_mpi or _SILENT & command.options.keys():
         return False
     if command.headless is True:
         return None
@@ -111,6 +117,11 @@ def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | 
         return None if command.engine == "sglang" and isinstance(rank, int) else False
     port = command.options.get("--port", DEFAULT_PORTS[command.engine])
     return port if isinstance(port, int | Unknown) else False
+
+
+def _loopback(command: CommandFacts) -> str:
+    host = command.options.get("--host", _DEFAULT_HOSTS.get(str(command.engine), ""))
+    return host if isinstance(host, str) and _LOOPBACK.fullmatch(host) else ""
 
 
 def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:

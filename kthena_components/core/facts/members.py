@@ -11,7 +11,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.pod import PodFacts, read_pods
+from kthena_components.core.facts.pod import read_commands
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
@@ -121,8 +121,8 @@ def _command(
     spec = mapping(body.get("spec"))
     containers = [_with_fields(item, fields) for item in sequence(spec.get("containers"))]
     made = {**body, "spec": {**spec, "containers": containers}}
-    found: list[PodFacts] = read_pods(made, "", variables, context)
-    return found[0].command if len(found) == 1 else None
+    found = read_commands(made, variables, context)
+    return found[0] if len(found) == 1 else None
 
 
 def _with_fields(container: object, fields: Mapping[str, str]) -> object:

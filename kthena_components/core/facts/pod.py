@@ -3,10 +3,10 @@
 A reader never raises: a fact is a value, or Unknown with a reason.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
 from kthena_components.core.engines.facts import ALL_GPUS
@@ -30,7 +30,7 @@ from kthena_components.core.facts.devices import (
     slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
-from kthena_components.core.facts.inputs import read_argv, read_inputs
+from kthena_components.core.facts.inputs import Inputs, read_argv, read_inputs
 from kthena_components.core.facts.network import (
     NO_VARIABLES,
     Variables,
@@ -52,6 +52,15 @@ TPU = "google.com/tpu"
 _NEURON = "aws.amazon.com/neuron"
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
+
+
+class _Start(NamedTuple):
+    """What a container starts."""
+
+    command: CommandFacts | None
+    gap: Unknown | None
+    """Why a command cannot be read."""
+    given: Inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +224,22 @@ def read_pods(
     return [first, *pods[1:]]
 
 
+def read_commands(
+    template: object, env: Mapping[str, str], context: Context = NO_CONTEXT
+) -> list[CommandFacts | None]:
+    """Read the command lines of the pods that `read_pods` returns, and nothing else of them."""
+    spec = mapping(template).get("spec")
+    items = mapping(spec).get("containers")
+    if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
+        return [None]
+    spec = context.limits.fill(mapping(spec), context.namespace)
+    volumes = PodVolumes(read_volumes(spec), context)
+    found = [_start(mapping(item), volumes, "", env) for item in sequence(items)]
+    beside = (_start(sidecar, volumes, "", env) for sidecar, _ in sidecars(spec, ""))
+    found += [start for start in beside if start.command and start.command.engine]
+    return [found[i].command for i in _engine_places(found)] or [None]
+
+
 def _read_containers(
     spec: Mapping[str, Any], volumes: PodVolumes, path: str, env: Mapping[str, str]
 ) -> Iterator[PodFacts]:
@@ -228,7 +253,7 @@ def _read_containers(
             yield read
 
 
-def _engine_places(found: list[PodFacts]) -> list[int]:
+def _engine_places(found: Sequence[PodFacts | _Start]) -> list[int]:
     """Return the indexes of the containers that start an engine, or may start one.
 
     If there is none, the first container with a command stands for the pod.
@@ -238,7 +263,7 @@ def _engine_places(found: list[PodFacts]) -> list[int]:
     return engines or commands[:1]
 
 
-def _may_start_engine(container: PodFacts) -> bool:
+def _may_start_engine(container: PodFacts | _Start) -> bool:
     return container.command is not None and bool(container.command.engine or container.gap)
 
 
@@ -291,6 +316,33 @@ def _container(
     env: Mapping[str, str],
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
+    start, words = _start(container, pod, path, env), read_argv(container)
+    devices = tuple(read_devices(container, f"{path}.resources"))
+    return PodFacts(
+        devices=devices,
+        command=start.command,
+        gpus_path=f"{path}.resources",
+        command_path=f"{path}.{'args' if 'args' in container else 'command'}",
+        container=None if start.command is None else name_in_pod(container),
+        gap=start.gap,
+        own=read_container(container, spec, path, pod.volumes),
+        gpu=slices(devices),
+        sees_more=sees_more(container, start.given.env),
+        claimed=claimed(container),
+        sliced=pod.context.sharing.of(device.resource for device in devices),
+        on_cpus=on_cpus(container, devices, start.command),
+        on_host=spec.get("hostNetwork") not in (None, False),
+        cluster_names=asks_cluster(spec),
+        variables=network_variables(container, start.given, words, path),
+        stated=variable_names(container),
+        idle=idle_command(words) if _is_bare(container, spec) else "",
+        missing=tuple(start.given.missing),
+    )
+
+
+def _start(
+    container: Mapping[str, Any], pod: PodVolumes, path: str, env: Mapping[str, str]
+) -> _Start:
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     # Without a command the image decides what gets the words; it may well be a shell.
     split = split_command(argv) if container.get("command") else None
@@ -310,27 +362,7 @@ def _container(
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
-    devices = tuple(read_devices(container, f"{path}.resources"))
-    return PodFacts(
-        devices=devices,
-        command=command,
-        gpus_path=f"{path}.resources",
-        command_path=f"{path}.{'args' if 'args' in container else 'command'}",
-        container=None if command is None else name,
-        gap=gap,
-        own=read_container(container, spec, path, pod.volumes),
-        gpu=slices(devices),
-        sees_more=sees_more(container, given.env),
-        claimed=claimed(container),
-        sliced=pod.context.sharing.of(device.resource for device in devices),
-        on_cpus=on_cpus(container, devices, command),
-        on_host=spec.get("hostNetwork") not in (None, False),
-        cluster_names=asks_cluster(spec),
-        variables=network_variables(container, given, argv, path),
-        stated=variable_names(container),
-        idle=idle_command(argv) if _is_bare(container, spec) else "",
-        missing=tuple(given.missing),
-    )
+    return _Start(command, gap, given)
 
 
 def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:

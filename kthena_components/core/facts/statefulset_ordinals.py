@@ -6,12 +6,12 @@ pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentit
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.members import with_field
-from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod import PodFacts, read_commands
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
 from kthena_components.core.facts.workload import NOT_STATED, pods_of_template
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
@@ -43,12 +43,14 @@ def with_siblings(
     count = count_or_unknown(mapping(spec).get("replicas"), "replicas", 1)
     if len(engines) != 1 or not isinstance(count, int):
         return list(engines)
-    engine, pods = engines[0], list[PodFacts]()
+    engine, commands = engines[0], tuple[CommandFacts, ...]()
     if name and 0 < count <= _MOST and _differs(engine):
-        pods = _read(template, engine.path, name, _ordinals(mapping(spec), count), context)
-    commands = tuple(pod.command or CommandFacts() for pod in pods)
-    siblings = SiblingFacts(count=count, commands=commands)
-    return [replace(_over_ray(engine, pods), siblings=siblings)]
+        made = _Made(mapping(template), name, _ordinals(mapping(spec), count), context)
+        commands = made.commands()
+        if _is_over_ray(engine, commands):
+            entry, worker = made.pod(0, engine.path), made.pod(1, engine.path)
+            engine = replace(engine, pods=count, replicas=1, entry=entry, worker=worker)
+    return [replace(engine, siblings=SiblingFacts(count=count, commands=commands))]
 
 
 def _differs(engine: EngineFacts) -> bool:
@@ -67,18 +69,31 @@ def _ordinals(spec: Mapping[str, Any], count: int) -> range:
     return range(first, first + count)
 
 
-def _read(
-    template: object, path: str, name: str, ordinals: range, context: Context
-) -> list[PodFacts]:
-    """Read each pod; nothing if any of them does not start or join exactly one engine."""
-    pods: list[PodFacts] = []
-    for ordinal in ordinals:
-        made = _pod(mapping(template), f"{name}-{ordinal}", str(ordinal))
-        found = pods_of_template(made, path, context)
-        if len(found) != 1 or found[0].command is None:
-            return []
-        pods += found
-    return pods
+class _Made(NamedTuple):
+    """The pods that a StatefulSet makes of its template."""
+
+    template: Mapping[str, Any]
+    name: str
+    ordinals: range
+    context: Context
+
+    def commands(self) -> tuple[CommandFacts, ...]:
+        """Read each command line; nothing if any pod has not exactly one part in an engine."""
+        found: list[CommandFacts] = []
+        for number in range(len(self.ordinals)):
+            read = read_commands(self._body(number), {}, self.context)
+            if len(read) != 1 or read[0] is None:
+                return ()
+            found.append(read[0])
+        return tuple(found)
+
+    def pod(self, number: int, path: str) -> PodFacts:
+        """Read one pod."""
+        return pods_of_template(self._body(number), path, self.context)[0]
+
+    def _body(self, number: int) -> dict[str, Any]:
+        ordinal = self.ordinals[number]
+        return _pod(self.template, f"{self.name}-{ordinal}", str(ordinal))
 
 
 def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]:
@@ -100,13 +115,10 @@ def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]
     return {**template, "spec": {**spec, "containers": containers}}
 
 
-def _over_ray(engine: EngineFacts, pods: Sequence[PodFacts]) -> EngineFacts:
-    """Return an engine over all pods if the first starts it with a Ray head, which others join."""
-    if engine.pods != NOT_STATED or len(pods) < _FEWEST:
-        return engine  # Workers of a single head are in other objects.
-    first, *rest = [pod.command or CommandFacts() for pod in pods]
-    heads = first.engine is not None and first.ray_role == "head"
+def _is_over_ray(engine: EngineFacts, commands: Sequence[CommandFacts]) -> bool:
+    """Return whether the first pod starts the engine with a Ray head, which all others join."""
+    if engine.pods != NOT_STATED or len(commands) < _FEWEST:
+        return False  # Workers of a single head are in other objects.
+    first, *rest = commands
     joins = all(other.engine is None and other.ray_role == "worker" for other in rest)
-    if not heads or not joins:
-        return engine
-    return replace(engine, pods=len(pods), replicas=1, entry=pods[0], worker=pods[1])
+    return joins and first.engine is not None and first.ray_role == "head"

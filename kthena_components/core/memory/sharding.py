@@ -161,7 +161,7 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
 def model_shape(
     command: CommandFacts, stated: ModelShape | Unknown | None = None
 ) -> ModelShape | Unknown:
-    """Return the stated shape, or that of the model in the command line."""
+    """Return the stated shape, or the shape of the model in the command line."""
     if stated is not None:
         return stated
     if command.model is None:

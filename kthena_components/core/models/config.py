@@ -23,7 +23,7 @@ _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
-"""Width of the dense layers if intermediate_size is that of an expert: MiniMax-M3, Llama 4."""
+"""Width of the dense layers if intermediate_size is an expert's: MiniMax-M3, Llama 4."""
 _FIRST = ("first_k_dense_replace", "moe_layer_start_index")
 """Keys for the number of dense layers at the start."""
 _STEPS = (

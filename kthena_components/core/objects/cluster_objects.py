@@ -3,9 +3,10 @@
 Rules look objects up by namespace and name. Reading never raises, whatever a manifest contains.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.values.read import NOT_YET_KNOWN, unknown_in, unknown_within
@@ -13,6 +14,8 @@ from kthena_components.core.values.unknown import Unknown
 
 Key = tuple[str, str]
 """Namespace and name."""
+Ports = Mapping[str, Listening]
+"""Where pods listen, by the path of their template in the object."""
 _ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 
 
@@ -37,6 +40,9 @@ class ClusterObjects:
     """Whether the cluster has no other objects."""
     sources: Sequence[str] = ()
     """The file that each object was read from; one file if left out."""
+    ports: Callable[[Object], Ports] = lambda _: {}
+    """Returns where the pods of an object listen, by the path of their template."""
+    _ports: dict[int, Ports] = field(default_factory=dict)
     _named: dict[GroupKind, dict[Key, Object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,6 +94,13 @@ class ClusterObjects:
             self.gangs.setdefault((namespace, gang), []).append(pods)
         else:
             self.unsure = self.unsure or NOT_YET_KNOWN
+
+    def listening(self, pods: PodSet) -> Listening | None:
+        """Return where some pods listen; None if nothing is known."""
+        owner = pods.owner
+        if owner.index not in self._ports:
+            self._ports[owner.index] = self.ports(owner)
+        return self._ports[owner.index].get(pods.path)
 
     def source_of(self, found: Object) -> str:
         """Return the file of an object; empty if the files cannot be alternatives."""

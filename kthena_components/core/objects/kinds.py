@@ -11,4 +11,6 @@ HYPER_NODE = ("topology.volcano.sh", "HyperNode")
 
 JOB = ("batch.volcano.sh", "Job")
 
+MODEL_SERVER = ("networking.serving.volcano.sh", "ModelServer")
+
 MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")

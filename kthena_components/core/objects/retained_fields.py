@@ -9,13 +9,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.facts.listening import Listening, listening
-from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import Unknown
 
-LISTENS = "(listens)"
-"""Key beside the containers of a reduced pod, which no manifest has: where the pod listens."""
 _LONGEST = 256
 """Maximum length of a kept label or annotation. No valid one is longer."""
 _LONG = Unknown(f"it has more than {_LONGEST} characters")
@@ -67,19 +63,11 @@ def kept_pods(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"spec": _pruned(body.get("spec"))}
 
 
-def listening_of(spec: Mapping[str, Any]) -> Listening | None:
-    """Return where the pods of a spec listen, which may be reduced; None if nothing is known."""
-    found = spec.get(LISTENS) if LISTENS in spec else listening(read_pod({"spec": spec}, ""))
-    return found if isinstance(found, Listening) else None
-
-
 def _pruned(value: Any) -> Any:
     """Copy a value with pod specs, reduced to what is compared."""
     if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
-            listens = listening(read_pod({"spec": value}, ""))
             value = {key: value[key] for key in value if key in _POD}
-            value[LISTENS] = listens
         return {_kept(key): _FIELDS.get(key, _pruned)(inside) for key, inside in value.items()}
     return [_pruned(item) for item in value] if isinstance(value, list) else _kept(value)
 

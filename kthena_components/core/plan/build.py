@@ -34,7 +34,7 @@ def build_group_plan(spec: StandaloneGroupSpec) -> ServingPlan:
 
 
 def build_role_plan(spec: StandaloneRoleSpec) -> ServingPlan:
-    """Build the plan of a standalone Role: pods and Services, no gang of its own."""
+    """Build the plan of a standalone Role: pods and Services, without its own gang."""
     group = role_serving(spec)
     return _plan(
         group,

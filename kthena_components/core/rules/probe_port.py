@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.listening import Listening, listening
+from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening, listening
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, not_checked
@@ -21,16 +21,18 @@ _EFFECTS = {
 def probe_port(facts: ServingFacts) -> Iterator[Finding]:
     """The HTTP and TCP probes of an engine's container ask a port on which it listens.
 
-    An engine listens on its --port; vLLM without one on 8000, SGLang on 30000. vLLM with --headless
-    and a worker of Ray answer no requests. Not checked are containers in which something else may
-    listen: other containers in the pod, programs that a script starts in the background, numbers
-    elsewhere in the command line.
+    An engine listens on its --port; vLLM and trtllm-serve without one on 8000, SGLang on 30000. It
+    listens on its --host; without one, SGLang and trtllm-serve only on the loopback address, which
+    the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests. Not
+    checked are containers in which something else may listen: other containers in the pod, programs
+    that a script starts in the background, numbers elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
     Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker.
     Level: mandatory.
-    Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; Kubernetes
-    documentation, Liveness, Readiness and Startup Probes; kubernetes pkg/probe/util.go.
+    Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
+    tensorrt_llm/commands/serve.py; Kubernetes documentation, Liveness, Readiness and Startup
+    Probes; kubernetes pkg/probe/util.go.
     """
     for engine in facts.engines:
         for pod in (engine.entry, engine.worker):
@@ -61,5 +63,13 @@ def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             path=probe.path,
             seen=f"is {name}, but {found.title}, {_EFFECTS[probe.kind]}",
             remedy="remove the probe" if found.answers is None else write(found.answers),
+            rule=_RULE,
+        )
+    elif isinstance(probe.port, int) and probe.port == found.answers and found.hidden_title:
+        yield Finding(
+            path=probe.path,
+            seen=f"is {probe.port}, but {found.hidden_title}, and the kubelet asks the address of "
+            f"the pod, {_EFFECTS[probe.kind]}",
+            remedy=ON_ALL_ADDRESSES,
             rule=_RULE,
         )

@@ -12,7 +12,6 @@ from kthena_components.core.rules.context_parallel_layout import context_paralle
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
 from kthena_components.core.rules.engine_config_file import engine_config_file
-from kthena_components.core.rules.engine_host import engine_host
 from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_known import engine_option_known
 from kthena_components.core.rules.executor_stated import executor_stated
@@ -103,7 +102,6 @@ CHECKS: tuple[Check, ...] = (
     host_ip_per_pod,
     pods_joined,
     ray_start_order,
-    engine_host,
     host_network_names,
     probe_port,
     gang_covers_engine,

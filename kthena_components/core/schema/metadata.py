@@ -31,7 +31,7 @@ METADATA = Fields(
 )
 _WORD = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _STEM = 58
-"""Characters of a generateName that the API server keeps in front of five of its own."""
+"""Characters of a generateName that the API server keeps in front of its five random ones."""
 _ANNOTATIONS = 256 * 1024
 _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 

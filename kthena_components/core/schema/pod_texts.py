@@ -93,7 +93,7 @@ def short_name(text: str) -> str:
 
 
 def judge_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Finding]:
-    """Report a name that is not a DNS subdomain: that of most objects.
+    """Report a name of an object that is not a DNS subdomain.
 
     Args:
         name: The name.

@@ -173,7 +173,7 @@ def _projection(source: Mapping[str, Any], path: str) -> Iterator[Finding]:
     stated = [key for key, value in source.items() if value is not None]
     if len(stated) > 1 and not first_unknown(*source.values()):
         seen = f"has {' and '.join(map(str, stated))}, and each source is of one type"
-        yield say(path, seen, "make each a source of its own")
+        yield say(path, seen, "make each its own source")
     for kind in ("configMap", "secret"):
         yield from _keys(mapping(source.get(kind)).get("items"), f"{path}.{kind}")
     yield from _files(mapping(source.get("downwardAPI")).get("items"), f"{path}.downwardAPI")
@@ -282,7 +282,7 @@ def _devices(
             yield say(f"{at}.name", f"is {display(name)}, like another mount or device of it",
                       "remove one")  # fmt: skip
         if place and place in places:
-            yield say(f"{at}.devicePath", f"is {display(place)}, like that of another one",
+            yield say(f"{at}.devicePath", f"is {display(place)}, like the path of another one",
                       "write another path")  # fmt: skip
         if place and ".." in place.split("/"):
             yield say(f"{at}.devicePath", f"is {display(place)}, but must not contain '..'",

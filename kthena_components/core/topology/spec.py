@@ -19,7 +19,7 @@ class HyperNodeSpec(Spec):
     """One network domain; exactly one of the last four fields states its members.
 
     A parent lists the name in a member's exactMatch, so two rules limit it to a DNS-1123 subdomain
-    of at most 253 characters: that of object names, and that of the selector.
+    of at most 253 characters: the limit of object names, and the limit of the selector.
     """
 
     name: str

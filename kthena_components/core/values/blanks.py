@@ -111,7 +111,7 @@ def is_blank(text: str, *, is_plain: bool = False) -> bool:
         text: The value of a field.
         is_plain: Whether the field is a number, or a text without capitals.
     """
-    if "\n" in text:  # a file or a script of its own
+    if "\n" in text:  # a file or a script
         return False
     if is_plain and _CAPITALS.fullmatch(text):
         return True

@@ -27,7 +27,7 @@ def is_name(value: object) -> TypeGuard[str]:
 DEFAULT_NAMESPACE = "default"
 
 
-def namespace_of(body: Mapping[str, Any]) -> Any:
+def namespace_or_default(body: Mapping[str, Any]) -> Any:
     """Return an object's namespace; `default` if it states none."""
     return mapping(body.get("metadata")).get("namespace") or DEFAULT_NAMESPACE
 

@@ -29,7 +29,7 @@ from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"
-"""Name of the only backend, which Kthena adds to that of the ModelServing."""
+"""Name of the only backend, which Kthena adds to the name of the ModelServing."""
 
 
 def serving_name(plan: ServingPlan) -> str:

@@ -81,7 +81,7 @@ class Mistake:
     seen: str
     remedy: str
     sure: bool
-    """Whether the vLLM of the cluster rejects it: any release, or that of the given KAITO."""
+    """Whether the vLLM of the cluster rejects it: any release, or the one in that KAITO."""
     always: bool
     """Whether any release rejects it."""
 

@@ -20,7 +20,13 @@ from kthena_components.core.plan.read_back import (
     without_env,
 )
 from kthena_components.core.values.display import text_of
-from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_of, sequence
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body, Describer, Pair
 from kthena_components.systems.kaito.described_preset import content_of, elsewhere, preset_role
 from kthena_components.systems.kaito.objects import (
@@ -67,7 +73,7 @@ def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
 
 def _same_space(*bodies: Body) -> bool:
     # Compared as texts: a file may contain anything there.
-    spaces = {str(namespace_of(body)) for body in bodies}
+    spaces = {str(namespace_or_default(body)) for body in bodies}
     return len(spaces) == 1
 
 

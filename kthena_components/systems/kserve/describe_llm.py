@@ -18,7 +18,13 @@ from kthena_components.core.plan.read_back import (
     stated,
 )
 from kthena_components.core.templates.overlay import lay_over
-from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_of, sequence
+from kthena_components.core.values.read import (
+    group_kind,
+    mapping,
+    name_of,
+    namespace_or_default,
+    sequence,
+)
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, PREFILL
 from kthena_components.systems.kserve.options import SCHEMES
@@ -36,8 +42,9 @@ _SCHEDULER = "default-scheduler"
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     """Merge an object with the configs of its namespace that KServe takes for it."""
     wanted, found = set(_configs_of(body)), dict[str, int]()
+    at = namespace_or_default(body)
     for index, other in enumerate(others):
-        same = group_kind(other) == (GROUP, CONFIG) and namespace_of(other) == namespace_of(body)
+        same = group_kind(other) == (GROUP, CONFIG) and namespace_or_default(other) == at
         if same and name_of(other) in wanted:
             found[str(name_of(other))] = index
     spec: Mapping[str, Any] = {}

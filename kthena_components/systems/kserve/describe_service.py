@@ -24,7 +24,7 @@ from kthena_components.core.values.read import (
     group_kind,
     mapping,
     name_of,
-    namespace_of,
+    namespace_or_default,
     sequence,
 )
 from kthena_components.systems.contract import Body
@@ -65,9 +65,9 @@ _QUARTER = "25%"
 def merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
     """Merge a predictor with the runtime that it names."""
     predictor = mapping(mapping(body.get("spec")).get("predictor"))
-    name, space = mapping(predictor.get("model")).get("runtime"), namespace_of(body)
+    name, space = mapping(predictor.get("model")).get("runtime"), namespace_or_default(body)
     for index, other in enumerate(others):
-        near = group_kind(other) == (GROUP, RUNTIME) and namespace_of(other) == space
+        near = group_kind(other) == (GROUP, RUNTIME) and namespace_or_default(other) == space
         if (near or group_kind(other) == (GROUP, CLUSTER_RUNTIME)) and name_of(other) == name:
             whole = _expanded(_merge(predictor, other), str(name_of(body)))
             return _with_predictor(body, whole), (index,)

@@ -1,6 +1,6 @@
 """Writes an InferenceService: a Deployment of single pods, or one engine of several pods.
 
-An engine of several pods has a ServingRuntime of its own, because KServe accepts a workerSpec only
+An engine of several pods has its own ServingRuntime, because KServe accepts a workerSpec only
 beside one. The containers are in the InferenceService: a change of a ServingRuntime alone does not
 change the generation, by which workers find their head. Source: kserve v0.20.0
 pkg/controller/v1beta1/inferenceservice; docs/backends/kserve.md lists every field.

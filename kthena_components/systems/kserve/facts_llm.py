@@ -49,7 +49,7 @@ def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:
 
 
 def _has_command(workload: LlmWorkload) -> bool:
-    """Return whether the container has a command of its own, and not that of the preset."""
+    """Return whether the container has its own command, and not the preset's."""
     containers = sequence(mapping(plain(workload.fields.get("template"))).get("containers"))
     return bool(containers) and mapping(containers[0]).get("command") is not None
 

@@ -70,7 +70,7 @@ def mentions(part: object, *names: str) -> bool:
 
 
 def spellings(name: str) -> tuple[str, str]:
-    """Return the names of one of Kthena's variables: its own, and that of LeaderWorkerSet."""
+    """Return the names of one of Kthena's variables: Kthena's own, and LeaderWorkerSet's."""
     return name, _SAME[name]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.kinds import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import (
     BACKGROUND,
@@ -41,7 +41,7 @@ from kthena_components.systems.kthena.partition import (
 )
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
-from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE
 from kthena_components.systems.kthena.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
@@ -231,7 +231,9 @@ EMITTER = Emitter(
         Resource(api_version=API_VERSION, kind=POLICY[1], plural="autoscalingpolicies"),
         Resource(api_version=API_VERSION, kind=BINDING[1], plural="autoscalingpolicybindings"),
         *(
-            Resource(api_version=f"{GROUP}/v1alpha1", kind=kind, plural=f"{kind.lower()}s")
+            Resource(
+                api_version=f"{MODEL_SERVER[0]}/v1alpha1", kind=kind, plural=f"{kind.lower()}s"
+            )
             for kind in (MODEL_SERVER[1], MODEL_ROUTE[1])
         ),
         SERVICES,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.objects.kinds import MODEL_SERVER
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
@@ -25,7 +26,7 @@ from kthena_components.systems.kthena.options_router import (
     PairSpec,
 )
 from kthena_components.systems.kthena.render import render
-from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE
 
 _ENGINES = {"vllm": InferenceEngine.VLLM, "sglang": InferenceEngine.SGLANG}
 _SERVED_AS = "--served-model-name"
@@ -153,4 +154,9 @@ def _route(plan: ServingPlan, route: ModelRouteSpec) -> dict[str, Any]:
 
 def _object(plan: ServingPlan, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     metadata = {"name": plan.name, "namespace": plan.namespace}
-    return {"apiVersion": f"{GROUP}/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": f"{MODEL_SERVER[0]}/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }

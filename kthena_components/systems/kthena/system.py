@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.kinds import MODEL_SERVER, MODEL_SERVING
+from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.facts import facts
-from kthena_components.systems.kthena.kept import kept_serving
 from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
@@ -24,10 +24,7 @@ from kthena_components.systems.kthena.rules.router import (
     SERVER_RULES,
     kthena_model_name_fixed,
 )
-from kthena_components.systems.kthena.rules.selectors import (
-    selected_pods_answer,
-    selector_of_serving,
-)
+from kthena_components.systems.kthena.rules.selector_of_serving import selector_of_serving
 from kthena_components.systems.kthena.rules.updates import (
     gang_topology_only_change,
     kthena_gang_fixed,
@@ -38,7 +35,6 @@ from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, P
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, read_booster
 from kthena_components.systems.kthena.view_router import (
     MODEL_ROUTE,
-    MODEL_SERVER,
     read_route,
     read_server,
 )
@@ -84,7 +80,7 @@ SYSTEM = System(
                 "spec.template.roles[].entryTemplate",
                 "spec.template.roles[].workerTemplate",
             ),
-            kept=kept_serving,
+            kept=kept_pods,
             restarts=Restart(
                 paths=ROLE_PATHS, how="group after group restarts", otherwise=_by_role
             ),
@@ -141,6 +137,5 @@ SYSTEM = System(
         model_server_selects_pods,
         model_route_has_servers,
         selector_of_serving,
-        selected_pods_answer,
     ),
 )

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.objects.kinds import MODEL_SERVER
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import mapping, sequence
 
-GROUP = "networking.serving.volcano.sh"
-MODEL_SERVER, MODEL_ROUTE = (GROUP, "ModelServer"), (GROUP, "ModelRoute")
+MODEL_ROUTE = (MODEL_SERVER[0], "ModelRoute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

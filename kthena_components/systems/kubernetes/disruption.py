@@ -15,7 +15,7 @@ def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool)
 
     Args:
         plan: The serving.
-        pods: Labels of all its pods; empty if their number is not that of the plan.
+        pods: Labels of all its pods; empty if the plan has another number of pods.
         is_counted: Whether Kubernetes learns the number of pods from their controllers. Otherwise
             the budget states a minimum, and there is none for a number that an autoscaler changes.
     """

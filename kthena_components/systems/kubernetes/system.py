@@ -35,7 +35,9 @@ from kthena_components.systems.kubernetes.rules.object_references import (
 )
 from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.secret_key_exists import secret_key_exists
-from kthena_components.systems.kubernetes.rules.selected_engines import selected_engines_answer
+from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
+    selected_pods_answer,
+)
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
@@ -193,7 +195,7 @@ SYSTEM = System(
         secret_key_exists,
         rwx_for_shared_model,
         service_selects_pods,
-        selected_engines_answer,
+        selected_pods_answer,
         service_named_vllm,
     ),
     extras={"secrets": (SECRETS,)},

@@ -89,7 +89,7 @@ def _as_count(budget: object, groups: int, *, up: bool) -> object:
 
 
 def _filled_template(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in both templates: a leader without a template of its own gets the workers'."""
+    """Fill in both templates: a leader without its own template gets the workers'."""
     restart = fields.get("restartPolicy") or "RecreateGroupOnPodRestart"
     template = filled_map(fields, {"size": 1})
     template["restartPolicy"] = "None" if restart == "Default" else restart

@@ -163,7 +163,7 @@ def _rolling(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 
 
 def _templates(plan: ServingPlan, role: RolePlan) -> dict[str, Template]:
-    """Write both templates. A leader without a template of its own gets the workers'.
+    """Write both templates. A leader without its own template gets the workers'.
 
     Workers that the set may get later keep the template that is stated for them.
     """

@@ -27,7 +27,7 @@ def read_model_infer(found: Object) -> Serving:
 
 
 def _as_model_serving(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert a ModelInfer's spec to that of a ModelServing with the same pods.
+    """Convert a ModelInfer's spec to the spec of a ModelServing with the same pods.
 
     gangSchedule became gangPolicy. All fields that determine the number of pods keep their names.
     """

@@ -34,6 +34,6 @@ WRITTEN = {
 }
 PROVEN = (
     "Pods, variables, Services, gangs, update, scaling and deletion: with the controllers and "
-    "webhooks of both API groups where their programs are given, and always with that of Kthena "
+    "webhooks of both API groups where their programs are given, and always with Kthena's "
     "1.0, which they became. The rules of their last source are compared in tests."
 )

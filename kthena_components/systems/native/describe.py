@@ -21,7 +21,7 @@ from kthena_components.core.values.read import (
     group_kind,
     mapping,
     name_of,
-    namespace_of,
+    namespace_or_default,
     sequence,
 )
 from kthena_components.systems.contract import Body, Describer, Gathering
@@ -118,7 +118,7 @@ def _labels(body: Body) -> Mapping[str, Any]:
 
 
 def _namespace(body: Body) -> str:
-    return str(namespace_of(body))
+    return str(namespace_or_default(body))
 
 
 def _in_order(name: str) -> tuple[str, int, str]:

@@ -93,7 +93,7 @@ def _row(title: str) -> dict[str, Any]:
 
 
 def _placed(panels: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Place three panels side by side; a row of its own has a line of its own."""
+    """Place three panels side by side; a single row gets its own line."""
     x, y = 0, 0
     for number, panel in enumerate(panels, 1):
         is_row = panel["type"] == "row"

@@ -20,6 +20,7 @@ from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.prometheus.panels import PANELS
 
 _RULE = "monitoring-metrics"
 _DISABLED = "--disable-log-stats"
@@ -39,11 +40,9 @@ class Scrape:
 def scrapes(plan: ServingPlan) -> tuple[Scrape, ...]:
     """Return the roles with metrics, of a plan that `refuse_metrics` accepts."""
     return tuple(
-        Scrape(role=role, engine=pod.command.engine, port=port)
+        Scrape(role=role, engine=str(pod.command.engine), port=port)
         for role, pod in _pods(plan)
-        if pod.command
-        and pod.command.engine in DEFAULT_PORTS
-        and isinstance(port := _port(pod), int)
+        if pod.command and pod.command.engine in PANELS and isinstance(port := _port(pod), int)
     )
 
 
@@ -65,8 +64,8 @@ def _pods(plan: ServingPlan) -> Iterator[tuple[RolePlan, PodFacts]]:
 
 def _engine(pod: PodFacts) -> str:
     """Return the title of an engine with metrics; empty if the pod starts none."""
-    engine = pod.command.engine if pod.command else None
-    return TITLES[engine] if engine in DEFAULT_PORTS else ""
+    engine = str(pod.command.engine) if pod.command else ""
+    return TITLES[engine] if engine in PANELS else ""
 
 
 def _port(pod: PodFacts) -> object:

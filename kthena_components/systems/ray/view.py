@@ -178,7 +178,7 @@ def read_ray(found: Object) -> RayView:
 def _head(stated: object, path: str, found: Object) -> Group:
     """Read the head. The entrypoint of a RayJob runs there, beside the head's own command.
 
-    With resources of its own, Ray places it in any pod that has them. Source: ray
+    With its own resources, Ray places it in any pod that has them. Source: ray
     python/ray/dashboard/modules/job/job_supervisor.py, which hands it to a shell, and
     job_manager.py, _get_scheduling_strategy.
     """

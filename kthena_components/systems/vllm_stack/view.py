@@ -196,7 +196,7 @@ def _values(found: Object) -> Iterator[_Values]:
 
 
 def _is_chart(value: object) -> bool:
-    """Return whether a chart's name, path or URL is that of vllm-stack."""
+    """Return whether a chart's name, path or URL belongs to vllm-stack."""
     if not isinstance(value, str) or is_unresolved(value):
         return False
     last = value.rstrip("/").rpartition("/")[2].partition(":")[0]

@@ -1,10 +1,9 @@
 """The pods of a StatefulSet, each with what its own name says."""
 
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.statefulset_ordinals import _over_ray, _pod, with_siblings
+from kthena_components.core.facts.statefulset_ordinals import _is_over_ray, _pod, with_siblings
 from kthena_components.core.facts.workload import read_template
 from kthena_components.core.values.unknown import Unknown
 
@@ -73,8 +72,8 @@ def test_a_ray_head_that_the_other_pods_join_is_an_engine_over_all() -> None:
         "sh", "-c", "ray start --head && vllm serve m --distributed-executor-backend ray"
     )
     engine = read_template(made, "", "llama", {})[0]
-    joins = replace(engine.entry, command=CommandFacts(ray_role="worker"))
+    head, joins = engine.entry.command, CommandFacts(ray_role="worker")
+    assert head is not None
 
-    whole = _over_ray(engine, [engine.entry, joins, joins])
-    assert (whole.pods, whole.worker) == (3, joins)
-    assert _over_ray(engine, [engine.entry, joins, engine.entry]) == engine
+    assert _is_over_ray(engine, [head, joins, joins])
+    assert not _is_over_ray(engine, [head, joins, head])

@@ -7,7 +7,10 @@ import pytest
 from kthena_components.judge.manifest import judge_manifest
 
 ROLE = "spec.template.roles[0]"
-SGLANG = "python3 -m sglang.launch_server --model-path m --nnodes 2 --node-rank $(WORKER_INDEX)"
+SGLANG = (
+    "python3 -m sglang.launch_server --model-path m --host 0.0.0.0"
+    " --nnodes 2 --node-rank $(WORKER_INDEX)"
+)
 RANKED = "vllm serve m --nnodes 2 --node-rank $(WORKER_INDEX) --port 8200"
 
 

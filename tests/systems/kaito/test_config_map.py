@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.core.facts.context import NO_CONTEXT, Context, gather
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_and_count, judge_manifest
+from kthena_components.judge.manifest import judge_manifest, judge_whole
 from kthena_components.judge.together import judge_stack
 from kthena_components.systems.kaito.estimator import stated_tokens
 from kthena_components.systems.kaito.view import inference_config
@@ -101,7 +101,7 @@ def said(body: Manifest, *maps: Manifest) -> list[str]:
 
 def gpus(body: Manifest, *maps: Manifest) -> object:
     """Count the GPUs that KAITO makes for it."""
-    _, held = judge_and_count(body, context=Context(config_maps=gather(maps)))
+    held = judge_whole(body, context=Context(config_maps=gather(maps))).demand
     assert held is not None
     return held.gpus
 

@@ -56,7 +56,7 @@ def _other(call: Call) -> Flow:
 
 
 def _status(call: Call) -> Status:
-    """Return the status that `exit` or `return` names: that of the last command otherwise."""
+    """Return the status that `exit` or `return` names: otherwise the status of the last command."""
     if len(call.words) == 1:
         return call.shell.status
     return int(call.words[1]) & 0xFF if _COUNT.fullmatch(call.words[1]) else Doubt.OPEN

@@ -138,7 +138,7 @@ class _Command:
         return self.prefixed() if node.assignments else self.call({})
 
     def assign(self) -> Flow:
-        """Set variables; the status is that of the last command substitution."""
+        """Set variables; the status comes from the last command substitution."""
         for made in self.node.assignments:
             assign(self.shell, made)
         words = [word for word in self.node.words if not isinstance(word, Assignment)]
@@ -146,7 +146,7 @@ class _Command:
         return self.shell.done(self.shell.substituted if runs else 0)
 
     def prefixed(self) -> Flow:
-        """Run a command with variables of its own."""
+        """Run a command with its own variables."""
         shell, state = self.shell, self.shell.state
         name = self.words[0]
         own = name in BUILTINS or name in _DECLARERS or state.get(f"{name}()")
@@ -230,7 +230,7 @@ def _behind(call: Call) -> Flow:
 
 
 def run_function(shell: Shell, function: Function, words: Sequence[str]) -> Flow:
-    """Run a function with parameters of its own."""
+    """Run a function with its own parameters."""
     state, session = shell.state, shell.session
     outside = state.get(ARGUMENTS, ())
     session.enter()

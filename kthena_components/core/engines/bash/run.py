@@ -88,7 +88,7 @@ def _pipeline(shell: Shell, node: Pipeline) -> Flow:
 
 
 def _piped(shell: Shell, node: Pipeline) -> Flow:
-    """Run commands at the same time, each in a shell of its own."""
+    """Run commands at the same time, each in its own shell."""
     state = shell.state
     before, wanted = state.get(RUNNING, False), state.get(OUTPUT)
     stdin: str | None = None

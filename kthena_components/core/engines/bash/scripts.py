@@ -66,7 +66,7 @@ def _source(call: Call) -> Flow:
     state, before = shell.state, shell.state.get(ARGUMENTS, ())
     outside = state.get(FILE, Unknown("the shell sets BASH_SOURCE itself"))
     own = tuple(call.words[2:])
-    late = Unknown("whether a file that is read has parameters of its own depends on the shell")
+    late = Unknown("whether a file that is read has its own parameters depends on the shell")
 
     def body() -> Flow:
         if own:

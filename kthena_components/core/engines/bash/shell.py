@@ -153,7 +153,7 @@ class Shell:
         return next((flow for flow in (Flow.GOES, Flow.JUMPED) if flow in flows), Flow.ENDED)
 
     def _outcome(self, way: Way) -> _Outcome:
-        """Run one alternative on a layer of state of its own."""
+        """Run one alternative on its own layer of state."""
         session, state = self.session, self.state
         state.layers.append({})
         session.sure = session.stays = True

@@ -1,6 +1,6 @@
 """What a shell knows at one point of a script, as far as it can be known here.
 
-Everything stands in one map, in layers: a branch writes to a layer of its own, and what the
+Everything stands in one map, in layers: a branch writes to its own layer, and what the
 branches wrote is then compared. A value on which they differ is not known any more.
 """
 

@@ -108,7 +108,7 @@ class Redirected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """Commands that run at the same time, each in a process of its own if there are several."""
+    """Commands that run at the same time, each in its own process if there are several."""
 
     parts: tuple["Statement", ...]
     negated: bool = False

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.kinds import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.selection import names_serving, selects
 from kthena_components.core.values.display import display
@@ -21,7 +21,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
-from kthena_components.systems.kthena.view_router import MODEL_ROUTE, MODEL_SERVER, Route, Server
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route, Server
 from kthena_components.systems.kubernetes.rules.object_references import may_make_pods
 
 _TARGET, _PODS, _SERVERS = (

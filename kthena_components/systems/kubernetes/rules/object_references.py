@@ -1,13 +1,12 @@
 """Checks references between the objects of a cluster: names, queues and Services."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import EACH_POD, Object, PodSet
-from kthena_components.core.objects.selection import names_serving, selects
+from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.selection import PodIndex, names_serving
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.quantity import is_accelerator
@@ -26,8 +25,6 @@ _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler creates itself."""
 _SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
 _SELECTS = "service-selects-pods"
-_MOST_COMPARED = 1_000_000
-"""Maximum number of comparisons of pods with Service selectors in one namespace."""
 
 
 def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -126,9 +123,9 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     makers = (may_make_pods(entry, cluster) for entry in cluster.objects)
     if not cluster.complete or cluster.demands or any(makers):
         return
-    carried: dict[object, _Carried] = {}
+    carried: dict[object, PodIndex] = {}
     for pods in cluster.pods:
-        carried.setdefault(pods.owner.namespace, _Carried()).add(pods)
+        carried.setdefault(pods.owner.namespace, PodIndex()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     hidden = cluster.hidden_pods
     for entry in cluster.of(_SERVICE):
@@ -143,7 +140,7 @@ def service_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
             continue  # selector-of-serving checks it
         key = (entry.namespace, *sorted(wanted.items()))
         if key not in matched:
-            matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
+            matched[key] = carried.get(entry.namespace, PodIndex()).matches(wanted)
         found = matched[key] or hidden or False
         if isinstance(found, Unknown):
             yield not_checked(path, found, _SELECTS)
@@ -166,59 +163,3 @@ def may_make_pods(entry: Object, cluster: ClusterObjects) -> bool:
     """Return whether an object belongs to an unknown system."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
     return not own and (entry.group, entry.kind) not in cluster.templated
-
-
-@dataclass(slots=True)
-class _Carried:
-    """The labels of the pods of one namespace."""
-
-    known: list[PodSet] = field(default_factory=list)
-    hidden: list[PodSet] = field(default_factory=list)
-    """Pods with a label that is not known yet."""
-    left: int = field(default_factory=lambda: _MOST_COMPARED)
-    """Remaining number of comparisons with selectors."""
-    _holding: dict[tuple[object, object], list[PodSet]] = field(default_factory=dict)
-    _lacking: dict[str, list[PodSet]] = field(default_factory=dict)
-
-    def add(self, pods: PodSet) -> None:
-        """Add pods."""
-        # If all labels are unknown, each single one is.
-        if any(map(unknown_in, (pods.labels.get(""), *pods.labels.values()))):
-            self.hidden.append(pods)
-            return
-        self.known.append(pods)
-        for key, value in pairs(pods.labels):
-            if isinstance(key, str) and isinstance(value, str):
-                self._holding.setdefault((key, value), []).append(pods)
-
-    def matches(self, wanted: Mapping[str, str]) -> bool | Unknown:
-        """Return whether a selector matches any of the pods."""
-        gap: Unknown | None = None
-        for pods in chain(self._candidates(wanted), self.hidden):
-            self.left -= 1
-            if self.left < 0:
-                return Unknown("there are too many pods and Services to compare them all")
-            found = selects(wanted, pods)
-            if found is True:
-                return True
-            gap = gap or unknown_in(found)
-        return gap or False
-
-    def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
-        """Return the pods that may match: those with the rarest of the labels."""
-        own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
-        found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
-        rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
-        return chain(*rarest)
-
-    def _without(self, key: str) -> list[PodSet]:
-        """Return the pods to which a controller may add a label."""
-        if key not in self._lacking:
-            self.left -= len(self.known)
-            own = (pods for pods in self.known if pods.by_controller)
-            self._lacking[key] = [
-                pods
-                for pods in own
-                if pods.labels.get(key) is None and (pods.added is None or key in pods.added)
-            ]
-        return self._lacking[key]

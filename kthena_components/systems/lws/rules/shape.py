@@ -23,7 +23,7 @@ _INT32 = 2**31 - 1
 _VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
 _SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _STEM = 58
-"""Characters of a generateName that the API server keeps in front of five of its own."""
+"""Characters of a generateName that the API server keeps in front of its five random ones."""
 _TRIED = 1000
 """Maximum number of subgroup sizes tried for a remedy."""
 

@@ -1,4 +1,4 @@
-"""Lists the selectors that send requests to the pods of ModelServings, with their ports.
+"""Lists the selectors of objects that send requests to pods, with their ports.
 
 Source: Kubernetes core/v1 Service; volcano-sh/kthena v1.0.0 pkg/apis/networking/v1alpha1
 ModelServer; gateway-api-inference-extension api/v1 and apix/v1alpha2 InferencePool.
@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core import naming
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.kinds import MODEL_SERVER
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kthena.view_router import MODEL_SERVER
 
 _SERVICE = ("", "Service")
 _POOLS = (
@@ -34,7 +32,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Labels of pods that get requests, if their ModelServing is in the stack."""
+    """Labels of pods that get requests."""
 
     owner: Object
     path: str
@@ -43,33 +41,20 @@ class Selector:
     """Why the labels are not known."""
     targets: tuple[Target, ...]
     """Empty: they only find pods."""
-    serving: Object
-    pods: tuple[PodSet, ...]
-    """All pods of the ModelServing."""
 
 
 def selectors(cluster: ClusterObjects) -> Iterator[Selector]:
-    """Return the selectors that name a ModelServing of the stack by Kthena's label."""
-    owned: dict[int, list[PodSet]] = {}
-    for pods in cluster.pods:
-        if pods.owner.group_kind == MODEL_SERVING:
-            owned.setdefault(pods.owner.index, []).append(pods)
-    servings = cluster.named(MODEL_SERVING)
+    """Return the selectors of Services, ModelServers and InferencePools."""
     for kind, read in _READERS.items():
-        for found in cluster.of(kind) if servings else ():
+        for found in cluster.of(kind):
             for path, labels, targets in read(found):
-                named = mapping(labels).get(naming.NAME)
-                serving = servings.get((str(found.namespace), str(named)))
-                if serving is not None:
-                    yield Selector(
-                        owner=found,
-                        path=path,
-                        labels=mapping(labels),
-                        gap=unknown_inside(labels),
-                        targets=targets,
-                        serving=serving,
-                        pods=tuple(owned.get(serving.index, ())),
-                    )
+                yield Selector(
+                    owner=found,
+                    path=path,
+                    labels=mapping(labels),
+                    gap=unknown_inside(labels),
+                    targets=targets,
+                )
 
 
 _Read = Iterator[tuple[str, object, tuple[Target, ...]]]

@@ -1,0 +1,148 @@
+"""The rule selected-pods-answer."""
+
+from collections.abc import Iterator
+
+from kthena_components.core import naming
+from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening
+from kthena_components.core.facts.ports import resolved
+from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.objects.selection import PodIndex
+from kthena_components.core.remedies import write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, unknown_in
+from kthena_components.systems.kubernetes.selectors import Selector, selectors
+
+_RULE = "selected-pods-answer"
+_LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+_FIRST_LABELS = {"ModelServing": (naming.ENTRY, "true"), "LeaderWorkerSet": (_LWS_INDEX, "0")}
+"""The label of the first pod of each engine, by kind."""
+
+
+def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
+    """The pods that get requests answer them at the port to which these are sent.
+
+    Requests come from Services with a cluster IP, ModelServers and InferencePools, and go to all
+    pods with their labels, of any kind. An engine listens on its --port; vLLM and trtllm-serve
+    without one on 8000, SGLang on 30000. It listens on its --host; without one, SGLang and
+    trtllm-serve only on the loopback address. Workers of Ray, vLLM with --headless and the other
+    ranks of SGLang answer none. A Service may have ports for other purposes: one that fits is
+    enough; by a port's name, only pods with that name get requests. Not checked are pods in which
+    something else may listen.
+
+    Pass: targetPort 8000 and vllm serve; a selector that only matches the first pod of each engine.
+    Fail: targetPort 8080 and vllm serve; a Service, and SGLang without --host 0.0.0.0.
+    Level: mandatory.
+    Source: Kubernetes documentation, Service; volcano-sh/kthena v1.0.0
+    pkg/kthena-router/controller/modelserver_controller.go and router/router.go; vLLM
+    vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
+    tensorrt_llm/commands/serve.py.
+    """
+    asking = [one for one in selectors(cluster) if one.targets and one.labels and not one.gap]
+    indexes: dict[object, PodIndex] = {}
+    for pods in cluster.pods if asking else ():
+        if pods.count != 0:
+            indexes.setdefault(pods.owner.namespace, PodIndex()).add(pods)
+    for each in asking:
+        wanted = {str(key): value for key, value in each.labels.items() if isinstance(value, str)}
+        index = indexes.get(each.owner.namespace)
+        if index is not None and len(wanted) == len(each.labels):
+            found = [(pods, cluster.listening(pods)) for pods in index.matching(wanted)]
+            yield from _check(each, [(pods, ports) for pods, ports in found if ports])
+
+
+def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
+    stated = [unknown_in(target.stated) for target in each.targets]
+    gap = next(filter(None, stated), None) or first_unknown(*(p.answers for _, p in found))
+    if gap and found:
+        yield not_checked(each.owner.at(each.targets[0].path), gap, _RULE)
+        return
+    named = [(pods, ports) for pods, ports in found if _numbers(each, ports)]
+    if found and not named:
+        yield _no_such_name(each, found[0][1])
+    wrong = [(pods, ports) for pods, ports in named if not _reaches(each, ports)]
+    engines = [(pods, ports) for pods, ports in wrong if ports.answers is not None]
+    workers = [(pods, ports) for pods, ports in wrong if ports.answers is None]
+    inside = [(pods, ports) for pods, ports in named if _is_hidden(each, ports)]
+    if engines:
+        yield _wrong_port(each, *engines[0])
+    elif inside:
+        pods, ports = inside[0]
+        seen = f"matches {_title(pods)}, but {ports.hidden_title}, for the pod itself only"
+        yield refuse(each.owner.at(each.path), seen, ON_ALL_ADDRESSES, _RULE)
+    elif workers and (len(workers) == len(named) or _is_for_requests(each, named)):
+        pods, ports = workers[0]
+        seen = f"matches {_title(pods)}, but {ports.title}"
+        yield refuse(each.owner.at(each.path), seen, _only_first(each, pods), _RULE)
+
+
+def _numbers(each: Selector, ports: Listening) -> list[int]:
+    """Return the ports at which pods get requests; a name that they do not have sends them none."""
+    numbers = [resolved(target.stated, dict(ports.named)) for target in each.targets]
+    return [number for number in numbers if isinstance(number, int)]
+
+
+def _reaches(each: Selector, ports: Listening) -> bool:
+    return any(ports.may_listen(number) for number in _numbers(each, ports))
+
+
+def _is_hidden(each: Selector, ports: Listening) -> bool:
+    """Return whether requests are sent to a server that only listens on a loopback address."""
+    return bool(ports.hidden_title) and ports.answers in _numbers(each, ports)
+
+
+def _is_for_requests(each: Selector, found: list[tuple[PodSet, Listening]]) -> bool:
+    """Return whether an engine answers on one of the ports, and not only a dashboard."""
+    return any(ports.answers in _numbers(each, ports) for _, ports in found)
+
+
+def _no_such_name(each: Selector, ports: Listening) -> Finding:
+    target = each.targets[0]
+    seen = f"is {display(target.stated)}, which no port of the pods' container is named"
+    remedy = "give that name to a port of the container"
+    if ports.answers is not None:
+        remedy = write(ports.answers, f"write {ports.answers}")
+    return refuse(each.owner.at(target.path), seen, remedy, _RULE)
+
+
+def _wrong_port(each: Selector, pods: PodSet, ports: Listening) -> Finding:
+    target, number = next(
+        (target, number)
+        for target in each.targets
+        if isinstance(number := resolved(target.stated, dict(ports.named)), int)
+    )
+    named = f" ({number})" if isinstance(target.stated, str) else ""
+    seen = f"is {display(target.stated)}{named}, but {ports.title} in the pods of {_owner(pods)}"
+    field = "targetPort: " if target.path.startswith("spec.ports[") else ""
+    field = field if target.path.endswith(".port") else ""
+    return refuse(
+        each.owner.at(target.path),
+        seen,
+        write(ports.answers, f"write {field}{ports.answers}"),
+        _RULE,
+    )
+
+
+def _only_first(each: Selector, pods: PodSet) -> str:
+    """Return how to select only the first pod of each engine."""
+    key, value = _FIRST_LABELS.get(pods.owner.kind, ("", ""))
+    if not key:
+        return "write labels that only the pods have that answer requests"
+    if key in each.labels and pods.owner.group_kind == MODEL_SERVING:
+        return f"remove the label {key} from their template"
+    return f'{"write" if key in each.labels else "add"} {key}: "{value}"'
+
+
+def _title(pods: PodSet) -> str:
+    """Name the pods: the workers of role 'decode', the pods of Deployment 'chat'."""
+    part = pods.path.rpartition(".")[2]
+    kind = {"workerTemplate": "workers", "entryTemplate": "entry pods", "leaderTemplate": "leaders"}
+    if pods.owner.group_kind == MODEL_SERVING:
+        return f"the {kind[part]} of role {display((pods.added or {}).get(naming.ROLE))}"
+    return f"the {kind.get(part, 'pods')} of {_owner(pods)}"
+
+
+def _owner(pods: PodSet) -> str:
+    return f"{pods.owner.kind} {display(pods.owner.name)}"
