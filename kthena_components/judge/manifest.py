@@ -44,6 +44,11 @@ from kthena_components.systems.contract import PRODUCTION as ALL_PRODUCTION
 from kthena_components.systems.contract import Body, Kind
 from kthena_components.systems.native.facts import read_part
 
+_OWN_GROUPS = frozenset({"", "apps", "batch"})
+"""API groups of Kubernetes, whose controllers add no variables but those of `tells`."""
+_BY_PLUGINS = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+"""Variables that a plugin of a Volcano Job adds, beside those of `tells`."""
+
 
 def read_manifest(
     body: Body, path: str = "", *, context: Context = NO_CONTEXT
@@ -68,10 +73,19 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None:
         return None
-    facts = with_pods(kind, found, view, facts)
+    facts = with_pods(kind, found, view, replace(facts, told=_told(kind, found, view)))
     if shape is None and not context.shapes:
         return facts
     return replace(facts, engines=tuple(_shaped(e, shape, context) for e in facts.engines))
+
+
+def _told(kind: Kind[Any], found: Object, view: Any) -> tuple[str, ...] | None:
+    """Return the variables that a kind's controller gives to pods; None if they are not known."""
+    if kind.tells is None:
+        return () if kind.group in _OWN_GROUPS else None
+    told = kind.tells(view)
+    plugins = _BY_PLUGINS if found.spec.get("plugins") else ()
+    return (*told.size, *told.leader, *told.rank, *told.ordinal, *told.others, *plugins)
 
 
 def _shaped(

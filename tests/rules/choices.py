@@ -32,6 +32,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
         *(
             "pod-fits-node",
+            "pods-joined",
             "quantization-groups",
             "subgroup-has-pods",
             "surge-needs-spare-gpus",
@@ -51,6 +52,7 @@ CHOICES: Final[dict[str, set[str]]] = {
     },
     "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
         *("dynamo-launch", "master-address", "ray-cluster-size-equals-group"),
+        *("leader-address", "leader-ports-agree", "nixl-side-channel-host", "ray-start-order"),
         *("ray-script-in-image", "kaito-config"),
     },
     "the user designs the part that is missing": {

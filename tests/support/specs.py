@@ -219,6 +219,12 @@ DATA_PARALLEL: Final[Args] = {
 """Eight copies of the dense layers, experts spread over all 16 GPUs."""
 
 
+_NIXL_HOST: Final = {
+    "name": "VLLM_NIXL_SIDE_CHANNEL_HOST",
+    "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}},
+}
+
+
 def _disaggregated(name: str, replicas: int, workers: int, kv_role: str) -> Args:
     transfer = f'{{"kv_connector":"NixlConnector","kv_role":"{kv_role}"}}'
     return {
@@ -231,6 +237,7 @@ def _disaggregated(name: str, replicas: int, workers: int, kv_role: str) -> Args
             "parallelism": {"tensor": 8, "pipeline": 1 + workers},
             "extra_args": ["--kv-transfer-config", transfer],
         },
+        "overlay": {"spec": {"containers": [{"name": "engine", "env": [_NIXL_HOST]}]}},
         "resources": {"gpus_per_pod": 8},
     }
 

@@ -53,6 +53,8 @@ class Reading:
     hidden: Unknown | None = None
     """Why options may be set where they cannot be read; None if that is impossible."""
     doubts: dict[str, Unknown] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    """Values of options with unknown parts, as written."""
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
     _guesses: int = 0
     _ended: bool = False
@@ -143,6 +145,7 @@ class Reading:
             devices=visible_devices(self.scope),
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
+            written=MappingProxyType(dict(self.written)),
             **{name: value for name, value in stated.items() if name in _FIELDS},
             **more,
         )
@@ -227,6 +230,8 @@ class Reading:
         value: Any = tuple(read) if several else (read[0] if read else True)
         unknown = next((item for item in read if isinstance(item, Unknown)), None)
         self.options[option.name] = unknown or value
+        if unknown is not None:
+            self.written[option.name] = " ".join(map(self.scope.show, given))
         if option.use is None:
             return
         told = unknown or stated(option.use, value)

@@ -35,8 +35,9 @@ include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
     [
-        *("engine", "hidden", "missing_files", "options", "problems", "ray_cluster_size"),
-        *("ray_gpus", "ray_role", "ray_script", "release", "where"),
+        *("engine", "hidden", "missing_files", "options", "problems", "ray_address"),
+        *("ray_blocks", "ray_cluster_size", "ray_gpus", "ray_port", "ray_role", "ray_script"),
+        *("ray_written", "release", "where", "written"),
     ]
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
@@ -118,6 +119,10 @@ def _result(search: Search) -> CommandFacts | None:
         ray_role=ray.role,
         ray_cluster_size=ray.size,
         ray_gpus=ray.gpus,
+        ray_address=ray.address,
+        ray_written=ray.written,
+        ray_port=ray.port,
+        ray_blocks=any(found.blocked and found.engine for found in log if found.sure),
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
         problems=ray.problems + facts.problems + tuple(map(_stray, dict.fromkeys(strays))),

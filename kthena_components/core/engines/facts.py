@@ -134,6 +134,14 @@ class RayLaunch:
     """Pods that the Ray head waits for, itself included. None: not stated."""
     ray_gpus: MaybeInt | None = None
     """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
+    ray_address: MaybeText | None = None
+    """Where this pod joins a Ray cluster (`ray start --address`). None: it joins none."""
+    ray_written: str = ""
+    """The same as it is written: `$(LWS_LEADER_ADDRESS):6379`."""
+    ray_port: MaybeText | None = None
+    """Port of the Ray cluster that this pod starts, as text. None: it starts none."""
+    ray_blocks: bool = False
+    """Whether `ray start --block` keeps the script from starting the engine after it."""
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
     path is unknown, or a volume may contain it.
@@ -207,6 +215,8 @@ class CommandFacts(
     """Every option on the command line, by its first long spelling in that release
     (`--max-num-seqs`): int, float, str, bool for a switch, a tuple for several words, a dict for a
     JSON object, or Unknown. One that the release does not have: as written."""
+    written: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """The values of options with unknown parts, as written: `$(LWS_LEADER_ADDRESS):5000`."""
     hidden: Unknown | None = None
     """Why options may be set where they cannot be read. None: all can be read."""
     missing_files: tuple[str, ...] = ()

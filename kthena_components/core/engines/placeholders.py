@@ -15,6 +15,8 @@ from kthena_components.core.values.images import Image
 from kthena_components.core.values.unknown import (
     BLANK_WORD,
     MaybeText,
+    NotSet,
+    OfController,
     Unknown,
     Varying,
     changed,
@@ -94,9 +96,9 @@ class Scope:
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            kind = Varying if numbers_pods(name) else Unknown
             # Which controller creates the pod is not known here: maybe none that sets it.
-            return kind(f"no env sets {name}; {self.late[name]} does in the pods that it creates")
+            text = f"no env sets {name}; {self.late[name]} does in the pods that it creates"
+            return Varying(text) if numbers_pods(name) else OfController(text, name)
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None
@@ -134,7 +136,8 @@ class Scope:
         """Return the text that replaces a variable: its value, or a gap."""
         value = self.declared(name)
         if value is None:
-            return self.gap(written, f"{name} has no literal value in this container's env")
+            text = f"{name} has no literal value in this container's env"
+            return self.gap(written, NotSet(text, name))
         if isinstance(value, Unknown):
             return self.gap(written, value)
         return value if self.fits(value) else self.gap(written, self.no_room)

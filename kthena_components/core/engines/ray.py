@@ -14,7 +14,10 @@ from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import RAY_SCRIPT_NAME
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert, too_small
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+
+PORT = 6379
+"""The port at which Ray's head listens unless it states another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,15 @@ class Ray:
     gpus: MaybeInt | None = None
     """GPUs that Ray counts in the pod (`--num-gpus`). None: not stated, so all that it finds."""
 
+    address: MaybeText | None = None
+    """Where it joins a cluster. None: it joins none."""
+    written: str = ""
+    """The address as written."""
+    port: MaybeText | None = None
+    """Port of the cluster that it starts. None: it starts none."""
+    blocks: bool = False
+    """Whether it stays in the foreground (`--block`)."""
+
     def join(self, other: "Ray") -> "Ray":
         """Combine two commands of one script: the head takes precedence."""
         head = other if other.role == "head" or self.role is None else self
@@ -37,7 +49,18 @@ class Ray:
         gpus = next(iter(stated), None)
         if len(stated) > 1:
             gpus = Unknown("its Ray commands state different --num-gpus")
-        return Ray(head.role, size.size, size.where, problems, gpus)
+        joins = other if self.address is None else self
+        starts = other if self.port is None else self
+        return Ray(
+            head.role,
+            size.size,
+            size.where,
+            problems,
+            gpus,
+            address=joins.address,
+            written=joins.written,
+            port=starts.port,
+        )
 
 
 def read_size(flag: str, written: str, given: str, scope: Scope, *, least: int = 1) -> Ray:
@@ -60,13 +83,19 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
     if role is None:
         return Ray()
     stated = [word for word in words if word.startswith(f"{needed}=")]
+    port = _script_port(words, scope)
     if stated and role == "head":
         given = stated[-1].partition("=")[2]
-        return replace(read_size(needed, stated[-1], given, scope), role=role)
+        return replace(read_size(needed, stated[-1], given, scope), role=role, port=port)
+    if stated:
+        host = stated[-1].partition("=")[2]
+        written = f"{scope.show(host)}:{port}" if isinstance(port, str) else scope.show(host)
+        return Ray(role, address=scope.read(host), written=written, blocks=True)
     opaque = next((word for word in words if has_gap(word)), None)
-    if stated or opaque is not None:
-        size = None if role == "worker" else Unknown(f"{scope.show(opaque or '')} may contain it")
-        return Ray(role, size)
+    if opaque is not None:
+        size = None if role == "worker" else Unknown(f"{scope.show(opaque)} may contain it")
+        unknown = Unknown(f"{scope.show(opaque)} may contain it")
+        return Ray(role, size, port=unknown if role == "head" else None)
     text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
     remedy = f"write {needed}= and the value in one word"
     problem = Problem(flag=needed, text=text, remedy=remedy, hard=True)
@@ -79,14 +108,38 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
     if words[0] == "start":
         flags = [word.partition("=")[0] for word in words if word.startswith("--")]
         joins = "worker" if "--address" in flags else None
+        head = "--head" in flags
         unknown = [flag for flag in flags if not _is_known(flag)]
         problems = tuple(map(_no_option, unknown[:MAX_PROBLEMS]))
-        ray = Ray("head" if "--head" in flags else joins, problems=problems)
+        ray = Ray(
+            "head" if head else joins,
+            problems=problems,
+            port=_stated(words, "--port", scope, str(PORT)) if head else None,
+            blocks="--block" in flags,
+        )
+        if joins and not head and (found := flag_value(words, ("--address",))):
+            ray = replace(ray, address=scope.read(found[1]), written=scope.show(found[1]))
         return _with_gpus(ray, words, scope)
     own = words[: words.index("--")] if "--" in words else words
     found = flag_value(own, ("--min-nodes",))
     ray = read_size("--min-nodes", *found, scope) if found else Ray()
     return _with_gpus(ray, own, scope)
+
+
+def _script_port(words: Sequence[str], scope: Scope) -> MaybeText:
+    """Return the port that multi-node-serving.sh uses; --ray_port states another one."""
+    stated = [word for word in words if word.startswith("--ray_port=")]
+    if not stated and (opaque := next((word for word in words[1:] if word[:1] != "-"), None)):
+        return Unknown(f"{scope.show(opaque)} may contain it") if has_gap(opaque) else str(PORT)
+    return scope.read(stated[-1].partition("=")[2]) if stated else str(PORT)
+
+
+def _stated(words: Sequence[str], name: str, scope: Scope, usual: str) -> MaybeText:
+    found = flag_value(words, (name,))
+    if found is not None:
+        return scope.read(found[1])
+    opaque = next((word for word in words if has_gap(word.partition("=")[0])), None)
+    return usual if opaque is None else Unknown(f"{scope.show(opaque)} may contain it")
 
 
 def _with_gpus(ray: Ray, words: Sequence[str], scope: Scope) -> Ray:

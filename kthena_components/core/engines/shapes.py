@@ -118,6 +118,21 @@ def never_ends(argv: Sequence[str]) -> bool:
     return _ENDING.isdisjoint(argv) and not any(map(_may_be_option, argv))
 
 
+_IDLE = frozenset({("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null")})
+
+
+def idle_command(argv: Sequence[str]) -> str:
+    """Return a command that does nothing and does not end, as one text; else an empty one."""
+    words = tuple(argv)
+    if words and base_name(words[0]) in SHELLS:
+        at, is_text = shell_operand(words, 1)
+        words = tuple(words[at].split()) if is_text and at == len(words) - 1 else ()
+    words = words[1:] if words[:1] == ("exec",) else words
+    plain = (base_name(words[0]), *words[1:]) if words else ()
+    long = len(plain) == _LONG and plain[0] == "sleep" and plain[1].rstrip("dhms").isdecimal()
+    return " ".join(words) if plain in _IDLE or long else ""
+
+
 def _may_be_option(word: str) -> bool:
     """Return whether a word may be any option, because a variable or an output sets it."""
     return word.startswith(("$(", "${")) or has_gap(word)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
 from kthena_components.core.engines.facts import ALL_GPUS
-from kthena_components.core.engines.shapes import never_ends, split_command
+from kthena_components.core.engines.shapes import idle_command, never_ends, split_command
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
@@ -31,6 +31,13 @@ from kthena_components.core.facts.devices import (
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import Inputs, read_argv, read_inputs
+from kthena_components.core.facts.network import (
+    NO_VARIABLES,
+    Variables,
+    asks_cluster,
+    network_variables,
+    variable_names,
+)
 from kthena_components.core.facts.processors import on_cpus
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
@@ -92,6 +99,14 @@ class PodFacts:
     """Whether the engine runs on CPUs: facts/processors.py."""
     on_host: bool = False
     """Whether it has the network of its node, whose loopback address other such pods share."""
+    cluster_names: MaybeBool = True
+    """Whether it asks the cluster's DNS server: not on the host's network with the usual policy."""
+    variables: Variables = field(default_factory=lambda: NO_VARIABLES, compare=False)
+    """Variables about the network, by name."""
+    stated: frozenset[str] = field(default=frozenset(), compare=False)
+    """The names of the variables in its container's env."""
+    idle: str = ""
+    """The command of the only container if it does nothing, ever: `sleep infinity`."""
     missing: tuple[MissingKey, ...] = ()
     """Keys that the pod's containers use and their ConfigMaps do not have."""
 
@@ -265,7 +280,15 @@ def _without_engine(found: list[PodFacts], path: str) -> PodFacts:
     """Return the facts of a pod none of whose containers has a command that can be read."""
     gap = next((container.gap for container in found if container.gap), None)
     gpus_path = next((d.path for container in found for d in container.devices), path)
-    return PodFacts(devices=(), command=None, gpus_path=gpus_path, command_path=path, gap=gap)
+    idle = found[0].idle if len(found) == 1 else ""
+    return PodFacts(
+        devices=(), command=None, gpus_path=gpus_path, command_path=path, gap=gap, idle=idle
+    )
+
+
+def _is_bare(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
+    """Return whether nothing but a container's command starts a program in its pod."""
+    return len(sequence(spec.get("containers"))) == 1 and container.get("lifecycle") is None
 
 
 def _init_containers(
@@ -293,7 +316,7 @@ def _container(
     env: Mapping[str, str],
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
-    start = _start(container, pod, path, env)
+    start, words = _start(container, pod, path, env), read_argv(container)
     devices = tuple(read_devices(container, f"{path}.resources"))
     return PodFacts(
         devices=devices,
@@ -309,6 +332,10 @@ def _container(
         sliced=pod.context.sharing.of(device.resource for device in devices),
         on_cpus=on_cpus(container, devices, start.command),
         on_host=spec.get("hostNetwork") not in (None, False),
+        cluster_names=asks_cluster(spec),
+        variables=network_variables(container, start.given, words, path),
+        stated=variable_names(container),
+        idle=idle_command(words) if _is_bare(container, spec) else "",
         missing=tuple(start.given.missing),
     )
 

@@ -110,6 +110,8 @@ class ServingFacts:
     """Whether Volcano schedules the pods."""
     names: tuple[NameFacts, ...] = field(default=(), compare=False)
     """Names that its controllers will generate."""
+    told: tuple[str, ...] | None = field(default=None, compare=False)
+    """Variables that its controller gives to pods, and prefixes of them. None: not known."""
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
     copies: MaybeInt = field(default=1, compare=False)

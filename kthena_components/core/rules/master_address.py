@@ -1,21 +1,22 @@
 """Checks that the pods of an engine look for its first rank in another pod."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.meetings import (
+    DEFAULTS,
+    RAY,
+    Meeting,
+    is_itself,
+    meeting_of,
+    meetings,
+)
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.worker_pods import others
 from kthena_components.core.values.unknown import OwnAddress, Unknown
 
 RULE = "master-address"
-_LOOPBACK = re.compile(
-    r"(?:(?:tcp://)?(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1\])(?::\d+)?|::1)"
-)
 _TWO = 2
 
 
@@ -23,7 +24,8 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
     """The pods of an engine look for its first rank at an address of that rank's pod.
 
     With --nnodes, all ranks meet at --master-addr (vLLM) or --dist-init-addr (SGLang), and copies
-    without an HTTP server (--headless) at --data-parallel-address. Each is the pod itself,
+    without an HTTP server (--headless) at --data-parallel-address; workers of Ray join the head at
+    `ray start --address`. Each is the pod itself,
     127.0.0.1, if it is not stated; newer SGLang takes --host instead. The first pod may use it,
     because it is there. Every other one waits until it gives up. So does a pod that looks at its
     own name or address: $(POD_IP) from status.podIP, $HOSTNAME, $(hostname -i). Pods on the host's
@@ -38,72 +40,28 @@ def master_address(facts: ServingFacts) -> Iterator[Finding]:
         (init_torch_distributed), later sglang/srt/distributed/bootstrap.py.
     """
     for engine in facts.engines:
-        for pod, command in others(engine):
-            meeting = _meeting(command)
-            if meeting is not None and not pod.on_host and _is_itself(meeting.address):
+        for pod, meeting in meetings(engine):
+            if not pod.on_host and is_itself(meeting.address):
                 yield _finding(engine, pod, _alone(meeting), meeting)
                 break
         else:
             yield from _each_its_own(engine)
 
 
-@dataclass(frozen=True, slots=True)
-class _Meeting:
-    """Where the ranks of an engine meet."""
-
-    option: str
-    address: object
-    """None: not stated."""
-    counted: str
-    """The option that says that there are several."""
-
-
-def _meeting(command: CommandFacts) -> _Meeting | None:
-    """Return where a command line looks for the first rank; None if that is not known."""
-    options, nodes = command.options, command.nnodes
-    if command.hidden is not None:
-        return None
-    if command.data_backend not in {None, "mp"} or command.executor not in {None, "mp"}:
-        return None
-    if isinstance(nodes, int) and nodes >= _TWO and command.engine in _OPTIONS:
-        option = _OPTIONS[command.engine]
-        return _Meeting(option, options.get(option) or _host(command), f"--nnodes {nodes}")
-    data, local = command.data, command.data_local
-    if command.headless is True and isinstance(data, int) and isinstance(local, int):
-        address = options.get(_DATA) or options.get(_OPTIONS["vllm"])
-        copies = f"--headless and --data-parallel-size {data}"
-        return _Meeting(_DATA, address, copies) if 0 < local < data else None
-    return None
-
-
-def _host(command: CommandFacts) -> object:
-    """Return the --host of SGLang, where newer releases meet if nothing else is said."""
-    host = command.options.get("--host") if command.engine == "sglang" else None
-    return None if _is_itself(host) else host
-
-
-_OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
-_DATA = "--data-parallel-address"
-_DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
-
-
-def _is_itself(address: object) -> bool:
-    """Return whether an address is that of the pod that states it."""
-    return (
-        address is None
-        or isinstance(address, OwnAddress)
-        or (isinstance(address, str) and _LOOPBACK.fullmatch(address) is not None)
-    )
-
-
-def _alone(meeting: _Meeting) -> str:
+def _alone(meeting: Meeting) -> str:
+    if meeting.option == RAY:
+        shown = meeting.shown or "nothing"
+        return (
+            f"joins {meeting.counted} at {shown}, which is the pod itself, but the head is in "
+            "another pod"
+        )
     if isinstance(meeting.address, OwnAddress):
         return (
             f"has {meeting.counted}, and {meeting.option} is each pod's own name or address, but "
             "the first rank is in another pod"
         )
     stated = f"{meeting.option} {meeting.address}" if meeting.address else f"no {meeting.option}"
-    default = "" if meeting.address else f", whose default is {_DEFAULTS[meeting.option]}"
+    default = "" if meeting.address else f", whose default is {DEFAULTS[meeting.option]}"
     return (
         f"has {meeting.counted} with {stated}{default}: each pod looks for the first rank in "
         "itself, but it is in another pod"
@@ -113,7 +71,7 @@ def _alone(meeting: _Meeting) -> str:
 def _each_its_own(engine: EngineFacts) -> Iterator[Finding]:
     """Report pods of a StatefulSet that each state another address."""
     siblings = engine.siblings
-    found = [_meeting(command) for command in (siblings.commands if siblings else ())]
+    found = [meeting_of(command) for command in (siblings.commands if siblings else ())]
     meetings = [each for each in found if each is not None]
     addresses = [each.address for each in meetings]
     known = all(isinstance(each, str) and not isinstance(each, Unknown) for each in addresses)
@@ -128,7 +86,7 @@ def _each_its_own(engine: EngineFacts) -> Iterator[Finding]:
         yield _finding(engine, engine.entry, seen, meetings[0])
 
 
-def _finding(engine: EngineFacts, pod: PodFacts, seen: str, meeting: _Meeting) -> Finding:
+def _finding(engine: EngineFacts, pod: PodFacts, seen: str, meeting: Meeting) -> Finding:
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} {seen}",

@@ -22,14 +22,19 @@ from kthena_components.core.rules.ffn_divisible import FEED_FORWARD, ffn_divisib
 from kthena_components.core.rules.fp8_block_multiple import BLOCKS, fp8_block_multiple
 from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
 from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
+from kthena_components.core.rules.headless_copies import headless_copies
 from kthena_components.core.rules.headless_workers import headless_workers
 from kthena_components.core.rules.hf_token_from_secret import hf_token_from_secret
+from kthena_components.core.rules.host_ip_per_pod import host_ip_per_pod
+from kthena_components.core.rules.host_network_names import host_network_names
 from kthena_components.core.rules.image_pinned import image_pinned
 from kthena_components.core.rules.init_container_ends import init_container_ends
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
 from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
 from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
+from kthena_components.core.rules.leader_address import leader_address
+from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
 from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
 from kthena_components.core.rules.leader_worker_same_parallelism import (
     leader_worker_same_parallelism,
@@ -42,10 +47,13 @@ from kthena_components.core.rules.moe_expert_shape import EXPERTS, moe_expert_sh
 from kthena_components.core.rules.moe_ranks import moe_ranks
 from kthena_components.core.rules.mpi_ranks import mpi_ranks
 from kthena_components.core.rules.name_fits import name_fits
+from kthena_components.core.rules.network_interface import network_interface
+from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
+from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_port import probe_port
@@ -55,6 +63,7 @@ from kthena_components.core.rules.ray_in_image import ray_in_image
 from kthena_components.core.rules.ray_num_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_over_pods import ray_over_pods
 from kthena_components.core.rules.ray_script_in_image import ray_script_in_image
+from kthena_components.core.rules.ray_start_order import ray_start_order
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
@@ -90,7 +99,16 @@ CHECKS: tuple[Check, ...] = (
     nnodes_equals_group,
     pod_ranks,
     master_address,
+    leader_address,
+    leader_ports_agree,
     headless_workers,
+    headless_copies,
+    network_interface,
+    nixl_side_channel_host,
+    host_ip_per_pod,
+    pods_joined,
+    ray_start_order,
+    host_network_names,
     probe_port,
     start_order,
     gang_covers_engine,

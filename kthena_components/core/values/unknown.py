@@ -54,6 +54,20 @@ class NotKnownError(Exception):
         super().__init__(path)
 
 
+@dataclass(frozen=True, slots=True)
+class OfController(Unknown):
+    """The value of a variable that no env sets, but some controller may."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotSet(Unknown):
+    """A reference of Kubernetes to a variable that no known source sets: it stays as it is."""
+
+    name: str = ""
+
+
 def changed(value: Unknown) -> Unknown:
     """Return what is known of a value that was computed from another one."""
     return Varying(value.because) if isinstance(value, OwnAddress) else value

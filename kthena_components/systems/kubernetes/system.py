@@ -27,6 +27,11 @@ from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
 )
+from kthena_components.systems.kubernetes.rules.first_pod import (
+    first_pod_named,
+    first_pod_published,
+    kept_set,
+)
 from kthena_components.systems.kubernetes.rules.object_references import (
     headless_service,
     object_twice,
@@ -97,7 +102,8 @@ def keeps_number(found: Object) -> str:
 
 
 def _kept_service(body: Body) -> Body:
-    return {"spec": only(body.get("spec"), frozenset({"type", "selector", "clusterIP", "ports"}))}
+    kept = {"type", "selector", "clusterIP", "ports", "publishNotReadyAddresses"}
+    return {"spec": only(body.get("spec"), frozenset(kept))}
 
 
 def _kept_secret(body: Body) -> Body:
@@ -131,6 +137,8 @@ SYSTEM = System(
             restarts=_ONE_BY_ONE,
             keeps_number=keeps_number,
             tells=tells_of_set,
+            rules=(first_pod_named,),
+            kept=kept_set,
             restart_policies=_ALWAYS,
         ),
         _workload("ReplicaSet", without=_KEPT, restart_policies=_ALWAYS),
@@ -188,6 +196,7 @@ SYSTEM = System(
     cluster_rules=(
         object_twice,
         headless_service,
+        first_pod_published,
         secret_key_exists,
         rwx_for_shared_model,
         service_selects_pods,

@@ -66,7 +66,7 @@ def _engine(model: Model, context: Context) -> EngineFacts:
     head = model.head if many is True else fields
     at = f"{model.path}.raySpec.headNode" if many is True else model.path
     command = _command(model, ray=many is True)
-    joins = ["ray", "start", "--address=head"]
+    joins = ["ray", "start", "--address=head:6379"]
     return EngineFacts(
         path=model.path,
         name=name if isinstance(name, str) and not is_unresolved(name) else "?",

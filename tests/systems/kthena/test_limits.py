@@ -195,7 +195,7 @@ def test_a_template_for_leader_worker_set_is_refused(backend: str, title: str) -
     container = "roles[0].worker_template.spec.containers[0]"
     changes = {
         "backend": backend,
-        f"{container}.command": ["sh", "-c", f"ray start --block --address={LEADER}"],
+        f"{container}.command": ["sh", "-c", f"ray start --block --address={LEADER}:6379"],
         f"{container}.env": [{"name": "AT", "value": f"{LEADER}:20000"}],
     }
     assert said(GUIDE, "1.0", changes) == (

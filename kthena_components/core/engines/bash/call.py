@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kthena_components.core.engines.bash.session import Run
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.state import (
+    BLOCKED,
     FOLDER,
     LIBRARY,
     OUTPUT,
@@ -100,6 +101,9 @@ def program(call: Call) -> Flow:
         lasting = session.start(run)
         for found in session.log[first:]:
             found.beside = found.beside or (found.engine is not None and running)
+            found.blocked = found.blocked or shell.state.get(BLOCKED) is True
+        if any(found.ray and found.ray.blocks for found in session.log[first:]):
+            shell.state.set(BLOCKED, True)
         if lasting:
             shell.state.set(RUNNING, True)
     session.sure = sure

@@ -58,6 +58,9 @@ class Started:
     beside: bool = False
     """Whether another engine may run at the same time."""
 
+    blocked: bool = False
+    """Whether `ray start --block` stands before it in its script, and does not end."""
+
     @property
     def starts(self) -> bool:
         """Whether it is an engine or a part of its cluster."""

@@ -58,9 +58,10 @@ READONLY = "readonly"
 _SOMEWHERE = "in a branch of the script"
 BLANKS = " \t\n"
 ARGUMENTS, NAME, FOLDER, STATUS, OUTPUT = "@", "0", "/", "?", ">"
-RUNNING, LIBRARY, FILE, ANY = "&", ".", "$0", "*"
-"""Whether an engine runs in the background; whether a file that is not known was read, so that
-names of commands may be its functions; the file that is read; why any variable may have changed."""
+RUNNING, BLOCKED, LIBRARY, FILE, ANY = "&", "&block", ".", "$0", "*"
+"""Whether an engine runs in the background; whether `ray start --block` runs in the foreground;
+whether a file that is not known was read, so that names of commands may be its functions; the file
+that is read; why any variable may have changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,75 @@
+"""Reads the variables that say which network interface or address an engine's processes use."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from kthena_components.core.facts.inputs import Inputs
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown, is_unresolved
+
+GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
+HOST_IP, NIXL_HOST = "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST"
+_NAMES = (GLOO, NCCL, HOST_IP, NIXL_HOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableFacts:
+    """A variable of a container, and where it is stated."""
+
+    path: str = field(compare=False)
+    value: MaybeText
+
+
+Variables = Mapping[str, VariableFacts]
+NO_VARIABLES: Variables = MappingProxyType({})
+
+
+def network_variables(
+    container: Mapping[str, Any], given: Inputs, argv: Sequence[str], path: str
+) -> Variables:
+    """Return the variables of a container that are stated, or that may be set out of sight.
+
+    Args:
+        container: The container.
+        given: Its inputs.
+        argv: Its command line, which may set a variable itself.
+        path: Path of the container.
+    """
+    names = [mapping(item).get("name") for item in sequence(container.get("env"))]
+    texts = [*argv, *(text for mount in given.files for _, text in mount.files if text)]
+    found: dict[str, VariableFacts] = {}
+    for name in _NAMES:
+        value: MaybeText | None = given.env.get(name)
+        if any(isinstance(text, str) and name in text for text in texts):
+            value = Unknown(f"the command may set {name}")
+        elif value is None:
+            by = next((by for prefix, by in given.hidden if name.startswith(prefix)), None)
+            value = Unknown(f"{name} may come from {by}") if by else None
+        elif isinstance(value, str) and "$" in value:
+            value = Unknown(f"{name} refers to another variable")
+        if value is not None:
+            at = f"{path}.env[{names.index(name)}].value" if name in names else f"{path}.env"
+            found[name] = VariableFacts(path=at, value=value)
+    return MappingProxyType(found) if found else NO_VARIABLES
+
+
+def variable_names(container: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the variables in a container's env."""
+    names = (mapping(item).get("name") for item in sequence(container.get("env")))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def asks_cluster(spec: Mapping[str, Any]) -> MaybeBool:
+    """Return whether a pod asks the cluster's DNS server for names.
+
+    With hostNetwork, the policy ClusterFirst, which is the default, falls back to Default: the pod
+    asks the servers of its node. Source: kubernetes pkg/kubelet/network/dns/dns.go getPodDNSType.
+    """
+    policy, host = spec.get("dnsPolicy"), spec.get("hostNetwork")
+    if is_unresolved(policy) or is_unresolved(host):
+        return Unknown("the network of the pod is not known yet")
+    if spec.get("dnsConfig") is not None or policy == "None":
+        return True
+    return policy == "ClusterFirstWithHostNet" or (host is not True and policy != "Default")

@@ -1,0 +1,51 @@
+"""Checks that each pod of an engine has an address of its own in VLLM_HOST_IP."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.facts.network import HOST_IP
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.remedies import remove
+from kthena_components.core.values.display import display
+
+RULE = "host-ip-per-pod"
+_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1|0\.0\.0\.0", re.IGNORECASE)
+
+
+def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
+    """VLLM_HOST_IP, if it is set, is the address of each pod itself.
+
+    vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
+    need different ones. A fixed value in a template is the same in all of its pods.
+
+    Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
+    Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods.
+    Level: mandatory with Ray, where vLLM stops; advisory otherwise.
+    Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
+    have a unique IP address").
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine != "vllm" or engine.pods == 1:
+            continue
+        yield from _judge(engine, ray=command.executor == "ray" or command.data_backend == "ray")
+
+
+def _judge(engine: EngineFacts, *, ray: bool) -> Iterator[Finding]:
+    pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
+    stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
+    fixed = [one for one in stated if isinstance(one.value, str) and one.value]
+    values = [str(one.value) for one in fixed]
+    for one, value in zip(fixed, values, strict=True):
+        shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
+        if shared or _LOOPBACK.fullmatch(value):
+            yield Finding(
+                path=one.path,
+                seen=f"is {display(value)} in every pod of the template, and each pod of "
+                f"engine '{engine.name}' needs its own address",
+                remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
+                rule=RULE,
+                level=Level.MANDATORY if ray else Level.ADVISORY,
+            )
+            return

@@ -1,0 +1,51 @@
+"""Checks that pods on the host's network can look up the name of their engine's first pod."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.meetings import Meeting, is_itself, meetings
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import OfController
+
+RULE = "host-network-names"
+_IN_CLUSTER = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
+_ADDRESS = re.compile(r"[\d.]+(?::\d+)?")
+_LEADERS = frozenset({"ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS"})
+"""Variables of controllers with the name of a pod in the cluster."""
+
+
+def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
+    """Pods with hostNetwork that look for a pod by its name ask the cluster's DNS server.
+
+    With hostNetwork and the default dnsPolicy they ask the servers of their node, which do not know
+    the names of pods and Services.
+
+    Pass: hostNetwork in 2 pods with dnsPolicy ClusterFirstWithHostNet.
+    Fail: hostNetwork in 2 pods without a dnsPolicy, and --master-addr $(LWS_LEADER_ADDRESS).
+    Level: mandatory.
+    Source: kubernetes pkg/kubelet/network/dns/dns.go getPodDNSType; Kubernetes documentation, DNS
+    for Services and Pods, Pod's DNS Policy.
+    """
+    for engine in facts.engines:
+        for pod, meeting in meetings(engine):
+            if pod.cluster_names is False and _is_name(meeting):
+                place = pod.own.path.rpartition(".containers[")[0] if pod.own else pod.command_path
+                yield Finding(
+                    path=place or pod.command_path,
+                    seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)}, a "
+                    "name of the cluster, and its pods do not ask the cluster's DNS server",
+                    remedy="write dnsPolicy: ClusterFirstWithHostNet",
+                    rule=RULE,
+                )
+                break
+
+
+def _is_name(meeting: Meeting) -> bool:
+    value = meeting.address
+    if isinstance(value, OfController):
+        return value.name in _LEADERS
+    known = isinstance(value, str) and not is_itself(value) and not _ADDRESS.fullmatch(value)
+    return known and _IN_CLUSTER.fullmatch(str(value)) is not None

@@ -1,0 +1,112 @@
+"""Checks that the address of an engine's first rank is one that its other pods can use."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.engines.late import LATE_VARIABLES
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.meetings import RAY, Meeting, is_itself, meetings
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import NotSet, OfController, Unknown
+
+RULE = "leader-address"
+_TWO = 2
+_OF_SERVICE = re.compile(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
+"""Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
+_PORT, _PORTS = re.compile(r":\d+$"), re.compile(r":\d+:\d+$")
+_ALONE = re.compile(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
+_HOST_ONLY = frozenset({"--master-addr", "--data-parallel-address"})
+
+
+def leader_address(facts: ServingFacts) -> Iterator[Finding]:
+    """The address of an engine's first rank has a value, its option's form, and is one per copy.
+
+    A controller sets only its own variables: Kthena ENTRY_ADDRESS, LeaderWorkerSet
+    LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is. vLLM's --master-addr and
+    --data-parallel-address are a host, SGLang's --dist-init-addr and `ray start --address` have
+    a port. The name of one pod is the address of one copy of the engine.
+
+    Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
+    Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) without a variable LEADER;
+    --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
+    Level: mandatory.
+    Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
+    v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
+    pod_utils.go; pytorch torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of
+    the address).
+    """
+    for engine in facts.engines:
+        for pod, meeting in meetings(engine):
+            seen = _no_value(facts, pod, meeting) or _no_form(meeting)
+            seen = seen or _one_copy(facts, engine, meeting)
+            if seen and not (pod.on_host and is_itself(meeting.address)):
+                yield _finding(engine, pod, meeting, seen)
+                break
+
+
+def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
+    """Explain which variable of an address has no value."""
+    value, told = meeting.address, facts.told
+    if told is None or not isinstance(value, NotSet | OfController):
+        return ""
+    if value.name in pod.stated or any(
+        value.name == own or value.name.startswith(own) for own in told
+    ):
+        return ""
+    if isinstance(value, NotSet):
+        by_service = _OF_SERVICE.fullmatch(value.name) is not None
+        return "" if by_service else f"and nothing sets {value.name}, so it stays as it is"
+    by, own = LATE_VARIABLES[value.name], {LATE_VARIABLES.get(name) for name in told}
+    return "" if by in own else f"but only {by} sets {value.name}, in the pods that it creates"
+
+
+def _no_form(meeting: Meeting) -> str:
+    shown = meeting.shown
+    if is_itself(meeting.address):
+        return ""
+    if "://" in shown:
+        return "which is a URL, and not an address"
+    if _PORTS.search(shown):
+        return "but only a host belongs there, and the script adds the port"
+    if meeting.option in _HOST_ONLY:
+        return "but only a host belongs there, without a port" if _is_host_and_port(shown) else ""
+    # A controller's variable has no port.
+    alone = isinstance(meeting.address, OfController) and _ALONE.fullmatch(shown) is not None
+    known = isinstance(meeting.address, str) or alone
+    needs = meeting.option in {RAY, "--dist-init-addr"}
+    return "which has no port" if needs and known and not _PORT.search(shown) else ""
+
+
+def _is_host_and_port(shown: str) -> bool:
+    return _PORT.search(shown) is not None and shown.count(":") == 1
+
+
+def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str:
+    """Explain that an address is that of one pod, and there are several copies."""
+    copies, value = engine.replicas, meeting.address
+    if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
+        return ""
+    if not isinstance(value, str):
+        return ""
+    host = value.partition(":")[0].partition(".")[0]
+    if not facts.name or not re.fullmatch(rf"{re.escape(facts.name)}-(?:[\w-]*-)?\d+", host):
+        return ""
+    return f"the name of one pod, but there are {copies} copies of the engine"
+
+
+def _finding(engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str) -> Finding:
+    return Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
+        f"({meeting.option}), {seen}",
+        remedy=f"write {_form(meeting)} with the variable that the controller sets: "
+        "ENTRY_ADDRESS in a ModelServing, LWS_LEADER_ADDRESS in a LeaderWorkerSet",
+        rule=RULE,
+    )
+
+
+def _form(meeting: Meeting) -> str:
+    return "a host" if meeting.option in _HOST_ONLY else "host:port"

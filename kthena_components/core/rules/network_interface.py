@@ -1,0 +1,75 @@
+"""Checks the names of network interfaces that the processes of an engine use."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.facts.network import GLOO, NCCL, VariableFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.remedies import remove
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import Unknown
+
+RULE = "network-interface"
+_LOOPBACK = "lo"
+_PATTERN = re.compile(r"[\^=*?!:/\s]")
+"""Characters of NCCL's lists and of patterns. The kernel rejects `/`, `:` and blanks in the name of
+an interface (net/core/dev.c dev_valid_name)."""
+_LONGEST = 15
+"""Maximum characters of an interface's name: IFNAMSIZ less one (include/uapi/linux/if.h)."""
+
+
+def network_interface(facts: ServingFacts) -> Iterator[Finding]:
+    """GLOO_SOCKET_IFNAME has names of interfaces, and no loopback connects several pods.
+
+    Gloo makes one device for each name between the commas, and fails if there is no such interface.
+    NCCL_SOCKET_IFNAME has a form of its own: prefixes, `=` before exact names, `^` before names to
+    leave out. Through `lo` alone, no process reaches another pod.
+
+    Pass: GLOO_SOCKET_IFNAME eth0; NCCL_SOCKET_IFNAME ^lo,docker; lo in a single pod.
+    Fail: GLOO_SOCKET_IFNAME ^lo,docker, or =eth0; NCCL_SOCKET_IFNAME lo with 2 pods.
+    Level: mandatory.
+    Source: pytorch torch/csrc/distributed/c10d/init.cpp (GLOO_SOCKET_IFNAME) and
+    ProcessGroupGloo.cpp createDeviceForInterface; NCCL documentation, Environment Variables,
+    NCCL_SOCKET_IFNAME.
+    """
+    for engine in facts.engines:
+        for pod in filter(None, (engine.entry, engine.worker)):
+            yield from _judge(engine, pod)
+
+
+def _judge(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    for name in (GLOO, NCCL):
+        stated = pod.variables.get(name)
+        if stated is None or pod.command is None:
+            continue
+        if isinstance(stated.value, Unknown):
+            if engine.pods != 1 and stated.path.endswith(".value"):
+                yield not_checked(stated.path, stated.value, RULE)
+        elif name == GLOO and (wrong := _no_name(stated.value)):
+            yield _finding(stated, f"{wrong}, and Gloo looks for an interface of that name")
+        elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
+            yield _finding(stated, "the loopback interface, through which no other pod is reached")
+
+
+def _no_name(value: str) -> str:
+    """Return the first item of a list that is no name of an interface."""
+    for name in value.split(","):
+        if _PATTERN.search(name) or len(name) > _LONGEST:
+            return f"with {display(name)}"
+    return ""
+
+
+def _is_loopback(value: str) -> bool:
+    names = [name.strip().lstrip("=") for name in value.split(",")]
+    return not value.startswith("^") and all(name == _LOOPBACK for name in names)
+
+
+def _finding(stated: VariableFacts, wrong: str) -> Finding:
+    return Finding(
+        path=stated.path,
+        seen=f"is {display(stated.value)}, {wrong}",
+        remedy=remove("write the name of one interface, such as eth0, or remove the variable"),
+        rule=RULE,
+    )

@@ -1,0 +1,74 @@
+"""Checks that the other half of an engine reaches it to ask for its KV cache."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.facts.network import NIXL_HOST
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.kv_halves import NIXL, Half, halves_of, pairs_of
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import Unknown
+
+RULE = "nixl-side-channel-host"
+_ANY = "0.0.0.0"  # noqa: S104 - compared only
+_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1|0\.0\.0\.0|", re.IGNORECASE)
+
+
+def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine that sends its KV cache by NIXL states an address at which other pods ask for it.
+
+    The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
+    connects to it. The default is localhost, which is the decode engine's own pod.
+
+    Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
+    Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1.
+    Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
+    for other engines with kv_both, whose other half is not seen, and for 0.0.0.0.
+    Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
+    nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0.
+    """
+    halves = [half for half in halves_of(facts) if half.family == NIXL]
+    directed = {id(pair.prefill) for pair in pairs_of(halves)}
+    for half in halves:
+        if not half.sends or _is_beside(half, facts):
+            continue
+        sure = half.one_way or id(half) in directed
+        yield from _judge(half, Level.MANDATORY if sure else Level.ADVISORY)
+
+
+def _judge(half: Half, level: Level) -> Iterator[Finding]:
+    pod = half.start.engine.entry
+    stated = pod.variables.get(NIXL_HOST)
+    value = "" if stated is None else stated.value
+    if isinstance(value, Unknown) or not _LOOPBACK.fullmatch(value):
+        return
+    if stated is not None:
+        # Some routers may replace the address of all interfaces.
+        level = Level.ADVISORY if value == _ANY else level
+        yield _finding(stated.path, f"is {display(value)}", level)
+    else:
+        seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
+        yield _finding(pod.command_path, f"{seen}localhost", level)
+
+
+def _finding(path: str, seen: str, level: Level) -> Finding:
+    return Finding(
+        path=path,
+        seen=f"{seen}: the other half then asks its own pod for the cache",
+        remedy=f"set {NIXL_HOST} by a fieldRef to status.podIP",
+        rule=RULE,
+        level=level,
+    )
+
+
+def _is_beside(half: Half, facts: ServingFacts) -> bool:
+    """Return whether another engine is in the same pod, where localhost reaches this one."""
+    engine = half.start.engine
+    others = (one for one in facts.engines if one is not engine)
+    return any(_template(one.entry) == _template(engine.entry) for one in others)
+
+
+def _template(pod: PodFacts) -> str:
+    return pod.own.path.rpartition(".")[0] if pod.own else pod.command_path

@@ -1,0 +1,95 @@
+"""Checks that something connects the pods of an engine that needs the GPUs of several."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, may_be
+
+RULE = "pods-joined"
+_REMEDIES = {
+    "sglang": "add --nnodes {pods} with --node-rank and --dist-init-addr to all pods",
+    "trtllm": "start it by mpirun and trtllm-llmapi-launch with {ranks} processes",
+    "vllm": "run `ray start --address=HEAD:6379 --block` in the worker",
+}
+
+
+def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
+    """Something connects the pods of an engine whose copy of the model needs several of them.
+
+    SGLang connects pods by --nnodes, or by Ray; TensorRT-LLM by an MPI launcher; vLLM with Ray by
+    `ray start` in each pod. Without, the entry starts all ranks in its own pod and finds too few
+    GPUs, or waits for GPUs that no pod adds. For vLLM without Ray, see executor-stated.
+
+    Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
+    Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; a worker
+    of Ray that runs `sleep infinity`, or `ray start --head`.
+    Level: mandatory.
+    Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
+    (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster.
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine not in _REMEDIES or engine.pods == 1:
+            continue
+        seen = _ALONE[command.engine](engine, command)
+        if not seen or engine.entry.one_process is True or engine.entry.on_cpus is True:
+            continue
+        yield from _judge(engine, command, seen)
+
+
+def _judge(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:
+    pod = engine.entry
+    copy, gpus = command.per_rank_world, pod.gpus
+    if isinstance(copy, int) and isinstance(command.data, int) and command.engine == "sglang":
+        copy *= command.data if may_be(command.executor, None) else 1
+    unknown = first_unknown(pod.one_process, pod.on_cpus, copy, gpus, pod.gap)
+    if unknown is not None:
+        yield from unjudged(engine, unknown, RULE)
+    elif isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0:
+        pods = engine.pods if isinstance(engine.pods, int) else "N"
+        remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
+        yield Finding(
+            path=pod.command_path,
+            seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
+            f"{count_of(gpus, 'GPU')} in a pod, but {seen}",
+            remedy=remedy,
+            rule=RULE,
+        )
+
+
+def _sglang(_engine: EngineFacts, command: CommandFacts) -> str:
+    alone = _is_one(command.nnodes) and command.executor is None and command.hidden is None
+    return "states no --nnodes, so it starts all ranks in one pod" if alone else ""
+
+
+def _trtllm(_engine: EngineFacts, command: CommandFacts) -> str:
+    launched = command.mpi_ranks is not None or command.mpi_session is not False
+    if launched or command.hidden is not None:
+        return ""
+    return "no MPI launcher starts it, so it starts all ranks in one pod"
+
+
+def _ray(engine: EngineFacts, command: CommandFacts) -> str:
+    """Explain why the worker of a Ray cluster that the entry starts does not join it."""
+    worker = engine.worker
+    if command.executor != "ray" or command.ray_role != "head" or worker is None:
+        return ""
+    if worker.idle:
+        return f"its workers run `{worker.idle}`, so they never join the entry's Ray cluster"
+    other = worker.command
+    if other is None or other.hidden is not None or other.engine is not None:
+        return ""
+    if other.ray_role == "head" and other.ray_address is None:
+        return "its workers run `ray start --head`, so each is a Ray cluster of its own"
+    return ""
+
+
+def _is_one(nodes: MaybeInt | None) -> bool:
+    return not isinstance(nodes, Unknown) and nodes in {None, 1}
+
+
+_ALONE = {"sglang": _sglang, "trtllm": _trtllm, "vllm": _ray}

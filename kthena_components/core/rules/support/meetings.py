@@ -1,0 +1,91 @@
+"""Where the pods of an engine look for its first rank."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.rules.support.worker_pods import others
+from kthena_components.core.values.unknown import OwnAddress
+
+LOOPBACK = re.compile(
+    r"(?:(?:tcp://)?(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1\])(?::\d+)?|::1|auto|(?::\d+)?)"
+)
+"""Also nothing, and what makes Ray look for a cluster in the pod."""
+_TWO = 2
+RAY = "ray start --address"
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where the ranks of an engine meet."""
+
+    option: str
+    address: object
+    """None: not stated."""
+    counted: str
+    """The option that says that there are several."""
+    written: str = ""
+    """The address as written, if it has unknown parts."""
+
+    @property
+    def shown(self) -> str:
+        """The address as it is written, for messages and for what stands in it."""
+        return self.written or str(self.address or "")
+
+
+def meeting_of(command: CommandFacts) -> Meeting | None:
+    """Return where a command line looks for the first rank; None if that is not known."""
+    options, nodes = command.options, command.nnodes
+    if command.hidden is not None:
+        return None
+    if command.data_backend not in {None, "mp"} or command.executor not in {None, "mp"}:
+        return None
+    if isinstance(nodes, int) and nodes >= _TWO and command.engine in _OPTIONS:
+        option = _OPTIONS[command.engine]
+        stated = options.get(option) or _host(command)
+        return Meeting(option, stated, f"--nnodes {nodes}", command.written.get(option, ""))
+    data, local = command.data, command.data_local
+    if command.headless is True and isinstance(data, int) and isinstance(local, int):
+        address = options.get(_DATA) or options.get(_OPTIONS["vllm"])
+        copies = f"--headless and --data-parallel-size {data}"
+        written = command.written.get(_DATA, "")
+        return Meeting(_DATA, address, copies, written) if 0 < local < data else None
+    return None
+
+
+def _host(command: CommandFacts) -> object:
+    """Return the --host of SGLang, where newer releases meet if nothing else is said."""
+    host = command.options.get("--host") if command.engine == "sglang" else None
+    return None if is_itself(host) else host
+
+
+_OPTIONS = {"vllm": "--master-addr", "sglang": "--dist-init-addr"}
+_DATA = "--data-parallel-address"
+DEFAULTS = {"--master-addr": "127.0.0.1", "--dist-init-addr": "the pod itself", _DATA: "127.0.0.1"}
+
+
+def is_itself(address: object) -> bool:
+    """Return whether an address is that of the pod that states it."""
+    return (
+        address is None
+        or isinstance(address, OwnAddress)
+        or (isinstance(address, str) and LOOPBACK.fullmatch(address) is not None)
+    )
+
+
+def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+    """Return where the pods of an engine that do not have its first rank look for it."""
+    for pod, command in others(engine):
+        meeting = meeting_of(command)
+        if meeting is not None:
+            yield pod, meeting
+    pod = engine.worker or engine.entry
+    joining = pod.command
+    if joining is None or joining.ray_address is None or engine.pods == 1:
+        return
+    # One script for all pods may start a head and join it in the same pod.
+    if engine.worker is not None or not is_itself(joining.ray_address):
+        yield pod, Meeting(RAY, joining.ray_address, "a Ray cluster", joining.ray_written)

@@ -1,0 +1,135 @@
+"""Checks the name by which the pods of a StatefulSet find the first one, and who answers for it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import Object, read_object
+from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.remedies import write
+from kthena_components.core.rules.support.meetings import Meeting, meetings
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence, whole
+from kthena_components.systems.kubernetes.facts import facts_of_copies
+
+_SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
+_NAMED, _PUBLISHED = "first-pod-named", "first-pod-published"
+_ASKED = "(asked)"
+"""Key of a reduced spec, which no manifest has: the Service whose names its pods need to start."""
+_FEWEST = 2
+_HOST = re.compile(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
+
+
+def first_pod_named(found: Object) -> Iterator[Finding]:
+    """The pods of a StatefulSet look for its first pod by a name that Kubernetes gives it.
+
+    That is the name of the pod and of the Service in serviceName: chat-0.chat. The DNS server has
+    no name below another Service, and none of a pod whose number is not below replicas.
+
+    Pass: serviceName chat, 2 replicas and --dist-init-addr chat-0.chat:5000.
+    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas.
+    Level: mandatory.
+    Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
+    Discovery 1.1.0, 2.4.1.
+    """
+    name, service = found.name, found.spec.get("serviceName")
+    for pod, meeting in _asked(facts_of_copies(replace(found, path=""))):
+        host = _HOST.fullmatch(str(meeting.address))
+        if host is None or not isinstance(name, str):
+            continue
+        pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
+        if pod_number is None:
+            continue
+        path = pod.command_path
+        if gap := first_unknown(service, found.spec.get("replicas")):
+            yield not_checked(path, gap, _NAMED)
+        elif is_name(service) and host["domain"] != service:
+            seen = f"looks for the first pod at {display(meeting.shown)}, but serviceName is "
+            yield refuse(
+                path,
+                f"{seen}{display(service)}, and the pods have no names below another Service",
+                f"write {host['pod']}.{service} in {meeting.option}",
+                _NAMED,
+            )
+        elif int(pod_number[1][:9]) not in _numbers(found.spec):
+            seen = f"looks for the first pod at {display(meeting.shown)}, and its pods are "
+            numbers = _numbers(found.spec)
+            seen += f"{name}-{numbers.start} to {name}-{numbers.stop - 1}"
+            yield refuse(
+                path, seen, f"write {name}-{numbers.start}.{service} in {meeting.option}", _NAMED
+            )
+        else:
+            continue
+        return
+
+
+def _numbers(spec: Mapping[str, Any]) -> range:
+    start, replicas = whole(mapping(spec.get("ordinals")).get("start")), whole(spec.get("replicas"))
+    first = start if isinstance(start, int) else 0
+    return range(first, first + max(replicas if isinstance(replicas, int) else 1, 1))
+
+
+def _asked(facts: ServingFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+    """Return the addresses at which pods look for another one, if they are texts."""
+    for engine in facts.engines:
+        for pod, meeting in meetings(engine):
+            if isinstance(meeting.address, str):
+                yield pod, meeting
+
+
+def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep the spec of a StatefulSet with reduced templates, and which Service its pods ask."""
+    kept = kept_pods(body)
+    spec = kept.get("spec")
+    if isinstance(spec, dict) and (service := _service_asked(read_object(body))):
+        spec[_ASKED] = service
+    return kept
+
+
+def _service_asked(found: Object) -> str:
+    """Return the Service whose names pods need before they are ready; empty if they need none."""
+    replicas = whole(found.spec.get("replicas"))
+    if not isinstance(replicas, int) or replicas < _FEWEST:
+        return ""
+    template = mapping(mapping(found.spec.get("template")).get("spec"))
+    containers = [mapping(each) for each in sequence(template.get("containers"))]
+    probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
+    for _, meeting in _asked(facts_of_copies(found)) if probed else ():
+        host = _HOST.fullmatch(str(meeting.address))
+        if host is not None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"]):
+            return host["domain"]
+    return ""
+
+
+def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A Service by which pods find each other before they are ready names them before that.
+
+    The pods of an engine become ready when all of them have met. A Service has names of ready pods
+    only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe, the
+    others never find the first pod.
+
+    Pass: publishNotReadyAddresses true for 2 pods; 2 pods without probes.
+    Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods.
+    Level: mandatory.
+    Source: Kubernetes API reference, ServiceSpec publishNotReadyAddresses; kubernetes
+    staging/src/k8s.io/endpointslice/utils.go (ready); coredns plugin/kubernetes.
+    """
+    services = cluster.named(_SERVICE)
+    for entry in cluster.of(_STATEFUL_SET):
+        asked = entry.spec.get(_ASKED) or _service_asked(entry)
+        service = services.get((str(entry.namespace), str(asked))) if asked else None
+        if service is None:
+            continue
+        published = service.spec.get("publishNotReadyAddresses")
+        path = service.at("spec.publishNotReadyAddresses")
+        if gap := first_unknown(published, service.spec):
+            yield not_checked(path, gap, _PUBLISHED)
+        elif published is not True:
+            seen = f"is not true, but the pods of StatefulSet {display(entry.name)} look for each "
+            seen += "other by this Service before they are ready"
+            yield refuse(path, seen, write(value=True), _PUBLISHED)
