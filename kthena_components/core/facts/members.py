@@ -11,8 +11,8 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.pod import read_commands
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
+from kthena_components.core.facts.started import read_commands
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 

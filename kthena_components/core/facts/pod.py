@@ -3,20 +3,17 @@
 A reader never raises: a fact is a value, or Unknown with a reason.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
-from kthena_components.core.engines.facts import ALL_GPUS
-from kthena_components.core.engines.shapes import idle_command, never_ends, split_command
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.shapes import idle_command, never_ends
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
     read_volumes,
     sidecars,
-    visible_gpus,
     written_for_role,
 )
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
@@ -30,7 +27,7 @@ from kthena_components.core.facts.devices import (
     slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
-from kthena_components.core.facts.inputs import Inputs, read_argv, read_inputs
+from kthena_components.core.facts.inputs import read_argv
 from kthena_components.core.facts.network import (
     NO_VARIABLES,
     Variables,
@@ -39,6 +36,7 @@ from kthena_components.core.facts.network import (
     variable_names,
 )
 from kthena_components.core.facts.processors import on_cpus
+from kthena_components.core.facts.started import engine_places
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
@@ -50,17 +48,6 @@ __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
 TPU = "google.com/tpu"
 _NEURON = "aws.amazon.com/neuron"
-_REMEMBERED = 8_192
-"""Maximum length of a command line that is cached, with its facts."""
-
-
-class _Start(NamedTuple):
-    """What a container starts."""
-
-    command: CommandFacts | None
-    gap: Unknown | None
-    """Why a command cannot be read."""
-    given: Inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +195,7 @@ def read_pods(
     found = [
         _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
     ]
-    engines = _engine_places(found)
+    engines = engine_places([(each.command, each.gap) for each in found])
     gpu, parted = stated_gpu(spec), parted_chips(spec)
     pods = [replace(found[i], gpu=found[i].gpu or gpu, parted=parted) for i in engines]
     # The first pod has all accelerators but those of the other engines, which have their own.
@@ -224,22 +211,6 @@ def read_pods(
     return [first, *pods[1:]]
 
 
-def read_commands(
-    template: object, env: Mapping[str, str], context: Context = NO_CONTEXT
-) -> list[CommandFacts | None]:
-    """Read the command lines of the pods that `read_pods` returns, and nothing else of them."""
-    spec = mapping(template).get("spec")
-    items = mapping(spec).get("containers")
-    if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
-        return [None]
-    spec = context.limits.fill(mapping(spec), context.namespace)
-    volumes = PodVolumes(read_volumes(spec), context)
-    found = [_start(mapping(item), volumes, "", env) for item in sequence(items)]
-    beside = (_start(sidecar, volumes, "", env) for sidecar, _ in sidecars(spec, ""))
-    found += [start for start in beside if start.command and start.command.engine]
-    return [found[i].command for i in _engine_places(found)] or [None]
-
-
 def _read_containers(
     spec: Mapping[str, Any], volumes: PodVolumes, path: str, env: Mapping[str, str]
 ) -> Iterator[PodFacts]:
@@ -251,20 +222,6 @@ def _read_containers(
         read = _container(sidecar, spec, volumes, where, env)
         if read.command and read.command.engine:
             yield read
-
-
-def _engine_places(found: Sequence[PodFacts | _Start]) -> list[int]:
-    """Return the indexes of the containers that start an engine, or may start one.
-
-    If there is none, the first container with a command stands for the pod.
-    """
-    commands = [i for i, container in enumerate(found) if container.command]
-    engines = [i for i in commands if _may_start_engine(found[i])]
-    return engines or commands[:1]
-
-
-def _may_start_engine(container: PodFacts | _Start) -> bool:
-    return container.command is not None and bool(container.command.engine or container.gap)
 
 
 def _other_containers(
@@ -316,7 +273,7 @@ def _container(
     env: Mapping[str, str],
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
-    start, words = _start(container, pod, path, env), read_argv(container)
+    start, words = read_started(container, pod, path, env), read_argv(container)
     devices = tuple(read_devices(container, f"{path}.resources"))
     return PodFacts(
         devices=devices,
@@ -340,52 +297,9 @@ def _container(
     )
 
 
-def _start(
-    container: Mapping[str, Any], pod: PodVolumes, path: str, env: Mapping[str, str]
-) -> _Start:
-    argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
-    # Without a command the image decides what gets the words; it may well be a shell.
-    split = split_command(argv) if container.get("command") else None
-    argv = argv if split is None else split.words
-    read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
-    image, folder = _text(container.get("image")), _text(container.get("workingDir"))
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder=folder)
-    name = name_in_pod(container)
-    if command is not None and split is not None:
-        command = replace(command, problems=(split.problem, *command.problems))
-    if command is not None and command.tensor == ALL_GPUS:
-        command = replace(command, tensor=visible_gpus(container))
-    gap = None if command is None or command.engine else command.hidden
-    if command is None and any(map(is_unresolved, argv)):
-        gap = Unknown(f"the command line of container '{name}' is not known yet")
-    elif command is None and argv and is_unresolved(container.get("image")):
-        gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
-    elif command is None and given.files:
-        gap = unread_script(argv, given.files)
-    return _Start(command, gap, given)
-
-
 def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:
     """Add the shape of the model: as the pod states it, else the object, else the caller."""
     model, shape = pod.command and pod.command.model, stated or context.shape
     if shape is None and isinstance(model, str):
         shape = context.shapes.get(model.casefold())
     return pod if shape is None else replace(pod, shape=shape)
-
-
-@lru_cache(maxsize=1024)
-def _command(
-    argv: tuple[str, ...],
-    env: tuple[tuple[str, str | Unknown], ...],
-    hidden: Hidden,
-    files: Files,
-    image: str | None,
-    *,
-    folder: str | None,
-) -> CommandFacts | None:
-    """Read a command once: the checks, the outputs and the table all need its facts."""
-    return read_command(argv, dict(env), hidden=hidden, files=files, image=image, folder=folder)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value and not is_unresolved(value) else None
