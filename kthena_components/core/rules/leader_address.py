@@ -89,7 +89,7 @@ def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str
     copies, value = engine.replicas, meeting.address
     if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
         return ""
-    if not isinstance(value, str) or isinstance(value, Unknown):
+    if not isinstance(value, str):
         return ""
     host = value.partition(":")[0].partition(".")[0]
     if not facts.name or not re.fullmatch(rf"{re.escape(facts.name)}-(?:[\w-]*-)?\d+", host):
