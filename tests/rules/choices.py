@@ -13,6 +13,8 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("pattern", "queue-parent", "queue-weight", "ray-deletion", "ray-name"),
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
+        *("leader-address", "leader-ports-agree", "first-pod-named", "ray-start-order"),
+        "nixl-side-channel-host",
         "selector-of-serving",
     },
     "one of several parts goes, and only the user knows which": {
@@ -52,7 +54,6 @@ CHOICES: Final[dict[str, set[str]]] = {
     },
     "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
         *("dynamo-launch", "master-address", "ray-cluster-size-equals-group"),
-        *("leader-address", "leader-ports-agree", "nixl-side-channel-host", "ray-start-order"),
         *("ray-script-in-image", "kaito-config"),
     },
     "the user designs the part that is missing": {

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.meetings import Meeting, is_itself, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
@@ -13,6 +14,8 @@ from kthena_components.core.values.unknown import OfController
 RULE = "host-network-names"
 _IN_CLUSTER = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
 _ADDRESS = re.compile(r"[\d.]+(?::\d+)?")
+_POLICY = "ClusterFirstWithHostNet"
+_SAID = f"write dnsPolicy: {_POLICY}"
 _LEADERS = frozenset({"ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS"})
 """Variables of controllers with the name of a pod in the cluster."""
 
@@ -32,12 +35,12 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
             if pod.cluster_names is False and _is_name(meeting):
-                place = pod.own.path.rpartition(".containers[")[0] if pod.own else pod.command_path
+                spec = pod.own.path.rpartition(".containers[")[0] if pod.own else ""
                 yield Finding(
-                    path=place or pod.command_path,
+                    path=spec or pod.command_path,
                     seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)}, a "
                     "name of the cluster, and its pods do not ask the cluster's DNS server",
-                    remedy="write dnsPolicy: ClusterFirstWithHostNet",
+                    remedy=write(_POLICY, _SAID, at=f"{spec}.dnsPolicy") if spec else _SAID,
                     rule=RULE,
                 )
                 break

@@ -83,9 +83,9 @@ def meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
         if meeting is not None:
             yield pod, meeting
     pod = engine.worker or engine.entry
-    joining = pod.command
-    if joining is None or joining.ray_address is None or engine.pods == 1:
+    joins = pod.command
+    if joins is None or joins.ray_address is None or engine.pods == 1:
         return
     # One script for all pods may start a head and join it in the same pod.
-    if engine.worker is not None or not is_itself(joining.ray_address):
-        yield pod, Meeting(RAY, joining.ray_address, "a Ray cluster", joining.ray_written)
+    if engine.worker is not None or not is_itself(joins.ray_address):
+        yield pod, Meeting(RAY, joins.ray_address, "a Ray cluster", joins.ray_written)
