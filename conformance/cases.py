@@ -19,14 +19,20 @@ from conformance import (
 from conformance.deliberate import KAITO, SANDBOX, Differences
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
-from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
+from kthena_components.core.objects.kinds import (
+    HYPER_NODE,
+    MODEL_SERVER,
+    MODEL_SERVING,
+    POD_GROUP,
+    QUEUE,
+)
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.judge.crd_schema import SCHEMA_RULE, SCHEMA_RULES
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kthena.view_autoscaling import POLICY
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
-from kthena_components.systems.kthena.view_router import MODEL_ROUTE, MODEL_SERVER
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
 
