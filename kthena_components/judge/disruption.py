@@ -1,6 +1,5 @@
 """The rule disruption-budget: a PodDisruptionBudget lets nodes be drained."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.core.findings import Finding, Level, advise, count_of, not_checked
@@ -11,7 +10,7 @@ from kthena_components.core.objects.requests import gpus_of
 from kthena_components.core.objects.selection import selects
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.budget import is_budget
+from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, pairs, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -108,7 +107,7 @@ def _judge(cluster: ClusterObjects, entry: Object, chosen: Sequence[PodSet]) -> 
     if stated is None or not is_budget(stated, 100):
         return
     pods = total([one.count for one in chosen])
-    zero = int(str(stated).rstrip("%")) == 0
+    zero = scaled(stated, 100, up=True) == 0
     if pods == 0 or (key == "minAvailable" and zero):
         return
     level = Level.MANDATORY if any(map(_has_gpus, chosen)) else Level.ADVISORY
@@ -163,7 +162,6 @@ def _at_least(
     cluster: ClusterObjects, path: str, stated: object, chosen: Sequence[PodSet], level: Level
 ) -> Iterator[Finding]:
     pods: MaybeInt = total([one.count for one in chosen])
-    whole = isinstance(stated, int)
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
         yield Finding(path=path, seen=seen, remedy=_one_less(pods), rule=_RULE, level=level)
@@ -172,9 +170,9 @@ def _at_least(
     elif isinstance(pods, Unknown):
         yield not_checked(path, pods, _RULE)
     else:
-        least = stated if whole else math.ceil(int(str(stated).rstrip("%")) * pods / 100)
-        if isinstance(least, int) and least >= pods:
-            of = "" if whole else f", which is {least}"
+        least = scaled(stated, pods, up=True)
+        if least is not None and least >= pods:
+            of = f", which is {least}" if isinstance(stated, str) else ""
             seen = (
                 f"is {display(stated)}{of}, and {count_of(pods, 'pod')} "
                 f"{'has' if pods == 1 else 'have'} its labels, so none may be evicted, and no "
