@@ -186,7 +186,8 @@ class _Releases:
         ):
             return why
         if stated.variables:
-            output.write_text(_replaced(output.read_text(errors="replace"), stated.variables))
+            text = _replaced(output.read_text(errors="replace"), stated.variables)
+            output.write_text(text, errors="replace")
         return self._rendering(stated, output, lambda body, _: kustomize.origin_of(body, output))
 
     def _missing(self) -> str:

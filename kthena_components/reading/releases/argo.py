@@ -159,7 +159,7 @@ class _Source:
             fields["replicas"] = [
                 {"name": mapping(each).get("name"), "count": int(str(mapping(each).get("count")))}
                 for each in replicas
-                if str(mapping(each).get("count")).isdigit()
+                if str(mapping(each).get("count")).isdecimal()
             ]
         known = {*_KEPT, *_LABELS, *_SILENT, "patches", "images", "replicas"}
         if others := sorted(key for key in stated if key not in known and stated[key]):

@@ -22,6 +22,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[^/\s]+@[^/\s]+:", re.IGNORECASE)
 _MOST = 20_000
 """Maximum number of files and folders that a pattern is compared with."""
 _STARS = re.compile(r"\*+")
+_SHOWN = 60
 _NULL = "\0"
 
 
@@ -104,10 +105,11 @@ class Repository:
             raise OutsideError(f"{path} is not in the repository")
         below = path.lstrip("/") if not start or path.startswith("/") else path
         begins = self.boundary if not start or path.startswith("/") else start
+        real = os.path.realpath(Path(begins, below))
         try:
-            real = os.path.realpath(Path(begins, below))
-        except OSError as error:
-            raise OutsideError(f"{path} cannot be read: {error.strerror}") from error
+            Path(real).exists()
+        except OSError as error:  # the name is too long
+            raise OutsideError(f"{path[:_SHOWN]}… cannot be read: {error.strerror}") from error
         if not Path(real).is_relative_to(self.boundary):
             raise OutsideError(f"{path} leads out of the repository")
         return real
