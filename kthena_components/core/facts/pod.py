@@ -36,7 +36,7 @@ from kthena_components.core.facts.network import (
     variable_names,
 )
 from kthena_components.core.facts.processors import on_cpus
-from kthena_components.core.facts.started import engine_places
+from kthena_components.core.facts.started import engine_places, read_started
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
