@@ -16,7 +16,7 @@ import yaml
 from bench.engine import environment
 from bench.workload import BACKENDS, servings
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.reading.scalars import STR, resolve
+from kthena_components.reading.loader import STR, resolve
 
 QUIET_BUDGET: Final = 1.5
 """Maximum processor time of `check` without findings, as a multiple of parsing the same files."""

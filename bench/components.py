@@ -6,7 +6,7 @@ import pulumi
 
 from bench.workload import servings
 from kthena_components import ModelServing
-from kthena_components.resources._provider import provider_version
+from kthena_components.resources._access import provider_version
 
 
 def deploy(backend: str, count: int, rendered: str, groups: int = 1) -> None:

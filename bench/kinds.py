@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.shapes import GPUS, Body, Shape, Work, container, custom, judged, workload
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.systems.volcano.emit_hyper_nodes import compile_topology
+from kthena_components.systems.volcano.emit_cluster import compile_topology
 
 
 def _role(i: int) -> Body:

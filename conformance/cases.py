@@ -19,14 +19,14 @@ from conformance import (
 from conformance.deliberate import KAITO, SANDBOX, Differences
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
-from kthena_components.core.objects.kinds import (
+from kthena_components.core.objects.object import (
     HYPER_NODE,
     MODEL_SERVER,
     MODEL_SERVING,
     POD_GROUP,
     QUEUE,
+    GroupKind,
 )
-from kthena_components.core.objects.object import GroupKind
 from kthena_components.judge.crd_schema import SCHEMA_RULE, SCHEMA_RULES
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind

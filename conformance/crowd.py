@@ -34,7 +34,7 @@ def deploy(job: dict[str, Any]) -> None:
     import pulumi  # noqa: PLC0415 - only inside Pulumi
 
     from kthena_components import ModelServing  # noqa: PLC0415
-    from kthena_components.resources._provider import provider_version  # noqa: PLC0415
+    from kthena_components.resources._access import provider_version  # noqa: PLC0415
 
     version = pulumi.ResourceOptions(version=provider_version())
     properties = {"kubeconfig": job["kubeconfig"]}

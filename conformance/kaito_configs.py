@@ -10,10 +10,9 @@ from conformance.kaito_world import SORTS
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.models import ModelShape
-from kthena_components.systems.kaito.config import config_map
+from kthena_components.systems.kaito.config import config_map, rejected_file
 from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import WORKSPACE
-from kthena_components.systems.kaito.webhook_config import rejected_file
 
 FILES = 300
 _SPACE, _PRESET = "serving", "llama-3.1-8b-instruct"

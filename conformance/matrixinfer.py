@@ -22,7 +22,7 @@ from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
-from kthena_components.systems.matrixinfer.options import ApiGroup
+from kthena_components.systems.matrixinfer.emit import ApiGroup
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Size
 from tests.support.successor import as_model_serving

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.systems.matrixinfer.options import ApiGroup
+from kthena_components.systems.matrixinfer.emit import ApiGroup
 from sandbox.cluster import Sandbox, listens
 from toolchain.programs import ToolchainError
 

@@ -10,7 +10,7 @@ from conformance.witness import Pod
 from kthena_components.core import naming
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.systems.matrixinfer.options import ApiGroup
+from kthena_components.systems.matrixinfer.emit import ApiGroup
 from kthena_components.systems.volcano.emit import SCHEDULING, render_topology
 
 

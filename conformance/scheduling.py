@@ -22,7 +22,7 @@ from conformance.scene import BACKENDS, Scene, group_selector, rack
 from kthena_components.core import naming
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.systems.volcano.emit_queues import emit_queue
+from kthena_components.systems.volcano.emit_cluster import emit_queue
 
 
 def run(context: Context) -> None:

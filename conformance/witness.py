@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.lws.view import GROUP_INDEX
 from kthena_components.systems.volcano.emit import SCHEDULING

@@ -44,11 +44,14 @@ if TYPE_CHECKING:
         Role,
         ServingGroup,
     )
-    from kthena_components.resources.pod_args import CacheArgs, NetworkArgs, RdmaArgs, ResourcesArgs
     from kthena_components.resources.role_args import (
+        CacheArgs,
         EngineArgs,
         KvTransferArgs,
+        NetworkArgs,
         ParallelismArgs,
+        RdmaArgs,
+        ResourcesArgs,
         RoleArgs,
         SecretKeyArgs,
         StandaloneRoleArgs,

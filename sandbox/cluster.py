@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.fetch_servings import stacks_in
 from kthena_components.cluster.objects import takes_pods
-from kthena_components.cluster.owners import stacks_in
 from kthena_components.core.findings import count_of
 from sandbox import commands
 from sandbox.layout import HOST, PORTS_FILE, Layout, make

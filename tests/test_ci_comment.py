@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.cli import post_comment as script
-from kthena_components.cli.fitting import fitting
-from kthena_components.cli.post_comment import MARK
+from kthena_components.cli.post_comment import MARK, fitting
 from tests.cli.test_shown import Page, nasty
 from tests.support.for_each import for_each
 
@@ -201,7 +200,7 @@ def test_a_title_stays_above_its_own_list_only() -> None:
 
 @pytest.mark.parametrize(
     ("module", "others"),
-    [("post_comment", {"fitting", "hosts", "references"}), ("artifact", {"hosts"})],
+    [("post_comment", {"hosts", "references"}), ("artifact", {"hosts"})],
 )
 def test_only_the_standard_library_is_beside_the_token(module: str, others: set[str]) -> None:
     """The process that has it loads nothing that pip has installed but this package."""

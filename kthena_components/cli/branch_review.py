@@ -14,14 +14,16 @@ from kthena_components.cli.branch import Branch, Layout, named, sort_branch
 from kthena_components.cli.branch_changes import Sides, changes_of
 from kthena_components.cli.branch_settings import (
     base_project,
+    clauses_of,
+    kubeconfigs,
     layout_of,
+    other_settings,
     stack_after,
     stack_before,
+    uncommitted,
 )
-from kthena_components.cli.checkout import other_settings, uncommitted
 from kthena_components.cli.checks import Pack, level_findings
 from kthena_components.cli.git import GitError
-from kthena_components.cli.kubeconfigs import clauses_of, kubeconfigs
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.preview_runner import NoPulumiError, Previewer, state_of

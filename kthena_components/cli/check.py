@@ -14,17 +14,15 @@ from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, obje
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.workers import jobs_for, side_by_side
-from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.limit_ranges import LimitRanges
-from kthena_components.core.facts.pod_policies import AROUND, PodPolicies
-from kthena_components.core.facts.referenced_objects import ReferencedObjects
-from kthena_components.core.facts.sharing import Sharing
+from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
+from kthena_components.core.facts.devices import Sharing
+from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPolicies
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
 from kthena_components.judge.manifest import Judged, judge_whole
-from kthena_components.judge.patches import partial_object
+from kthena_components.judge.unread import partial_object
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files

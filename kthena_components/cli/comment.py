@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tabulate import tabulate
 
 from kthena_components.cli.escaping import cell_text
-from kthena_components.cli.fitting import fitting
 from kthena_components.cli.gpu_table import Gpus, Pair, Row, between, deployed, gpus_of
 from kthena_components.cli.planned_changes import (
     Effect,
@@ -18,7 +17,7 @@ from kthena_components.cli.planned_changes import (
     planned_changes,
     shown_paths,
 )
-from kthena_components.cli.post_comment import MARK
+from kthena_components.cli.post_comment import MARK, fitting
 from kthena_components.cli.preview import Said, Weight, title_of
 from kthena_components.cli.stack_review import Reviewed
 from kthena_components.core.findings import count_of

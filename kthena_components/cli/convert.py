@@ -12,11 +12,13 @@ from typing import Any
 import yaml
 
 from kthena_components.cli.connect import add_cluster, opened
-from kthena_components.cli.convert_conflicts import find_clashes
-from kthena_components.cli.convert_imports import COMMAND, IMPORTS, write_imports
 from kthena_components.cli.convert_output import (
+    COMMAND,
+    IMPORTS,
     ProofError,
+    find_clashes,
     titled,
+    write_imports,
     write_program,
     write_stack,
     write_typescript,
@@ -30,8 +32,14 @@ from kthena_components.cli.convert_sources import (
     from_file,
 )
 from kthena_components.cli.terminal import Progress
-from kthena_components.convert.changes import SAME, ChangeError, Changes
-from kthena_components.convert.conversion import Converted, Kept, title_of
+from kthena_components.convert.conversion import (
+    SAME,
+    ChangeError,
+    Changes,
+    Converted,
+    Kept,
+    title_of,
+)
 from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources import kinds_to_read

@@ -6,19 +6,22 @@ What is written is read again, compiled and compared before anybody sees it.
 import ast
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import yaml
 
+from kthena_components.cli.convert_sources import Source
 from kthena_components.cli.stack_config import stack_values
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.conversion import Converted, Kept
-from kthena_components.core.findings import SpecError
+from kthena_components.convert.conversion import Converted, Kept, title_of
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.naming import MODEL_SERVING
-from kthena_components.core.plan.stack_file import parse_stack
-from kthena_components.core.values.read import mapping
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.stack_file import objects_once, parse_stack
+from kthena_components.core.values.read import group_kind, mapping, name_of, namespace_or_default
 from kthena_components.core.values.visible import escaped, printable, visible
 from kthena_components.languages import typescript
 from kthena_components.languages.names import Names
@@ -216,3 +219,76 @@ def _prove(written: Sequence[Any], servings: Sequence[Converted], today: date | 
 
 def _bodies(compiled: Compiled) -> list[Body]:
     return [manifest.body for manifest in compiled.manifests]
+
+
+def find_clashes(files: Sequence[Source], *, as_yaml: bool, as_stack: bool) -> Iterator[Finding]:
+    """Report objects that two parts of the result would make, and servings of one name.
+
+    Args:
+        files: The conversions.
+        as_yaml: Whether the result also contains the objects that are kept.
+        as_stack: Whether the result is one stack, in which each serving needs a name.
+    """
+    parts = [(file, part) for file in files for part in file.conversion.parts]
+    servings = [(_place(f, p.source), p) for f, p in parts if isinstance(p, Converted)]
+    made = [(at, [m.title for m in part.compiled.manifests]) for at, part in servings]
+    ours = {title for _, titles in made for title in titles}
+    for file, part in parts if as_yaml else ():
+        if not isinstance(part, Converted) and _title(part.body) in ours:
+            made.append((_place(file, part.source), [_title(part.body)]))
+    found = list(objects_once(made))
+    yield from found
+    if as_stack and not found:
+        plans = [(at, part.compiled.plan) for at, part in servings]
+        named = [(at, [f"serving {plan.namespace}/{plan.name}"]) for at, plan in plans]
+        yield from objects_once(named)
+
+
+def _place(file: Source, body: Mapping[str, Any]) -> str:
+    return f"{file.place_of(body)}: {title_of(body)}"
+
+
+def _title(body: Mapping[str, Any]) -> str:
+    namespace = namespace_or_default(body)
+    return f"{group_kind(body)[1]} {namespace}/{name_of(body)}"
+
+
+# Writes the file with which `pulumi import` takes existing objects into a stack.
+
+
+IMPORTS = "import.json"
+COMMAND = f"pulumi import --file {IMPORTS} --generate-code=false --protect=false"
+"""Without code, because the program is there, and unprotected like all objects of the program."""
+
+
+def write_imports(
+    servings: Sequence[tuple[str, Converted]], there: Sequence[Sequence[str]], version: str
+) -> str:
+    """Write the entries of all objects that exist.
+
+    Args:
+        servings: The servings with the Pulumi names of their components.
+        there: For each serving, the titles of the objects that exist.
+        version: Version of the Kubernetes provider, which decides the types of its resources.
+    """
+    entries: list[Mapping[str, Any]] = []
+    for (component, serving), titles in zip(servings, there, strict=True):
+        found = [made for made in serving.compiled.manifests if made.title in titles]
+        if found:
+            entries.append({"type": naming.MODEL_SERVING, "name": component, "component": True})
+        for made in found:
+            name = naming.resource_name(component, serving.compiled.plan.name, made.name)
+            entries.append(_entry(component, name, made, version))
+    return json.dumps({"resources": entries}, indent=4) + "\n"
+
+
+def _entry(component: str, name: str, made: Manifest, version: str) -> dict[str, Any]:
+    return {
+        "type": made.type_token,
+        # Of its own in the whole file, where objects of several kinds may have one name.
+        "name": f"{name} {made.kind}",
+        "logicalName": name,
+        "id": "/".join(filter(None, (made.body["metadata"].get("namespace"), made.name))),
+        "parent": component,
+        "version": version,
+    }

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Converted, title_of
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.sources import kinds_to_read

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.cli.objects import KubeObject
+from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
-from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, Finding, fault
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.values.read import group_kind, mapping

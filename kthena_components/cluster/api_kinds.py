@@ -8,8 +8,8 @@ provider reports it: it may use other credentials.
 import time
 from collections.abc import Iterable, Iterator
 
-from kthena_components.cluster.asking import ask
 from kthena_components.cluster.client import Cluster
+from kthena_components.cluster.connect import ask
 from kthena_components.cluster.requirements import HYPER_NODE, QUEUE, Kind
 from kthena_components.cluster.systems import INSTALL_VOLCANO
 from kthena_components.compiler.compile import Compiled

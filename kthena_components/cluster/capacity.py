@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from kthena_components.cluster.node_fit import obstacles, tolerating_devices, untolerated
+from kthena_components.cluster.node_fit import (
+    Amounts,
+    least_of,
+    obstacles,
+    slots,
+    tolerating_devices,
+    untolerated,
+)
 from kthena_components.cluster.objects import (
     Body,
     accelerators,
@@ -29,7 +36,6 @@ from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.spec.model import TopologySpec
 from kthena_components.core.spec.words import TopologyMode
 from kthena_components.core.templates.overlay import Template
-from kthena_components.core.topology.capacity import Amounts, least_of, slots
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping

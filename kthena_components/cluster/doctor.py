@@ -1,12 +1,13 @@
 """Puts the diagnostics of `doctor` together. Pure."""
 
 from kthena_components.cluster.access import (
+    judge_backends,
+    judge_monitoring,
     judge_namespaces,
     judge_queues,
     judge_rights,
     judge_secrets,
 )
-from kthena_components.cluster.backends import judge_backends, judge_monitoring
 from kthena_components.cluster.capacity import judge_gpus, judge_nodes, judge_room
 from kthena_components.cluster.network import judge_network, judge_tiers
 from kthena_components.cluster.requirements import Requirements

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from kthena_components.cluster.access import allows
-from kthena_components.cluster.backends import MONITORING, own_kinds
+from kthena_components.cluster.access import MONITORING, allows, own_kinds
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.cluster.fetch_servings import NODE, POD, listed, listed_if_served, read, why
 from kthena_components.cluster.requirements import (

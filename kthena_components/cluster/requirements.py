@@ -10,9 +10,9 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import WRITE, Resource
 from kthena_components.core.plan.stack_file import StackSpec
-from kthena_components.core.topology.plan import build_topology
+from kthena_components.core.topology.spec import build_topology
 from kthena_components.systems import EMITTERS, extras, resources_of
-from kthena_components.systems.volcano.emit_hyper_nodes import emit_hyper_nodes
+from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 
 Body = Mapping[str, Any]
 Kind = tuple[str, str]

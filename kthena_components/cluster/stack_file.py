@@ -31,7 +31,7 @@ from kthena_components.reading.project import (
     read_project,
     stack_config,
 )
-from kthena_components.systems.volcano.emit_queues import judge_queues
+from kthena_components.systems.volcano.emit_cluster import judge_queues
 
 
 class StackFileError(Exception):

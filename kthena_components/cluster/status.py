@@ -6,7 +6,6 @@ from functools import cached_property
 
 from tabulate import tabulate
 
-from kthena_components.cluster.held_back import resized_groups
 from kthena_components.cluster.objects import (
     Body,
     Listed,
@@ -25,6 +24,7 @@ from kthena_components.cluster.pending import (
     is_ending,
     missing_group,
     node_of,
+    resized_groups,
     short,
     why_gang_waits,
     why_node_holds,

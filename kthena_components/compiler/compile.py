@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kthena_components import systems
 from kthena_components.compiler.refusals import name_takers, read_options, refuse
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
-from kthena_components.core.objects.kinds import VOLCANO
+from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.build import (
     build_group_plan,
     build_plan,
@@ -20,10 +20,10 @@ from kthena_components.core.plan.build import (
     role_serving,
     serving_of,
 )
+from kthena_components.core.plan.checks import plan_values
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.pod_values import plan_values
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import MODEL_RULES, run_checks
@@ -37,7 +37,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.role import BLOCKING
 from kthena_components.core.spec.rules.serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
-from kthena_components.systems.kubernetes.disruption import emit_budget
+from kthena_components.systems.kubernetes.services import emit_budget
 
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.plan.exposed import plan_exposed
-from kthena_components.core.plan.gang import plan_requests
+from kthena_components.core.plan.checks import plan_exposed, plan_requests
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove
 from kthena_components.core.spec.fields import Spec

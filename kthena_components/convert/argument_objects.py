@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.changes import Changes
+from kthena_components.convert.conversion import Changes
 from kthena_components.convert.kept_objects import filled_service, read_front, short_title
 from kthena_components.convert.lost_fields import find_additions, find_losses
 from kthena_components.core.findings import SpecError

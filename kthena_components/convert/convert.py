@@ -12,19 +12,21 @@ from typing import Any
 from kthena_components import systems
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.argument_objects import read_beside
-from kthena_components.convert.changes import SAME, Changes, with_changes
-from kthena_components.convert.compare_gangs import (
+from kthena_components.convert.compare import (
     gained_gang,
     lost_gang,
     lost_pods,
     placed_by_plan,
 )
 from kthena_components.convert.conversion import (
+    SAME,
+    Changes,
     Conversion,
     Converted,
     Kept,
     check_version,
     title_of,
+    with_changes,
 )
 from kthena_components.convert.describe_engines import is_sketched
 from kthena_components.convert.from_engines import convert_engines

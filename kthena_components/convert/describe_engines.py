@@ -21,13 +21,13 @@ from kthena_components.convert.engine_roles import (
     worker_of,
 )
 from kthena_components.core.engines import CommandFacts, Transfer
-from kthena_components.core.engines.kv_described import Env, read_transfer
+from kthena_components.core.engines.kv_transfer import Env, read_transfer
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, join_path
 from kthena_components.core.naming import dns_name
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.plan.read_back import SERVE, stated
 from kthena_components.core.spec.words import EngineKind

@@ -11,13 +11,12 @@ from typing import Any
 
 from kthena_components import systems
 from kthena_components.convert.conversion import title_of
-from kthena_components.convert.unread_fields import leaves
+from kthena_components.convert.lost_fields import leaves
 from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
-from kthena_components.core.objects.kinds import VOLCANO
-from kthena_components.core.objects.object import Object, PodSet, read_object
+from kthena_components.core.objects.object import VOLCANO, Object, PodSet, read_object
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.plan.read_back import SERVE, described_template, stated
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of, sequence

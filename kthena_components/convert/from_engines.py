@@ -10,10 +10,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.changes import SAME, Changes, with_changes
-from kthena_components.convert.compare_engines import find_differences
-from kthena_components.convert.compare_gangs import gained_gang, lost_gang, lost_pods, placed
-from kthena_components.convert.conversion import Converted, no_backend, title_of
+from kthena_components.convert.compare import (
+    find_differences,
+    gained_gang,
+    lost_gang,
+    lost_pods,
+    placed,
+)
+from kthena_components.convert.conversion import (
+    SAME,
+    Changes,
+    Converted,
+    no_backend,
+    title_of,
+    with_changes,
+)
 from kthena_components.convert.describe_engines import ByEngines, describe_engines
 from kthena_components.convert.engine_roles import Gap
 from kthena_components.convert.engine_scripts import (
@@ -22,8 +33,7 @@ from kthena_components.convert.engine_scripts import (
     mounted_scripts,
     scripts_of,
 )
-from kthena_components.convert.lost_fields import Loss, find_losses
-from kthena_components.convert.unread_fields import find_unread, leaves, together
+from kthena_components.convert.lost_fields import Loss, find_losses, find_unread, leaves, together
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, path_of

@@ -1,7 +1,7 @@
 """Converts an object of a system without a backend. Pure.
 
 No backend writes it again, so what is lost is found in another way: a field that the description
-does not depend on is a loss (convert/unread_fields.py). And what the checks read from the result
+does not depend on is a loss (convert/lost_fields.py). And what the checks read from the result
 must be what they read from the object.
 """
 
@@ -10,25 +10,29 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.changes import SAME, Changes, with_changes
-from kthena_components.convert.compare_gangs import gained_gang, lost_gang, lost_pods, placed
-from kthena_components.convert.conversion import Converted, no_backend, title_of
+from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, placed
+from kthena_components.convert.conversion import (
+    SAME,
+    Changes,
+    Converted,
+    no_backend,
+    title_of,
+    with_changes,
+)
 from kthena_components.convert.describe_pods import (
     Described,
     PodRole,
     describe,
     known_paths,
 )
-from kthena_components.convert.lost_fields import Loss
-from kthena_components.convert.unread_fields import find_unread
+from kthena_components.convert.lost_fields import Loss, find_unread
 from kthena_components.core.facts.serving import EngineFacts, GangFacts
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.controller_variables import rewrite
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, product
 from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 

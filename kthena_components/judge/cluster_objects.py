@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Ports
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.read import group_kind

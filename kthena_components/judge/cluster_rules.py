@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components import systems
-from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.findings import Finding, judged, judged_by, once_each, tidy
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.judge.cluster_objects import read_objects

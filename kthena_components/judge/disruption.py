@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.core.findings import Finding, Level, advise, count_of, not_checked
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import JOB, MODEL_SERVING
-from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.requests import gpus_of
-from kthena_components.core.objects.selection import selects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
+from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet, gpus_of
 from kthena_components.core.remedies import either, write
-from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import first_unknown, mapping, pairs, unknown_in
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from kthena_components.judge.scaling import scale_of
 from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
 

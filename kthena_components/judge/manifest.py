@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.totals import GpuDemand, gpu_demand
+from kthena_components.core.facts.serving import EngineFacts, GpuDemand, ServingFacts, gpu_demand
 from kthena_components.core.findings import (
     READING,
     RULE_FAULT,
@@ -28,13 +27,11 @@ from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.objects.engine_containers import review
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_name, reduced
-from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
-from kthena_components.core.rules.registry import CHECKS, run_checks
+from kthena_components.core.rules.registry import CHECKS, PRODUCTION, PRODUCTION_NAMES, run_checks
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
-from kthena_components.judge.engines_in_template import ports_in
-from kthena_components.judge.members import with_pods
+from kthena_components.judge.members import ports_in, with_pods
 from kthena_components.judge.pod_schema import judge_templates
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from kthena_components.judge.cluster_objects import known
 from kthena_components.systems.contract import Rollout
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_asked, gpus_of_pods

@@ -11,11 +11,10 @@ from typing import Any
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.report import Counts, counts_of, shape_of
-from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import count_or_unknown
-from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.judge.engines_in_template import owners, templates
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 from kthena_components.judge.manifest import Whole, read_whole
+from kthena_components.judge.members import owners, templates
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 

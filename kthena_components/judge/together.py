@@ -7,8 +7,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.core.facts.context import Context, gather
-from kthena_components.core.facts.referenced_objects import ReferencedObjects
+from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.registry import run_checks

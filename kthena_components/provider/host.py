@@ -20,8 +20,8 @@ from kthena_components.core.findings import Finding
 from kthena_components.languages.names import Names, camel_case, schema_text
 from kthena_components.resources import components
 from kthena_components.resources._claims import program
-from kthena_components.resources._log import worded
 from kthena_components.resources._options import is_of_option
+from kthena_components.resources._outputs import worded
 from kthena_components.resources.components import RefusedError
 
 _LOOKS = 1.0

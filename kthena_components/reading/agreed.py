@@ -17,8 +17,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from kthena_components.reading.loader import Loader
-from kthena_components.reading.scalars import BOOL, NULL, PREFIX, STR, resolve
+from kthena_components.reading.loader import BOOL, NULL, PREFIX, STR, Loader, resolve
 
 _SHOWN = 60
 _EXACT = 2**53

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kthena_components.reading.scalars import STR, resolve
+from kthena_components.reading.loader import STR, resolve
 
 Wanted = Callable[[object, object, str], bool]
 """Whether an object of some apiVersion and kind, written in a text, is worth reading as a whole."""

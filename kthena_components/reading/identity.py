@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.reading.scalars import MERGE, PREFIX, STR
+from kthena_components.reading.loader import MERGE, PREFIX, STR
 
 _VERSION, _KIND, _ITEMS = "apiVersion", "kind", "items"
 _READ = frozenset({_VERSION, _KIND, _ITEMS})

@@ -1,4 +1,4 @@
-"""How the providers of a program reach their clusters, and what a cluster has of an object.
+"""The providers of a program: their release, how they reach clusters, what these have.
 
 Only for questions whose answer the engine does not have. Nothing is asked without the extra
 `cluster`, and of a provider that the user creates: its kubeconfig may be an Output.
@@ -7,6 +7,8 @@ Only for questions whose answer the engine does not have. Nothing is asked witho
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -111,7 +113,7 @@ def answer_of(access: Access, question: Callable[[Any], _Answer]) -> tuple[str, 
     if context is None:
         return None
     try:
-        from kthena_components.cluster.asking import ask  # noqa: PLC0415 - needs the extra
+        from kthena_components.cluster.connect import ask  # noqa: PLC0415 - needs the extra
     except ImportError:
         return None
     return ask(access.kubeconfig, context, question)
@@ -135,3 +137,33 @@ def _read(cluster: Any, body: Mapping[str, Any]) -> Any:
     from kthena_components.cluster.fetch_servings import read  # noqa: PLC0415 - needs the extra
 
     return read(cluster, body)
+
+
+# The release of the Kubernetes provider: the installed pulumi-kubernetes states it.
+
+
+TESTED = "4.25"
+"""The minor release with which the conformance tests ran. The waits, the field managers and the
+rendering are the provider's, and other releases may change them."""
+REQUIREMENT = f"pulumi-kubernetes=={TESTED}.*"
+"""For pip: the tested release. pyproject.toml allows others, whose tests need no cluster."""
+
+
+@cache
+def provider_version() -> str:
+    """Return the version of the Kubernetes provider, which the installed package states."""
+    return version("pulumi-kubernetes")
+
+
+@cache
+def warn_of_untested() -> None:
+    """Warn once in a program if pulumi-kubernetes, and so the provider, is an untested release."""
+    installed = provider_version()
+    if installed.startswith(f"{TESTED}."):
+        return
+    pulumi.log.warn(
+        f"pulumi-kubernetes {installed} is installed, so Pulumi starts the provider {installed}. "
+        f"What kthena-components registers is tested with it, what a cluster makes of that only "
+        f"with {TESTED}; docs/own-program.md says what differs. For the tested release: "
+        f"pip install '{REQUIREMENT}'"
+    )

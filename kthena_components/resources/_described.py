@@ -67,7 +67,7 @@ def describe_role(args: Args) -> Described:
 
 def describe_topology(args: Args) -> Described:
     """Compile the network of a cluster."""
-    from kthena_components.systems.volcano.emit_hyper_nodes import (  # noqa: PLC0415 - few programs have one
+    from kthena_components.systems.volcano.emit_cluster import (  # noqa: PLC0415 - few programs have one
         compile_topology,
     )
 
@@ -87,7 +87,7 @@ def describe_topology(args: Args) -> Described:
 
 def describe_queue(args: Args) -> Described:
     """Compile a Queue."""
-    from kthena_components.systems.volcano.emit_queues import (  # noqa: PLC0415 - few programs have one
+    from kthena_components.systems.volcano.emit_cluster import (  # noqa: PLC0415 - few programs have one
         compile_queue,
     )
 

@@ -23,11 +23,14 @@ from kthena_components.resources.cluster_args import (
     InventoryTierArgs,
     QueueArgs,
 )
-from kthena_components.resources.pod_args import CacheArgs, NetworkArgs, RdmaArgs, ResourcesArgs
 from kthena_components.resources.role_args import (
+    CacheArgs,
     EngineArgs,
     KvTransferArgs,
+    NetworkArgs,
     ParallelismArgs,
+    RdmaArgs,
+    ResourcesArgs,
     RoleArgs,
     SecretKeyArgs,
     StandaloneRoleArgs,

@@ -14,11 +14,15 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._claims import claim
-from kthena_components.resources._log import report
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._objects import without_objects
 from kthena_components.resources._options import refuse_options
-from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
+from kthena_components.resources._outputs import (
+    Outputs,
+    report,
+    to_tokens,
+    without_objects,
+    without_tokens,
+)
 from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
 from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs

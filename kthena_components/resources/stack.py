@@ -31,16 +31,15 @@ from kthena_components.core.plan.stack_file import (
     within_budget,
 )
 from kthena_components.judge.secrecy import conceal
-from kthena_components.resources._access import Access, mark_reaching
+from kthena_components.resources._access import Access, mark_reaching, provider_version
 from kthena_components.resources._metadata import mark_rendering
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens
-from kthena_components.resources._provider import provider_version
 from kthena_components.resources._sealed import hide_values
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
-from kthena_components.systems.volcano.emit_queues import judge_queues
+from kthena_components.systems.volcano.emit_cluster import judge_queues
 
 SHOWN = 32
 """Exit status that tells Pulumi's language host that the error was already shown.

@@ -1,7 +1,7 @@
 """The index of systems: the kinds of each, loaded on first use.
 
-A new system is a module here that defines SYSTEM, or a package whose module `system` does, and its
-rows below.
+A new system is a module or a package here that defines SYSTEM, or a package whose module `system`
+does, and its rows below.
 tests/systems/test_laws.py checks that the rows equal what the systems declare.
 """
 
@@ -101,9 +101,9 @@ EMITTERS = ("native", "kthena", "booster", "lws", "matrixinfer", "kaito", "kserv
 
 
 def find_system(name: str) -> "System":
-    """Load a system by its name: a module, or the module `system` of a package."""
+    """Load a system by its name: a module, a package, or the module `system` of a package."""
     found = import_module(f"{__name__}.{name}")
-    if hasattr(found, "__path__"):
+    if not hasattr(found, "SYSTEM"):
         found = import_module(f"{found.__name__}.system")
     system: System = found.SYSTEM
     return system

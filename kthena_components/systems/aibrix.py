@@ -18,12 +18,11 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.findings import Finding, join_path, judged
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, reference
-from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.arithmetic import product
+from kthena_components.core.templates.overlay import HIDDEN
 from kthena_components.core.values.read import (
     count,
     count_or_unknown,
@@ -34,11 +33,11 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product
 from kthena_components.systems.contract import PRODUCTION, Kind, Restart, Rollout, System
 from kthena_components.systems.ray.facts import facts as facts_of_cluster
-from kthena_components.systems.ray.pods import pods_of_cluster
-from kthena_components.systems.ray.pods import sketch as sketch_of_cluster
+from kthena_components.systems.ray.facts import pods_of_cluster
+from kthena_components.systems.ray.facts import sketch as sketch_of_cluster
 from kthena_components.systems.ray.system import SYSTEM as RAY
 from kthena_components.systems.ray.view import RayView, read_ray
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kthena_components.core import naming
-from kthena_components.core.facts.serving import NameFacts, ServingFacts
-from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.facts.serving import GpuDemand, NameFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.gang import Gang
@@ -18,7 +17,7 @@ from kthena_components.core.rules.support.update import Change
 from kthena_components.systems.describer import Describer
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
-    from kthena_components.core.objects.engine_sketch import Sketch
+    from kthena_components.core.objects.engine_containers import Sketch
     from kthena_components.core.plan.controller_variables import Told
     from kthena_components.core.plan.manifest import Manifest
     from kthena_components.core.plan.model import ServingPlan

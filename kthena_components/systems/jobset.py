@@ -16,7 +16,6 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.remedies import remove, write
-from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import (
     inside,
     is_name,
@@ -25,9 +24,9 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
 from kthena_components.systems.contract import PRODUCTION, Kind, System
-from kthena_components.systems.kubernetes.pod_variables import (
+from kthena_components.systems.kubernetes.facts import (
     COMPLETION_FIELDS,
     COMPLETION_INDEX,
     first_pod,

@@ -12,9 +12,8 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.single_container import MOUNTED, SHARED_MEMORY, read_single
-from kthena_components.core.facts.workload import is_serving
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, is_serving, read_single
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, pod_set
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (

@@ -13,12 +13,11 @@ from kthena_components.core.facts.engine_grouping import engines_among, template
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, pods_of_template
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.read import inside, mapping, name_of
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, total
 from kthena_components.systems.contract import PRODUCTION, Kind, System
 
 SPECS = "spec.mpiReplicaSpecs"

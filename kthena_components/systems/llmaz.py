@@ -10,10 +10,9 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts
-from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.single_container import MOUNTED, SHARED_MEMORY, read_single
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, read_single, relocated
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
@@ -21,7 +20,7 @@ from kthena_components.core.values.read import count_or_unknown, inside, mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.lws.facts import facts as facts_of_sets
-from kthena_components.systems.lws.pods import pods_of_groups
+from kthena_components.systems.lws.facts import pods_of_groups
 from kthena_components.systems.lws.view import LEADER_WORKER_SET, Sets, read_sets
 
 GROUP = "inference.llmaz.io"

@@ -13,7 +13,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.single_container import MOUNTED, SHARED_MEMORY, read_single
+from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, read_single
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import (
     count_or_unknown,

@@ -12,12 +12,10 @@ from typing import Any
 
 from kthena_components.core.facts.container import visible_gpus
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
-from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import admitted_together, fill_requests
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.facts.workload import admitted_together, fill_requests, relocated
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
-from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import (
     count_or_unknown,
     inside,
@@ -26,7 +24,7 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, product
 from kthena_components.systems.contract import Kind, System
 
 GROUP, SERVICE = "ome.io", "InferenceService"

@@ -20,8 +20,7 @@ from kthena_components.cli.convert_output import (
 )
 from kthena_components.cli.stack_config import stack_values
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Converted
+from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.core import naming
 from kthena_components.languages import typescript

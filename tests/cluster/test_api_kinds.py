@@ -12,7 +12,7 @@ from kubernetes.client import ApiClient
 from kubernetes.config import kube_config
 
 from kthena_components.cluster import api_kinds as served
-from kthena_components.cluster import asking
+from kthena_components.cluster import connect
 from kthena_components.cluster.api_kinds import check_kinds
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.stack_file import StackSpec, parse_stack
@@ -170,7 +170,7 @@ def test_what_is_no_api_server_is_left_to_the_provider(says: bytes) -> None:
 def test_a_login_that_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.3)
+    monkeypatch.setattr(connect, "PATIENCE", 0.3)
     login = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
              "status": {"token": "late"}}  # fmt: skip
     script = tmp_path / "login"

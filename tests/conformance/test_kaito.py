@@ -13,7 +13,7 @@ from conformance.kaito_world import CREATED, EXISTING, SORTS, Sort, wrong_object
 from kthena_components.core.hardware import Instance
 from kthena_components.core.objects.object import read_object
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.systems.kaito.sized import node_of
+from kthena_components.systems.kaito.estimator import node_of
 
 
 @pytest.mark.parametrize("sort", SORTS, ids=lambda sort: f"{sort.gpus}-{sort.product}")

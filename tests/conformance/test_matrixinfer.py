@@ -7,7 +7,7 @@ import pytest
 
 from conformance.matrixinfer import draw
 from conformance.matrixinfer_world import FILES, VARIABLE, given
-from kthena_components.systems.matrixinfer.options import ApiGroup
+from kthena_components.systems.matrixinfer.emit import ApiGroup
 from toolchain.programs import ToolchainError
 
 OLD = ApiGroup.MATRIXINFER

@@ -14,8 +14,7 @@ import yaml
 
 from conformance.adoption import with_limits_only
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Converted
+from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import changed_by_adoption, find_losses
 from kthena_components.convert.sources import describers

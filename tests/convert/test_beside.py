@@ -3,8 +3,7 @@
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Converted, Kept
+from kthena_components.convert.conversion import SAME, Changes, Converted, Kept
 from kthena_components.convert.convert import convert
 from tests.support.specs import Args, changed
 

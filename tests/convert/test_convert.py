@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Kept
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import find_losses
 from tests.support.for_each import for_each

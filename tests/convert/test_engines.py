@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Converted, Kept
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, Kept
 from kthena_components.convert.convert import convert
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed

@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Kept, title_of
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import find_additions, find_losses
 from kthena_components.convert.sources import describers

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Converted, Kept
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, Kept
 from kthena_components.convert.convert import convert
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.values.unknown import Unknown

@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Converted
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.convert.describe_engines import describe_engines, is_sketched
 from kthena_components.convert.engine_scripts import joins_pods
+from kthena_components.convert.lost_fields import leaves
 from kthena_components.convert.sources import describers
-from kthena_components.convert.unread_fields import leaves
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import path_of
-from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.unknown import product
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from tests.rules.cases import bases, documents

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.objects import selection
+from kthena_components.core.objects import cluster_objects
 from kthena_components.systems.volcano.rules import gang_fits_hypernode as stack_capacity
 from kthena_components.systems.volcano.rules import subgroup_has_pods as stack_subgroups
 from tests.rules.cases import judge
@@ -14,7 +14,7 @@ LIMITS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         stack_capacity, "_MOST_COUNTED", "racks", {"chat-0.spec.minMember": 3},
     ),
     "service-selects-pods": (
-        selection, "_MOST_COMPARED", "shared",
+        cluster_objects, "_MOST_COMPARED", "shared",
         {"front.spec.selector": {"app": "wide"}},
     ),
     "subgroup-has-pods": (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import all_systems
 from tests.support.for_each import for_each

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kthena_components.cli.convert_output import objects_of, write_typescript
-from kthena_components.convert.changes import SAME, Changes
+from kthena_components.convert.conversion import SAME, Changes
 from kthena_components.convert.convert import convert
 from kthena_components.languages.names import schema_text
 from tests.pulumi.languages import (

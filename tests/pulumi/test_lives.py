@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Kept, title_of
+from kthena_components.convert.conversion import SAME, Changes, Kept, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.core import naming
 from kthena_components.systems.booster.emit import EMITTER as BOOSTER

@@ -13,7 +13,7 @@ import pulumi
 import pytest
 
 from kthena_components import ModelServing
-from kthena_components.resources import _provider
+from kthena_components.resources import _access
 from tests.resources.test_provider_release import SAID
 from tests.support.checkout import checkout
 from tests.support.engine import ROOT, STATE_VARIABLES, Stack, environment
@@ -132,5 +132,5 @@ def test_the_page_quotes_the_refusals(start: str) -> None:
 
 def test_the_page_quotes_the_warning_and_the_tested_release() -> None:
     assert f"```\n{SAID}\n```" in PAGE
-    assert f"with the newest one and with {_provider.TESTED};" in PAGE
-    assert f"pip install '{_provider.REQUIREMENT}'" in PAGE
+    assert f"with the newest one and with {_access.TESTED};" in PAGE
+    assert f"pip install '{_access.REQUIREMENT}'" in PAGE

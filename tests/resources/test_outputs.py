@@ -9,7 +9,7 @@ from kthena_components import ModelServing
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.resources import _described
-from kthena_components.resources._log import report
+from kthena_components.resources._outputs import report
 from tests.resources.build import group, late, queue, role, serving, topology, unknown
 from tests.resources.test_standalone import INVENTORY
 from tests.support.recorder import UNKNOWN, Recorded, record

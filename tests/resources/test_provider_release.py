@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from kthena_components.resources import _provider
+from kthena_components.resources import _access
 from tests.resources.build import serving
 from tests.support.engine import ROOT
 from tests.support.recorder import record
@@ -35,11 +35,11 @@ NAMED = "KTHENA_NEWEST_SDK"
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    _provider.provider_version.cache_clear()
-    _provider.warn_of_untested.cache_clear()
+    _access.provider_version.cache_clear()
+    _access.warn_of_untested.cache_clear()
     yield
-    _provider.provider_version.cache_clear()
-    _provider.warn_of_untested.cache_clear()
+    _access.provider_version.cache_clear()
+    _access.warn_of_untested.cache_clear()
 
 
 def two_servings() -> None:
@@ -48,7 +48,7 @@ def two_servings() -> None:
 
 
 def test_another_release_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_provider, "version", lambda _: "4.34.2")
+    monkeypatch.setattr(_access, "version", lambda _: "4.34.2")
     seen = record(two_servings)
     assert [text for level, text, _ in seen.logs if level == "WARNING"] == [SAID]
     sent = {r.request.version for r in seen.resources if r.type.startswith("kubernetes:")}
@@ -56,7 +56,7 @@ def test_another_release_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_tested_release_needs_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_provider, "version", lambda _: f"{_provider.TESTED}.7")
+    monkeypatch.setattr(_access, "version", lambda _: f"{_access.TESTED}.7")
     seen = record(two_servings)
     assert [text for level, text, _ in seen.logs if level == "WARNING"] == []
 
@@ -72,7 +72,7 @@ def test_the_wheel_excludes_other_releases(release: str) -> None:
 
 
 def test_the_tested_release_is_the_one_that_pip_is_told() -> None:
-    told = Requirement(_provider.REQUIREMENT).specifier
+    told = Requirement(_access.REQUIREMENT).specifier
     built = json.loads((ROOT / "toolchain" / "versions.json").read_text())["programs"]
     (ours,) = (each["version"] for each in built if each["name"] == "pulumi-resource-kubernetes")
     assert ours in told

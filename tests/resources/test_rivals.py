@@ -12,7 +12,7 @@ import yaml
 from kubernetes.config import kube_config
 
 from kthena_components.core.naming import STACK
-from kthena_components.resources import _rivals
+from kthena_components.resources import _claims
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens
 from tests.support.recorder import Recorded, attempt, record
@@ -55,20 +55,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             seen = attempt(program, preview=preview)
         told = [text for severity, text, _ in seen.logs if severity == "WARNING"]
         told += [str(seen.error)] if seen.error is not None else []
-        return seen, [text.replace(address, "SERVER") for text in told if _rivals.RULE in text]
+        return seen, [text.replace(address, "SERVER") for text in told if _claims.RULE in text]
 
     return with_objects
 
 
 def many() -> None:
-    for number in range(_rivals.MOST + 2):
+    for number in range(_claims.MOST + 2):
         serving({**ENGINE_RAY, "name": f"chat-{number}"}, name=f"chat-{number}")
 
 
 def test_a_preview_tells_each_serving_of_another_stack(run: Run) -> None:
     seen, told = run(RIVAL, many, preview=True)
     assert seen.error is None
-    assert len(told) == _rivals.MOST
+    assert len(told) == _claims.MOST
     assert all(text.endswith(TOLD) for text in told)
 
 

@@ -11,8 +11,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.judge.waivers import PREFIX
 from kthena_components.resources._access import Access
-from kthena_components.resources._updates import RefusedUpdateError, refuse_by_cluster
-from kthena_components.resources._waits import reasons
+from kthena_components.resources._updates import RefusedUpdateError, reasons, refuse_by_cluster
 from tests.cluster.objects import pod
 from tests.support.discovery import KNOWN, discovery, paths
 from tests.support.specs import ENGINE_NATIVE, changed

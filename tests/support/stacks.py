@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kthena_components.core.facts.totals import gpu_demand
+from kthena_components.core.facts.serving import gpu_demand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
-from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.core.values.unknown import MaybeInt, total
 from kthena_components.judge.cluster_objects import read_objects
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import read_demand, read_manifest, reduce_object

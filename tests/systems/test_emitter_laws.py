@@ -18,8 +18,8 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.spec.pods import ResourcesSpec
-from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.spec.model import ResourcesSpec
+from kthena_components.core.values.unknown import product, total
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from kthena_components.systems.contract import Emitter

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.resources._provider import REQUIREMENT, TESTED
+from kthena_components.resources._access import REQUIREMENT, TESTED
 from toolchain.programs import CLI, HERE, PROVIDER, ROOT, Program, cache_root, known_programs
 
 

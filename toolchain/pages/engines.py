@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterator
 
 from kthena_components.core.engines import Launch, write_commands
-from kthena_components.core.engines.connectors import CONNECTORS, releases_with
+from kthena_components.core.engines.kv_transfer import CONNECTORS, releases_with
 from kthena_components.core.engines.table import Table, load
-from kthena_components.core.engines.trtllm_launch import LAUNCH_PORT
+from kthena_components.core.engines.trtllm import LAUNCH_PORT
 from kthena_components.core.rules.support.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 

@@ -3,8 +3,7 @@
 Pure text and numbers. core/rules compares the numbers with the GPUs of pods.
 """
 
-from kthena_components.core.engines.command import read_command, unread_script
-from kthena_components.core.engines.derived_images import derived_entrypoint
+from kthena_components.core.engines.command import derived_entrypoint, read_command, unread_script
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, Transfer

@@ -19,12 +19,11 @@ from kthena_components.core.engines.mistakes import (
     repeated,
 )
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
-from kthena_components.core.engines.placeholders import Scope, has_gap
+from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
 from kthena_components.core.engines.plain import read_plain, rejects_rest
 from kthena_components.core.engines.shapes import meant_option
 from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
-from kthena_components.core.engines.variables import visible_devices
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")

@@ -1,4 +1,4 @@
-"""Decides which words of an argument list are flags, and which are values of the flag before.
+"""Decides which words of an argument list are flags and which are values, and groups them.
 
 argparse's rules: CPython's Lib/argparse.py `_parse_optional` and `_get_nargs_pattern`.
 """
@@ -66,3 +66,24 @@ def _unquoted(piece: str) -> str:
         if len(piece) > 1 and piece[0] == piece[-1] == mark:
             return piece[1:-1]
     return piece
+
+
+def by_flag(words: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return each flag with the words up to the next one; `--a=b` is the flag --a with one word.
+
+    Words before the first flag count as flags without values.
+    """
+    found: list[tuple[str, list[str]]] = []
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if word.startswith("-") and not _is_number(word):
+            found.append((flag, [value] if equals else []))
+        elif found:
+            found[-1][1].append(word)
+        else:
+            found.append((word, []))
+    return found
+
+
+def _is_number(word: str) -> bool:
+    return word[1:2].isdecimal() or word[1:3].startswith(".")

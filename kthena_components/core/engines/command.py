@@ -9,23 +9,24 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.bash.session import Started
+from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.late import LATE_VARIABLES
-from kthena_components.core.engines.placeholders import (
-    Hidden,
-    Scope,
-    expand_kubernetes,
-)
+from kthena_components.core.engines.launchers import Ray
+from kthena_components.core.engines.options import Dialect, understand
+from kthena_components.core.engines.placeholders import Hidden, Scope, expand_kubernetes
 from kthena_components.core.engines.programs import (
+    API_SERVER,
     Program,
+    base_name,
     files_may_start_one,
     find_program,
     may_start_one,
     shell_operand,
 )
-from kthena_components.core.engines.ray import Ray
 from kthena_components.core.engines.search import Search
+from kthena_components.core.engines.table import release_for
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -201,3 +202,31 @@ def _blank(facts: CommandFacts, because: str) -> CommandFacts:
 def _unreadable(problem: Problem, facts: CommandFacts | None = None) -> CommandFacts:
     """Return facts in which everything is unknown, and the problem that is the reason."""
     return replace(_blank(facts or CommandFacts(), problem.text), problems=(problem,))
+
+
+_ENGINE, _MODEL = "vllm", "--model"
+
+
+def derived_entrypoint(image: str, args: Sequence[str]) -> tuple[str, ...]:
+    """Return what an image of an unknown builder starts if its container has no command.
+
+    It is vLLM's server if the image is named after it, and the arguments name a model and are
+    options of vLLM without an exception, of any release. Otherwise nothing is known.
+
+    Args:
+        image: Name of the image.
+        args: Arguments of the container.
+    """
+    if _ENGINE not in base_name(read_image(image).repository):
+        return ()
+    flags = [word.partition("=")[0] for word in args if word.startswith("--")]
+    if _MODEL not in flags or not args[0].startswith("--"):
+        return ()
+    dialect = dialect_of(release_for(_ENGINE, None))
+    return API_SERVER if all(_is_known(flag, dialect) for flag in flags) else ()
+
+
+def _is_known(flag: str, dialect: Dialect) -> bool:
+    if understand(flag, dialect).option is not None:
+        return True
+    return option_elsewhere(flag, dialect) is not None

@@ -5,8 +5,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kthena_components.core.engines.argv import words_of
-from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
-from kthena_components.core.engines.releases import TITLES, Release
+from kthena_components.core.engines.options import (
+    TITLES,
+    Dialect,
+    Option,
+    Release,
+    Use,
+    build_dialect,
+)
 from kthena_components.core.engines.table import Row, load, release_for, rows_of
 from kthena_components.core.engines.values import REFUSED, Refused, read_value
 

@@ -1,15 +1,17 @@
-"""Writes how an engine sends its KV cache to another engine, or receives one.
+"""Writes and reads how an engine sends its KV cache to another engine, or receives one.
 
 vLLM takes a JSON object (`--kv-transfer-config`) and reads addresses from variables; SGLang has
 flags (`--disaggregation-mode`).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from kthena_components.core.engines.launch import Launch, Refusal, Transfer, release_name
 from kthena_components.core.values.images import Version, write_version
+from kthena_components.core.values.read import mapping
 
 _RULE = "kv-transfer-supported"
 FLAGS: Mapping[str, frozenset[str]] = {
@@ -208,3 +210,98 @@ def _span(launch: Launch) -> int:
     if launch.transfer.connector == "nixl":
         return launch.data * (launch.tensor if launch.before(_NIXL_OVER_PODS) else 1)
     return launch.data * launch.tensor if launch.before(_MOONCAKE_ONE_PORT) else 1
+
+
+# vLLM's KV connectors: the releases that have each of them.
+#
+# Source: vllm/distributed/kv_transfer/kv_connector/factory.py of every published release, the
+# names that it registers. No source of 0.15.0 and 0.15.1 is published: they count as their
+# neighbours.
+
+
+_Span = tuple[Version, Version | None]
+CONNECTORS: Mapping[str, tuple[_Span, ...]] = {
+    "PyNcclConnector": (((0, 6, 5), (0, 10, 1)),),
+    "MooncakeConnector": (((0, 6, 5), (0, 10, 1)), ((0, 13, 0), None)),
+    "LMCacheConnector": (((0, 8, 0), (0, 10, 1)),),
+    "MooncakeStoreConnector": (((0, 8, 3), (0, 10, 1)), ((0, 21, 0), None)),
+    "SharedStorageConnector": (((0, 8, 5), (0, 13, 0)),),
+    "LMCacheConnectorV1": (((0, 8, 5), None),),
+    "NixlConnector": (((0, 9, 0), None),),
+    "MultiConnector": (((0, 9, 0), None),),
+    "P2pNcclConnector": (((0, 9, 2), (0, 24, 0)),),
+    "OffloadingConnector": (((0, 11, 0), None),),
+    "LMCacheMPConnector": (((0, 11, 1), None),),
+    "DecodeBenchConnector": (((0, 11, 1), None),),
+    "ExampleConnector": (((0, 13, 0), None),),
+    "MoRIIOConnector": (((0, 14, 0), None),),
+    "ExampleHiddenStatesConnector": (((0, 17, 0), None),),
+    "FlexKVConnectorV1": (((0, 18, 0), None),),
+    "SimpleCPUOffloadConnector": (((0, 19, 0), None),),
+    "HF3FSKVConnector": (((0, 20, 0), None),),
+    "NixlPullConnector": (((0, 24, 0), None),),
+    "NixlPushConnector": (((0, 24, 0), None),),
+    "HiSparseConnector": (((0, 30, 0), None),),
+}
+"""For each connector the first release with it, and the first that no longer has it."""
+
+
+def has_connector(name: str, release: Version) -> bool:
+    """Return whether a release has a connector."""
+    spans = CONNECTORS.get(name, ())
+    return any(first <= release and (gone is None or release < gone) for first, gone in spans)
+
+
+def releases_with(name: str) -> str:
+    """Write which releases have a known connector: `0.6.5 to before 0.10.1, and since 0.13.0`."""
+    return ", and ".join(
+        f"since {write_version(first)}"
+        if gone is None
+        else f"from {write_version(first)} to before {write_version(gone)}"
+        for first, gone in CONNECTORS[name]
+    )
+
+
+# Reads how an engine shares its KV cache: the inverse of what is written above.
+
+
+_DIGITS = len("65535")
+Env = tuple[Mapping[str, Any], ...]
+
+
+def read_transfer(
+    kind: str, options: Mapping[str, Any], env: Sequence[Any]
+) -> tuple[Transfer, Env] | None:
+    """Return the transfer that is written as these options and variables, and its variables.
+
+    Args:
+        kind: vllm, sglang or trtllm.
+        options: `CommandFacts.options`.
+        env: Variables of the container, as Kubernetes writes them.
+
+    Returns:
+        None if there is no transfer, or if it has settings that `kv_transfer` cannot state.
+    """
+    flags = {name: options[name] for name in FLAGS.get(kind, ()) if name in options}
+    for transfer in _all_transfers(kind, flags, env) if flags else ():
+        words = transfer_words(kind, transfer)
+        written = dict(zip(words[::2], map(_value, words[1::2]), strict=True))
+        variables = transfer_env(kind, transfer)
+        if written == flags and all(each in env for each in variables):
+            return transfer, variables
+    return None
+
+
+def _all_transfers(kind: str, flags: Mapping[str, Any], env: Sequence[Any]) -> Iterator[Transfer]:
+    """Yield the transfers that may be meant, those with the engine's default port first."""
+    stated = [*flags.values(), *(mapping(each).get("value") for each in env)]
+    written = (text for text in map(str, stated) if text.isdecimal() and len(text) <= _DIGITS)
+    ports = (None, *sorted(set(map(int, written))))
+    connectors = SGLANG_CONNECTORS if kind == "sglang" else VLLM_CONNECTORS
+    for port, role, connector in product(ports, ROLES, connectors):
+        yield Transfer(role=role, connector=connector, port=port)
+
+
+def _value(word: str) -> Any:
+    """Return a written value as it is in `CommandFacts.options`."""
+    return json.loads(word) if word.startswith("{") or word.isdecimal() else word

@@ -4,8 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kthena_components.core.engines.options import Dialect, Meaning, Option, probably
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.options import TITLES, Dialect, Meaning, Option, probably
 from kthena_components.core.engines.shapes import Meant, meant_option
 from kthena_components.core.engines.successors import equivalent, successor
 from kthena_components.core.engines.table import load

@@ -1,4 +1,4 @@
-"""Options of an engine as data, and the lookup of a flag.
+"""Options of an engine's release as data, and the lookup of a flag.
 
 A dialect is what one release of one engine accepts. Values are read in `values.py`. argparse's
 rules are those of CPython's Lib/argparse.py `_parse_optional` and `_get_option_tuples`, which vLLM
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from kthena_components.core.engines.releases import Release
+from kthena_components.core.values.images import Version, write_version
 
 _ATTACHED = re.compile(r"(-[a-z]{2,3})([0-9]+)")
 _NEAR = 0.8
@@ -65,6 +65,42 @@ class Option:
     def counted(self) -> bool:
         """Whether the package sets it when it writes the command."""
         return self.use is not None and self.use.counted
+
+
+# The release by which a command line is read, and whether it is certain.
+
+
+TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The release by whose options and rules a command line is checked."""
+
+    engine: str
+    """vllm, sglang or trtllm."""
+    version: Version
+    """The release that is assumed: the image's, or else the newest known."""
+    text: str = ""
+    """The release as its project writes it: 0.8.5.post1. Empty: the numbers joined by dots."""
+    because: str = ""
+    """Why it may be another one: "the image states no release of vLLM". Empty: certain."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether the image states this very release."""
+        return not self.because
+
+    @property
+    def title(self) -> str:
+        """The engine and its release: vLLM 0.10.1."""
+        text = self.text or write_version(self.version)
+        return f"{TITLES.get(self.engine, self.engine)} {text}"
+
+    @property
+    def note(self) -> str:
+        """What to add to a finding that depends on an uncertain release. Empty if it is certain."""
+        return f" (checked against {self.title}, because {self.because})" if self.because else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,8 @@ from kthena_components.core.engines.bash.session import (
 )
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_file
+from kthena_components.core.engines.launchers import read_ray, read_ray_script, with_ranks
 from kthena_components.core.engines.lmdeploy import read_lmdeploy
-from kthena_components.core.engines.mpi import with_ranks
 from kthena_components.core.engines.placeholders import Scope, Variables
 from kthena_components.core.engines.programs import (
     OMNI,
@@ -28,7 +28,6 @@ from kthena_components.core.engines.programs import (
     find_program,
     shell_operand,
 )
-from kthena_components.core.engines.ray import read_ray, read_ray_script
 from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import read_dynamo, read_trtllm

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
-from kthena_components.core.engines.releases import TITLES, Release
+from kthena_components.core.engines.options import TITLES, Release
 from kthena_components.core.values.images import Image, Version, parse_version, write_version
 
 _CANDIDATE = re.compile(r"rc[0-9]+$")

@@ -4,15 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.engines.arguments import Reading
-from kthena_components.core.engines.config_files import add_file, config_of, is_read
+from kthena_components.core.engines.config_files import (
+    add_file,
+    as_words,
+    config_of,
+    is_read,
+    kaito_words,
+    vllm_words,
+)
 from kthena_components.core.engines.dialects import MODEL_IN_FRONT, dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
-from kthena_components.core.engines.file_words import as_words, kaito_words, vllm_words
 from kthena_components.core.engines.mistakes import Mistake
-from kthena_components.core.engines.placeholders import Scope, has_gap
-from kthena_components.core.engines.releases import Release
+from kthena_components.core.engines.options import Release
+from kthena_components.core.engines.placeholders import Scope, has_gap, stated_variable
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.variables import stated_variable
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 

@@ -1,15 +1,22 @@
-"""Reads how many accelerators a container requests, by resource."""
+"""Reads how many accelerators a container requests, and which ones device plugins share."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import MAX_COUNT, inside, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    MaybeBool,
+    MaybeInt,
+    MaybeText,
+    Unknown,
+    is_unresolved,
+)
 
 _ANY = "accelerators"
 """Placeholder for an unknown resource name."""
@@ -162,3 +169,110 @@ def slices(devices: Iterable[DeviceFacts]) -> GpuFacts | None:
         return None
     largest = max(int(size[1]) for size in known)
     return GpuFacts(name=" or ".join(sorted(set(names))), memory_gib=float(largest))
+
+
+# Tells whether an engine runs on CPUs, where its ranks use NUMA nodes instead of GPUs.
+#
+# vLLM and SGLang place one rank of a tensor group on each NUMA node. Source: vllm
+# docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py; sglang
+# docs/platforms/cpu_server.md.
+
+
+_IMAGE = re.compile(r"(?:^|[/:_.-])(?:cpu|xeon)(?:[/:_.-]|$)", re.IGNORECASE)
+"""Images for CPUs: vllm/vllm-openai-cpu, vllm-cpu-release-repo, lmsysorg/sglang:v0.5.2-xeon."""
+_VARIABLE = re.compile(r"(?:VLLM|SGLANG)_CPU_[A-Z_]+|SGLANG_USE_CPU_ENGINE")
+"""Variables that only the engines' workers on CPUs read."""
+_TARGET = "VLLM_TARGET_DEVICE"
+_DEVICE = "--device"
+_LATE = Unknown("the image is not known yet, and may be one for CPUs")
+
+
+def on_cpus(
+    container: Mapping[str, Any], devices: Iterable[DeviceFacts], command: CommandFacts | None
+) -> MaybeBool:
+    """Return whether the engine in a container runs on CPUs.
+
+    Args:
+        container: The container.
+        devices: Its accelerators: with any, it does not.
+        command: Its command line.
+    """
+    if any(devices) or command is None or command.engine is None:
+        return False
+    listed = [mapping(item) for item in sequence(container.get("env"))]
+    named = {str(item.get("name")): item.get("value") for item in listed}
+    image, device = container.get("image"), command.options.get(_DEVICE)
+    stated = device == "cpu" or str(named.get(_TARGET)).lower() == "cpu"
+    if stated or any(map(_VARIABLE.fullmatch, named)):
+        return True
+    if is_unresolved(image):
+        return _LATE
+    return isinstance(image, str) and _IMAGE.search(image) is not None
+
+
+# Which accelerators a device plugin counts more often than there are devices.
+#
+# With time slices or MPS, NVIDIA's device plugin offers each GPU several times under one name. A
+# pod that requests several may get the same device, so its number of devices is unknown.
+#
+# Source: k8s-device-plugin api/config/v1/sharing.go and replicas.go.
+
+
+SHARING = "sharing"
+_WAYS = {"timeSlicing": "time slices", "mps": "shares of MPS"}
+MARKS = tuple(_WAYS)
+_DEEPEST = 12
+_ONE = 1
+
+
+@dataclass(slots=True)
+class Sharing:
+    """The resources that a device plugin of the cluster offers several times per device."""
+
+    _found: dict[str, Unknown] = field(default_factory=dict)
+
+    def add(self, value: object, file: str) -> None:
+        """Add what a document configures: a ConfigMap, values of a chart, or the file itself."""
+        for config in _configs(value, _DEEPEST):
+            for way, words in _WAYS.items():
+                part = mapping(config.get(way))
+                for item in map(mapping, sequence(part.get("resources"))):
+                    if _is_renamed(part, item) or not _is_several(item.get("replicas")):
+                        continue
+                    because = f"{item.get('name')} may be {words} of fewer devices ({file})"
+                    self._found.setdefault(str(item.get("name")), Unknown(because))
+
+    def of(self, resources: Iterator[str]) -> Unknown | None:
+        """Return why the number of devices of these resources is unknown; None if it is known."""
+        return next((self._found[name] for name in resources if name in self._found), None)
+
+
+def _is_renamed(part: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    """Return whether shares have another resource name, such as nvidia.com/gpu.shared."""
+    return part.get("renameByDefault") is True or item.get("rename") not in (None, "")
+
+
+def _is_several(replicas: object) -> bool:
+    return not isinstance(replicas, int) or replicas > _ONE
+
+
+def _configs(value: object, deep: int) -> Iterator[Mapping[str, Any]]:
+    """Return each mapping named `sharing`, in texts as well."""
+    if not deep:
+        return
+    if isinstance(value, str):
+        if SHARING in value and any(mark in value for mark in MARKS):
+            from kthena_components.core.values.embedded import (  # noqa: PLC0415 - loads PyYAML
+                read_yaml_text,
+            )
+
+            yield from _configs(read_yaml_text(value, "a configuration"), deep - 1)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == SHARING and isinstance(inner, Mapping):
+                yield inner
+            else:
+                yield from _configs(inner, deep - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _configs(inner, deep - 1)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 

@@ -22,6 +22,7 @@ from kthena_components.core.facts.devices import (
     claimed,
     hidden_devices,
     name_in_pod,
+    on_cpus,
     read_devices,
     sees_more,
     slices,
@@ -35,7 +36,6 @@ from kthena_components.core.facts.network import (
     network_variables,
     variable_names,
 )
-from kthena_components.core.facts.processors import on_cpus
 from kthena_components.core.facts.started import engine_places, read_started
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
@@ -83,7 +83,7 @@ class PodFacts:
     sliced: Unknown | None = None
     """Why its accelerators may be fewer devices than it requests. None: each is a device."""
     on_cpus: MaybeBool = False
-    """Whether the engine runs on CPUs: facts/processors.py."""
+    """Whether the engine runs on CPUs: facts/devices.py."""
     on_host: bool = False
     """Whether it has the network of its node, whose loopback address other such pods share."""
     cluster_names: MaybeBool = True

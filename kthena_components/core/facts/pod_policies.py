@@ -1,4 +1,4 @@
-"""Reads the PriorityClasses and PodDisruptionBudgets that apply to pods.
+"""Reads what applies to pods: PriorityClasses, PodDisruptionBudgets and LimitRanges.
 
 Source: kubernetes plugin/pkg/admission/priority/admission.go, pkg/registry/core/pod/storage
 eviction.go, staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector.
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     DEFAULT_NAMESPACE,
     group_kind,
@@ -15,6 +16,7 @@ from kthena_components.core.values.read import (
     sequence,
     spec_of,
     unknown_in,
+    unknown_within,
 )
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
@@ -99,3 +101,112 @@ def _holds(
     if operator in ("Exists", "DoesNotExist"):
         return (held is not None) is (operator == "Exists")
     return (held in values) is (operator == "In")
+
+
+# Reads the default requests and limits that a LimitRange adds to containers of its namespace.
+#
+# Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem, and
+# plugin/pkg/admission/limitranger/admission.go mergePodResourceRequirements.
+
+
+Amounts = dict[str, Any]
+_FIELDS = {
+    "limits": ("default", "max"),
+    "requests": ("defaultRequest", "default", "max", "min"),
+}
+"""Fields of a LimitRange from which containers get amounts that they do not state."""
+_DIFFER = "a number on which several LimitRanges differ"
+
+
+@dataclass(slots=True)
+class LimitRanges:
+    """The accelerators that LimitRanges give to containers, by namespace."""
+
+    _limits: dict[str, Amounts] = field(default_factory=dict)
+    _requests: dict[str, Amounts] = field(default_factory=dict)
+    _given: set[tuple[str, str, str]] = field(default_factory=set)
+    """Namespace, `limits` or `requests`, and any resource: cpu and memory as well."""
+    _unclear: set[str] = field(default_factory=set)
+    """Namespaces with a LimitRange that is not known in full."""
+
+    def __bool__(self) -> bool:
+        """Return whether any gives accelerators."""
+        return bool(self._limits or self._requests)
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        """Add an object; other kinds are ignored."""
+        if body.get("apiVersion") != "v1" or body.get("kind") != "LimitRange":
+            return
+        space = mapping(body.get("metadata")).get("namespace")
+        named = space if isinstance(space, str) and not is_unresolved(space) else ""
+        if unknown_within(body.get("spec")):
+            self._unclear.add(named)
+        for item in map(mapping, sequence(mapping(body.get("spec")).get("limits"))):
+            if item.get("type") != "Container":
+                continue
+            limits = {**_accelerators(item.get("max")), **_accelerators(item.get("default"))}
+            least = {**_accelerators(item.get("min")), **limits}
+            _merge(self._limits, named, limits)
+            _merge(self._requests, named, {**least, **_accelerators(item.get("defaultRequest"))})
+            for kind, fields in _FIELDS.items():
+                names = (str(name) for at in fields for name in mapping(item.get(at)))
+                self._given.update((named, kind, name) for name in names)
+
+    def gives(self, kind: str, resource: str, namespace: str) -> bool:
+        """Return whether a container of a namespace may get an amount that it does not state.
+
+        Args:
+            kind: `limits` or `requests`.
+            resource: The resource: cpu, memory.
+            namespace: The namespace, empty if the object states none.
+        """
+        if any(not namespace or space in {"", namespace} for space in self._unclear):
+            return True
+        return any(
+            (kind, resource) == (stated, name) and (not namespace or space in {"", namespace})
+            for space, stated, name in self._given
+        )
+
+    def fill(self, spec: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
+        """Return the spec of a pod with what its namespace adds to its containers."""
+        limits, requests = _of(self._limits, namespace), _of(self._requests, namespace)
+        if not (limits or requests):
+            return spec
+        filled: dict[str, Any] = {}
+        for name in ("containers", "initContainers"):
+            if isinstance(items := spec.get(name), list):
+                filled[name] = [_filled(item, limits, requests) for item in items]
+        return {**spec, **filled}
+
+
+def _accelerators(amounts: object) -> Amounts:
+    return {str(key): value for key, value in mapping(amounts).items() if is_accelerator(str(key))}
+
+
+def _merge(known: dict[str, Amounts], namespace: str, added: Amounts) -> None:
+    """Add amounts; the order in which several LimitRanges apply is not known."""
+    if added:
+        here = known.setdefault(namespace, {})
+        for key, value in added.items():
+            here[key] = value if str(here.get(key, value)) == str(value) else _DIFFER
+
+
+def _of(known: Mapping[str, Amounts], namespace: str) -> Amounts:
+    """Return the amounts of a namespace. Without one, the deployment sets it for both sides."""
+    if not namespace:
+        return next(iter(known.values()), {}) if len(known) == 1 else known.get("", {})
+    return known.get(namespace, known.get("", {}))
+
+
+def _filled(item: object, limits: Amounts, requests: Amounts) -> object:
+    """Return a container with defaults; the API server has copied its limits to its requests."""
+    resources = mapping(item).get("resources")
+    stated = [mapping(resources).get(key) for key in ("limits", "requests")]
+    if not isinstance(item, Mapping) or any(map(is_unresolved, (resources, *stated))):
+        return item
+    own = {**mapping(stated[0]), **mapping(stated[1])}
+    added = {
+        "limits": {**limits, **mapping(stated[0])},
+        "requests": {**requests, **own},
+    }
+    return {**item, "resources": {**mapping(resources), **added}}

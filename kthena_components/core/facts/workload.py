@@ -1,13 +1,14 @@
 """Reads one pod template: whether it serves or joins an engine, and the number of pods."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.container import SHM_PATH, ContainerFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.pod import PodFacts, read_pods
+from kthena_components.core.facts.pod import PodFacts, read_pod, read_pods
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
@@ -168,3 +169,69 @@ def _joining(command: CommandFacts | None) -> CommandFacts:
         ray_gpus=command.ray_gpus,
         problems=command.problems,
     )
+
+
+def relocated(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
+    """Give the same facts with every path replaced.
+
+    Args:
+        pod: Facts with paths in a pod template.
+        place: Gives the path in the object for a path in the template.
+    """
+
+    def container(own: ContainerFacts) -> ContainerFacts:
+        return replace(
+            own,
+            path=place(own.path),
+            image_path=place(own.image_path),
+            tokens=tuple(replace(token, path=place(token.path)) for token in own.tokens),
+        )
+
+    return replace(
+        pod,
+        gpus_path=place(pod.gpus_path),
+        command_path=place(pod.command_path),
+        devices=tuple(replace(device, path=place(device.path)) for device in pod.devices),
+        missing=tuple(replace(key, path=place(key.path)) for key in pod.missing),
+        own=container(pod.own) if pod.own is not None else None,
+        others=tuple(map(container, pod.others)),
+    )
+
+
+# Reads kinds whose spec is one container (image, args, env).
+
+
+_CONTAINER = "spec.containers[0]"
+SHARED_MEMORY: Mapping[str, Any] = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+"""The volume that some controllers always add, mounted at /dev/shm (MOUNTED)."""
+MOUNTED: Mapping[str, Any] = {"name": "dshm", "mountPath": SHM_PATH}
+
+
+def read_single(
+    container: Mapping[str, Any],
+    places: Mapping[str, str],
+    at: Callable[[str], str],
+    *,
+    volumes: Sequence[object] = (),
+    context: Context = NO_CONTEXT,
+) -> PodFacts:
+    """Read the pod that a controller makes of one container.
+
+    Args:
+        container: The container as the controller writes it.
+        places: Path of each of its fields in the object, and of the rest under an empty key.
+        at: Returns the path in the caller's input for a path in the object.
+        volumes: The volumes of the pod.
+        context: The context of the object.
+    """
+
+    def place(path: str) -> str:
+        inner = path.removeprefix(_CONTAINER).removeprefix(".")
+        field = next((f for f in places if f and inner.startswith(f)), "")
+        rest = inner.removeprefix(field)
+        to = places.get(field, "")
+        joined = f"{to}.{rest}" if to and rest and not rest.startswith((".", "[")) else to + rest
+        return at(joined)
+
+    template = {"spec": {"containers": [container], "volumes": list(volumes)}}
+    return fill_requests(relocated(read_pod(template, "", context=context), place))

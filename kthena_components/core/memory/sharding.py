@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.sizes import one_of_sizes
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.engines.facts import one_of_sizes
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.unknown import MaybeInt, NotKnownError, Unknown

@@ -3,8 +3,7 @@
 The rules that compare shapes with parallel sizes are in `core/rules`.
 """
 
-from kthena_components.core.models.config import shape_from_config, shape_keys
-from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.models.config import ModelShape, shape_from_config, shape_keys
 from kthena_components.core.models.table import all_names, find_model, known_models
 
 __all__ = [

@@ -15,7 +15,7 @@ from importlib import resources
 from operator import attrgetter
 from typing import Any
 
-from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.models.config import ModelShape
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60

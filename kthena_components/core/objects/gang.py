@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.unknown import MaybeInt, MaybeText
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

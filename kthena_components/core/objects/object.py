@@ -1,13 +1,23 @@
-"""One object of a cluster, and its pods."""
+"""One object of a cluster, its pods and their requests."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import count, group_kind, mapping, text
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    group_kind,
+    mapping,
+    sequence,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GroupKind = tuple[str, str]
@@ -178,3 +188,83 @@ def copies_in(value: object, default: int) -> MaybeInt:
     return (
         _NO_COUNT if number is None else number if isinstance(number, Unknown) else max(number, 0)
     )
+
+
+# Kinds of Volcano and Kthena, the two systems whose terms a plan uses.
+
+
+VOLCANO = "volcano"
+"""The name of its scheduler."""
+
+POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
+
+QUEUE = ("scheduling.volcano.sh", "Queue")
+
+HYPER_NODE = ("topology.volcano.sh", "HyperNode")
+
+JOB = ("batch.volcano.sh", "Job")
+
+MODEL_SERVER = ("networking.serving.volcano.sh", "ModelServer")
+
+MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")
+
+
+# Adds up the requests of a pod over its containers.
+
+
+Amounts = Mapping[str, Decimal]
+
+
+def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
+    """Add up the requests of one pod's containers; a limit replaces a missing request.
+
+    Init containers run before the others, so a pod requests the larger of the two. Sidecars
+    (restartPolicy Always) count with the others.
+    """
+    return requests_in(pods.spec)
+
+
+def requests_in(spec: Mapping[str, object]) -> dict[str, Decimal] | Unknown:
+    """Add up the requests of the containers in the spec of a pod, as `requests_of` does."""
+    if gap := first_unknown(spec.get("containers"), spec.get("initContainers")):
+        return gap
+    asked: dict[str, Decimal] = {}
+    first: dict[str, Decimal] = {}
+    for name in ("containers", "initContainers"):
+        for item in sequence(spec.get(name)):
+            amounts = _requests(item)
+            if isinstance(amounts, Unknown):
+                return amounts
+            if name == "containers" or mapping(item).get("restartPolicy") == "Always":
+                for key, amount in amounts.items():
+                    asked[key] = asked.get(key, Decimal(0)) + amount
+            else:
+                for key, amount in amounts.items():
+                    first[key] = max(first.get(key, Decimal(0)), amount)
+    for key, amount in first.items():
+        asked[key] = max(asked.get(key, amount), amount)
+    return asked
+
+
+def _requests(container: object) -> dict[str, Decimal] | Unknown:
+    resources = mapping(container).get("resources")
+    limits, requests = mapping(resources).get("limits"), mapping(resources).get("requests")
+    if gap := first_unknown(container, resources, limits, requests):
+        return gap
+    found: dict[str, Decimal] = {}
+    listed: list[tuple[object, object]] = [*mapping(limits).items(), *mapping(requests).items()]
+    for resource, stated in listed:
+        if gap := unknown_in(stated):
+            return gap
+        amount = parse_quantity(stated)
+        if isinstance(resource, str) and amount is not None:
+            found[resource] = amount
+    return {resource: amount for resource, amount in found.items() if amount > 0}
+
+
+def gpus_of(pods: PodSet) -> int | Unknown:
+    """Count the accelerators of one pod."""
+    asked = requests_of(pods)
+    if isinstance(asked, Unknown):
+        return asked
+    return sum(int(amount) for resource, amount in asked.items() if is_accelerator(resource))

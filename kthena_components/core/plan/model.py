@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.kinds import VOLCANO
+from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.templates import requests_of, unknown_requests
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec

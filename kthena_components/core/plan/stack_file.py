@@ -19,8 +19,7 @@ from kthena_components.core.spec.fields import Count, Label, Spec, Text
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.templates.overlay import Template
-from kthena_components.core.topology.plan import check_topology
-from kthena_components.core.topology.spec import HyperNodeTopologySpec
+from kthena_components.core.topology.spec import HyperNodeTopologySpec, check_topology
 from kthena_components.core.values.read import DEFAULT_NAMESPACE
 
 

@@ -7,8 +7,12 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.engine_images import sglang_for_amd
-from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
+from kthena_components.core.rules.support.engine_startup import (
+    ALWAYS,
+    Start,
+    each_start,
+    sglang_for_amd,
+)
 from kthena_components.core.values.unknown import known
 
 CONTEXT = "context-within-model"

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.facts.totals import gpus_of, ranks_of
+from kthena_components.core.facts.serving import ServingFacts, gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.data_parallel_layout_external import (

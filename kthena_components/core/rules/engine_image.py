@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.engine_images import image_of
+from kthena_components.core.rules.support.engine_startup import image_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import (
     Image,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.memory.sharding import model_shape
-from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Remedy, either, set_option, together, without
 from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine

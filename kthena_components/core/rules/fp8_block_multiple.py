@@ -14,8 +14,7 @@ from kthena_components.core.memory.sharding import (
     unknown_part,
 )
 from kthena_components.core.remedies import either
-from kthena_components.core.rules.support.engine_images import sglang_for_amd
-from kthena_components.core.rules.support.engine_startup import Start
+from kthena_components.core.rules.support.engine_startup import Start, sglang_for_amd
 
 BLOCKS = "fp8-block-multiple"
 _VLLM_SINCE = (0, 6, 6)

@@ -7,8 +7,8 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import set_option, without
+from kthena_components.core.rules.support.engine_pods import others
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.worker_pods import others
 
 RULE = "headless-workers"
 _SERVERS = "--api-server-count"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.engines.connectors import CONNECTORS, has_connector, releases_with
+from kthena_components.core.engines.kv_transfer import CONNECTORS, has_connector, releases_with
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_startup import Start, starts

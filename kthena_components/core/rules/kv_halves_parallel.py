@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.engines.sizes import one_of_sizes, set_size
+from kthena_components.core.engines.facts import one_of_sizes, set_size
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.sizes import set_size
+from kthena_components.core.engines.facts import set_size
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding

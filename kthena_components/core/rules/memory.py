@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory import GIB
-from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
-from kthena_components.core.memory.larger import larger_sizes
+from kthena_components.core.memory.engine import (
+    Placed,
+    cache_of,
+    larger_sizes,
+    length_of,
+    placed_engines,
+)
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.unknown import Unknown

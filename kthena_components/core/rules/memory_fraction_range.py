@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option
-from kthena_components.core.rules.support.batch_sizes import POSITIVE
-from kthena_components.core.rules.support.engine_startup import ALWAYS, starts
+from kthena_components.core.rules.support.engine_startup import ALWAYS, POSITIVE, starts
 
 MEMORY = "memory-fraction-range"
 _SHARES = {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.engines.sizes import set_size
+from kthena_components.core.engines.facts import set_size
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import (
     Sharding,

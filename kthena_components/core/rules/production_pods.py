@@ -9,7 +9,7 @@ from kthena_components.core.facts.context import namespace_of
 from kthena_components.core.findings import Finding, advise
 from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
-from kthena_components.core.rules.support.production_findings import Lack, named, told_once
+from kthena_components.core.rules.support.messages import Lack, named, told_once
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import inside, mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import is_unresolved

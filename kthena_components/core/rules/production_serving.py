@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, advise
 from kthena_components.core.objects.engine_containers import EngineContainer, Reviewed
 from kthena_components.core.objects.object import Object
-from kthena_components.core.rules.support.production_findings import Lack, told_once
+from kthena_components.core.rules.support.messages import Lack, told_once
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping, sequence, whole
 from kthena_components.core.values.unknown import is_unresolved

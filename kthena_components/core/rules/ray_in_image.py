@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.engine_images import image_of
+from kthena_components.core.rules.support.engine_startup import image_of
 from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.images import Image, Version, shown_image
 from kthena_components.core.values.unknown import known

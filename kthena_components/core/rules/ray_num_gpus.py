@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.messages import (

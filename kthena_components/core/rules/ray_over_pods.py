@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.rules.support.engine_pods import spread_of
 from kthena_components.core.rules.support.messages import (
     each_engine,
     title,
 )
-from kthena_components.core.rules.support.ray_spread import spread_of
 from kthena_components.core.values.images import Version, write_version
 from kthena_components.core.values.unknown import known
 

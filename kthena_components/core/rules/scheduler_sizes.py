@@ -7,8 +7,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.batch_sizes import POSITIVE
-from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.engine_startup import POSITIVE, Start, starts
 
 SCHEDULER = "scheduler-sizes"
 _FEWEST_SEQUENCES = 256

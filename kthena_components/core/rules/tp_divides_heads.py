@@ -9,7 +9,7 @@ from kthena_components.core.memory.sharding import (
     shapeless,
     shardings,
 )
-from kthena_components.core.rules.support.model_ranks import ranks_of_model
+from kthena_components.core.rules.support.messages import ranks_of_model
 from kthena_components.core.values.unknown import Unknown
 
 HEADS = "tp-divides-heads"

@@ -9,7 +9,7 @@ from kthena_components.core.memory.sharding import (
     fits,
     kv_heads_fit,
 )
-from kthena_components.core.rules.support.model_ranks import ranks_of_model
+from kthena_components.core.rules.support.messages import ranks_of_model
 from kthena_components.core.values.unknown import known
 
 KV_HEADS = "tp-divides-kv-heads"

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, without
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title

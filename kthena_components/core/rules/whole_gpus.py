@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.support.messages import title
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.naming import is_dns_name
-from kthena_components.core.schema.pod_probes import is_port_name, judge_port
+from kthena_components.core.schema.pod_containers import is_port_name, judge_port
 from kthena_components.core.schema.pod_texts import (
     judge_address,
     judge_domain,

@@ -9,6 +9,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.metadata import is_qualified
 from kthena_components.core.schema.pod_amounts import judge_amounts
+from kthena_components.core.schema.pod_containers import judge_hooks, judge_variables
 from kthena_components.core.schema.pod_host import (
     judge_host,
     judge_names,
@@ -19,7 +20,6 @@ from kthena_components.core.schema.pod_host import (
 )
 from kthena_components.core.schema.pod_limits import judge_limits
 from kthena_components.core.schema.pod_placement import judge_placement
-from kthena_components.core.schema.pod_probes import judge_hooks
 from kthena_components.core.schema.pod_texts import (
     is_label,
     judge_domain,
@@ -29,7 +29,6 @@ from kthena_components.core.schema.pod_texts import (
     known,
     say,
 )
-from kthena_components.core.schema.pod_variables import judge_variables
 from kthena_components.core.schema.pod_volumes import (
     NONE_ADDED,
     Added,

@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from kthena_components.core.engines.dialects import dialect_of
-from kthena_components.core.engines.options import Dialect
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.options import TITLES, Dialect
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.schema.pod import shape_of

@@ -12,15 +12,19 @@ from kthena_components.core.spec.fields import (
     WORD,
     Budget,
     Count,
+    Device,
     DnsName,
     Label,
     LabelKey,
     LabelValue,
     Namespace,
     ObjectName,
+    Path,
     Port,
     Positive,
+    Quantity,
     QueueName,
+    ResourceName,
     SecretKey,
     ServiceName,
     Shown,
@@ -28,7 +32,6 @@ from kthena_components.core.spec.fields import (
     Waivers,
     Word,
 )
-from kthena_components.core.spec.pods import CacheSpec, NetworkSpec, ResourcesSpec
 from kthena_components.core.spec.words import (
     EngineKind,
     KthenaVersion,
@@ -79,6 +82,45 @@ class SecretKeySpec(Spec):
 
     name: ObjectName
     key: SecretKey = "HF_TOKEN"
+
+
+# Inputs about the pods of an engine, besides its command line: resources, cache and network.
+
+
+class ResourcesSpec(Spec):
+    """What each pod of an engine requests; stated limits equal requests."""
+
+    gpus_per_pod: Count = 1
+    gpu_resource: ResourceName = "nvidia.com/gpu"
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+    ephemeral_storage: Quantity | None = None
+    shm: Quantity | None = None
+
+
+class CacheSpec(Spec):
+    """Where the pods keep the weights of the model: exactly one of claim, host_path and size."""
+
+    claim: ObjectName | None = None
+    host_path: Path | None = None
+    size: Quantity | None = None
+    mount_path: Path = "/var/cache/huggingface"
+    download: bool = False
+
+
+class RdmaSpec(Spec):
+    """RDMA devices of each pod."""
+
+    resource: ResourceName
+    count: Positive = 1
+
+
+class NetworkSpec(Spec):
+    """The network between the pods of an engine."""
+
+    interface: Device | None = None
+    rdma: RdmaSpec | None = None
+    hca: Device | None = None
 
 
 class RoleSpec(Spec):

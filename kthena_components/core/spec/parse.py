@@ -3,10 +3,11 @@
 Only structural errors are worded here: types, missing and unknown fields, ranges.
 """
 
+import math
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,17 +15,16 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
-from kthena_components.core.remedies import remove, rename, write
+from kthena_components.core.remedies import either, remove, rename, write
 from kthena_components.core.spec.fields import (
     NAME_PATTERNS,
     PATH_PATTERN,
     PATTERNS,
     QUANTITY_PATTERN,
 )
-from kthena_components.core.spec.plain import unwritable
 from kthena_components.core.values.display import display
-from kthena_components.core.values.tokens import looks_like_token
 from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.core.values.visible import looks_like_token
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -223,3 +223,56 @@ def _unwrap(annotation: Any) -> Any:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     plain = _unwrap(annotation)
     return plain if isinstance(plain, type) and issubclass(plain, BaseModel) else None
+
+
+# Finds values that no object of Kubernetes can contain, in a user's input before it is parsed.
+#
+# A program in Python can pass numbers and texts that JSON has no form for, or that no process
+# gets as an argument, a variable or the name of a file.
+
+
+_BITS = 64
+_NUL, _HALF = "\0", re.compile(r"[\ud800-\udfff]")
+
+
+def unwritable(data: object) -> Iterator[Finding]:
+    """Yield a finding for each value, or key of a map, that cannot be written to an object.
+
+    Args:
+        data: The input. Maps and lists of other types are left to the parser.
+    """
+    waiting: list[tuple[tuple[Any, ...], object]] = [((), data)]
+    for path, value in waiting:
+        if isinstance(value, Mapping):
+            waiting += [((*path, key), item) for key, item in value.items()]
+            found = next(filter(None, map(_wrong, value)), None)
+        elif isinstance(value, list | tuple):
+            waiting += [((*path, index), item) for index, item in enumerate(value)]
+            continue
+        else:
+            found = _wrong(value)
+        if found is not None:
+            seen, remedy = found
+            yield Finding(path=path_of(path), seen=seen, remedy=remedy, rule="value")
+
+
+def _wrong(value: object) -> tuple[str, str] | None:
+    """Return what is wrong with a value, and what to do; None if it can be written."""
+    if isinstance(value, str):
+        return None if value.isascii() and _NUL not in value else _wrong_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}, and JSON has no such number", "write a finite number"
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return f"is {display(value)}; Kubernetes reads at most {_BITS}", "write a smaller number"
+    return None
+
+
+def _wrong_text(text: str) -> tuple[str, str] | None:
+    if _NUL in text:
+        told = f"is {display(text)}, with a NUL, where a program's argument or a variable ends"
+        return told, r"remove the character \x00"
+    half = _HALF.search(text)
+    if half is None:
+        return None
+    told = f"contains {half[0]!r}, half a character, which no cluster can store"
+    return told, either(remove(), "write the whole character")

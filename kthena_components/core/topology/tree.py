@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level, judged_by, nearest
 from kthena_components.core.remedies import write
-from kthena_components.core.topology.names import must_be_known
+from kthena_components.core.topology.domains import must_be_known
 from kthena_components.core.values.unknown import is_unresolved
 
 if TYPE_CHECKING:  # most files that are checked have no HyperNode

@@ -1,4 +1,4 @@
-"""Kubernetes quantities and the names of accelerator resources.
+"""Kubernetes quantities, durations and budgets, and the names of accelerator resources.
 
 Source of the grammar: k8s.io/apimachinery/pkg/api/resource/quantity.go.
 """
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
+from kthena_components.core.values.read import count
 from kthena_components.core.values.remembered import remembered
 
 _SUFFIXES = {
@@ -94,3 +95,76 @@ def add_resources(
     for resource, amount in more.items() if times else ():
         result[resource] = result.get(resource, Decimal(0)) + amount * times
     return result
+
+
+# Reads Go's durations, such as 15s or 1m30s.
+#
+# Source: Go's time.ParseDuration; k8s.io/apimachinery pkg/apis/meta/v1/duration.go.
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_WHOLE = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)", re.ASCII)
+_MOST = 2**63 / 1e9
+
+
+def read_duration(written: str) -> float | None:
+    """Parse a duration to seconds; None for what Go rejects."""
+    if len(written) > _LONGEST or _WHOLE.fullmatch(written) is None:
+        return None
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(written))
+    if seconds >= _MOST:
+        return None
+    return -seconds if written.startswith("-") else seconds
+
+
+# Budgets of an update: a count of replicas, or a percentage of them, such as `1` or `25%`.
+#
+# Source: k8s.io/apimachinery pkg/util/intstr, IntOrString and GetScaledValueFromIntOrPercent;
+# pkg/util/validation, IsValidPercent.
+
+
+_PERCENT = re.compile(r"0*([0-9]{1,19})%")
+_INT64 = 2**63 - 1
+"""A percentage is read by strconv.Atoi; a count has 32 bits."""
+
+
+def scaled(value: object, replicas: int, default: int | None = None, *, up: bool) -> int | None:
+    """Convert a budget to a count of replicas; None if it is invalid or not known yet.
+
+    Args:
+        value: A count, which may be below 0, or a percentage, which may be above 100.
+        replicas: The number that a percentage refers to.
+        default: The result if nothing is stated.
+        up: Whether to round up; otherwise down.
+    """
+    if value is None:
+        return default
+    percent = _percent(value)
+    if percent is None:
+        number = count(value)
+        return number if isinstance(number, int) else None
+    share = percent * replicas
+    return -(-share // 100) if up else share // 100
+
+
+def is_budget(value: object, most: int | None = None) -> bool:
+    """Return whether a value is a count of at least 0, or a percentage.
+
+    Args:
+        value: Any value.
+        most: The highest percentage; any if left out.
+
+    Source: kubernetes pkg/apis/apps/validation ValidatePositiveIntOrPercent and, for 100%,
+    IsNotMoreThan100Percent, which systems with their own webhooks have adopted.
+    """
+    percent, number = _percent(value), count(value)
+    if percent is not None:
+        return most is None or percent <= most
+    return isinstance(number, int) and number >= 0
+
+
+def _percent(value: object) -> int | None:
+    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    number = int(match[1]) if match else None
+    return number if number is not None and number <= _INT64 else None

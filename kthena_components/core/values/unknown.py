@@ -1,9 +1,10 @@
-"""Values that may not be known before the apply.
+"""Values that may not be known before the apply, and sums and products of them.
 
 An unknown value is never an error: a rule that meets one reports that it could not check.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
@@ -145,3 +146,28 @@ def all_known(*sizes: MaybeInt) -> list[int] | Unknown:
             return size
         known.append(size)
     return known
+
+
+# Sums and products of numbers that may be unknown.
+
+
+def product(*numbers: MaybeInt) -> MaybeInt:
+    """Multiply numbers. Zero times anything is zero; otherwise the first unknown is the result."""
+    if 0 in numbers:
+        return 0
+    result = 1
+    for number in numbers:
+        if isinstance(number, Unknown):
+            return number
+        result *= number
+    return result
+
+
+def total(numbers: Iterable[MaybeInt]) -> MaybeInt:
+    """Add numbers; the first unknown one is the result."""
+    result = 0
+    for number in numbers:
+        if isinstance(number, Unknown):
+            return number
+        result += number
+    return result

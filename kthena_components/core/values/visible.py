@@ -92,3 +92,11 @@ def escaped(char: str) -> str:
     if code <= 0xFF:  # noqa: PLR2004 - what two digits write
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
+
+
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
+
+
+def looks_like_token(value: object) -> bool:
+    """Return whether a text contains a string in the format of Hugging Face tokens."""
+    return isinstance(value, str) and "hf_" in value and _TOKEN.search(value) is not None

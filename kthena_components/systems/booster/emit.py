@@ -17,15 +17,13 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion
-from kthena_components.systems.booster.config import MODEL_NAME, config_of
+from kthena_components.systems.booster.config import MODEL_NAME, Variables, config_of, env_of
 from kthena_components.systems.booster.limits import PAIR, refuse
-from kthena_components.systems.booster.variables import Variables, env_of
-from kthena_components.systems.booster.written import PROVEN, WRITTEN
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import FOR_ALL, REJECTED, Emitter, Written
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"
@@ -165,6 +163,39 @@ def _options(command: CommandFacts) -> Mapping[str, Any]:
         return command.options
     named = {f"--{MODEL_NAME}": (command.model,)} | dict(command.options)
     return {flag: value for flag, value in named.items() if flag != "--model"}
+
+
+# What each argument becomes in the booster backend, for docs/backends.md.
+
+
+WRITTEN = {
+    "replicas": Written("`backend.replicas`"),
+    "roles[].replicas": Written("`workers[].replicas`"),
+    "roles[].worker_replicas": Written("`workers[].pods`", "with Ray, and not prefill and decode"),
+    "gang_policy": Written("nothing: Kthena's templates ask for all engines", "all engines"),
+    "network_topology.group_policy": REJECTED,
+    "network_topology.role_policy": REJECTED,
+    "queue": REJECTED,
+    "priority_class": REJECTED,
+    "spread_over": REJECTED,
+    "scheduler_name": Written("`backend.schedulerName`"),
+    "rollout_strategy.type": Written("nothing: the default", "no `RoleRollingUpdate`"),
+    "rollout_strategy…max_unavailable": Written("nothing: the default", "only 1"),
+    "rollout_strategy…partition": REJECTED,
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": REJECTED,
+    "recovery_policy": Written("nothing: the default", "only `RoleRecreate`"),
+    "autoscaled": REJECTED,
+    "restart_grace_period_seconds": Written("nothing: Kthena's templates have it", "only 60"),
+    "expose": Written("a Service before the entry pods"),
+    "monitoring": REJECTED,
+    "ready_timeout_seconds": Written("how long `up` waits for `Active`"),
+    **FOR_ALL,
+}
+PROVEN = (
+    "Facts, pods, GPUs and gangs of what the controller of Kthena 1.0 makes of random servings, "
+    "and that it reports `Active`."
+)
 
 
 EMITTER = Emitter(

@@ -12,8 +12,7 @@ from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import EngineSpec
-from kthena_components.core.spec.pods import CacheSpec, ResourcesSpec
+from kthena_components.core.spec.model import CacheSpec, EngineSpec, ResourcesSpec
 from kthena_components.core.spec.words import (
     EngineKind,
     RecoveryPolicy,
@@ -23,8 +22,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.images import write_version
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.systems.booster.config import refuse_config
-from kthena_components.systems.booster.variables import refuse_variables
+from kthena_components.systems.booster.config import refuse_config, refuse_variables
 
 PORT = 8000
 """The templates' probes ask this port."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
-from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import product
 from kthena_components.systems.dynamo.template import template_of, written
 from kthena_components.systems.dynamo.view import Component, Graph
 

@@ -1,8 +1,7 @@
 """NVIDIA Dynamo: graphs of components, and single ones."""
 
 from kthena_components.systems.contract import PRODUCTION, Kind, System
-from kthena_components.systems.dynamo.facts import facts
-from kthena_components.systems.dynamo.pods import demand, kept, pods
+from kthena_components.systems.dynamo.facts import demand, facts, kept, pods
 from kthena_components.systems.dynamo.rules.launch import dynamo_launch, dynamo_name_length
 from kthena_components.systems.dynamo.rules.shape import (
     dynamo_gpu_memory,

@@ -5,8 +5,7 @@ import re
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.values.read import is_name, mapping
 from kthena_components.systems.contract import Body, Kind, Restart, System
-from kthena_components.systems.grove.facts import GROUP_PODS, facts
-from kthena_components.systems.grove.pods import kept_cliques, pods_of_cliques
+from kthena_components.systems.grove.facts import GROUP_PODS, facts, kept_cliques, pods_of_cliques
 from kthena_components.systems.grove.rules.pods import grove_counts, grove_pods, grove_startup
 from kthena_components.systems.grove.rules.scaling_groups import (
     grove_gang,

@@ -18,17 +18,26 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, SKIP_AWAIT, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.watch import Unit, Watch, only_with_pods
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.contract import IDLE_WORKERS, Emitter
+from kthena_components.systems.contract import (
+    FOR_ALL,
+    IDLE_WORKERS,
+    METRICS,
+    REJECTED,
+    Emitter,
+    Written,
+)
 from kthena_components.systems.kaito.describe import DESCRIBER
-from kthena_components.systems.kaito.estimator import Deployment
+from kthena_components.systems.kaito.estimator import Deployment, Sized, size_of
 from kthena_components.systems.kaito.facts import facts, node_labels
 from kthena_components.systems.kaito.limits import names, refuse
 from kthena_components.systems.kaito.objects import (
     API_VERSION,
     NO_BENCHMARK,
     engines_of,
+    entry_selector,
     is_workspace,
     pods_label,
     set_name,
@@ -43,7 +52,6 @@ from kthena_components.systems.kaito.options import (
     options_of,
 )
 from kthena_components.systems.kaito.presets import find_preset
-from kthena_components.systems.kaito.sized import Sized, size_of
 from kthena_components.systems.kaito.start import Start, command_of, engine_of, start_of
 from kthena_components.systems.kaito.view import (
     GROUP,
@@ -53,9 +61,7 @@ from kthena_components.systems.kaito.view import (
     View,
     read_view,
 )
-from kthena_components.systems.kaito.watch import watch
-from kthena_components.systems.kaito.written import PROVEN, WRITTEN
-from kthena_components.systems.kubernetes.resources import BUDGETS, CONFIG_MAPS, SERVICES
+from kthena_components.systems.kubernetes.services import BUDGETS, CONFIG_MAPS, SERVICES
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 _BENCHMARK = f'metadata.annotations["{NO_BENCHMARK}"]'
@@ -175,6 +181,64 @@ def _pods(plan: ServingPlan) -> Mapping[str, str]:
     """Return the label that KAITO gives to the pods, also to those of a preset."""
     (role,) = plan.roles
     return {pods_label(plan): set_name(plan, role)}
+
+
+# What each argument becomes in the kaito backend, for docs/backends.md.
+
+
+WRITTEN = {
+    "replicas": Written("the number of Workspaces, times `roles[].replicas`"),
+    "roles[].replicas": Written("the same product"),
+    "roles[].worker_replicas": Written("`resource.count`, minus 1", "what KAITO decides"),
+    "gang_policy": Written("nothing", "at most 1 pod"),
+    "network_topology.group_policy": REJECTED,
+    "network_topology.role_policy": REJECTED,
+    "queue": Written(
+        "annotation `scheduling.volcano.sh/queue-name` of a pod template", "not for a preset"
+    ),
+    "priority_class": Written("`priorityClassName` of the pods", "no preset"),
+    "spread_over": REJECTED,
+    "scheduler_name": Written(
+        "`schedulerName` of a pod template", "only `default-scheduler` for a preset"
+    ),
+    "rollout_strategy.type": Written("nothing", "no `RoleRollingUpdate`"),
+    "rollout_strategy…max_unavailable": REJECTED,
+    "rollout_strategy…partition": REJECTED,
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": REJECTED,
+    "recovery_policy": REJECTED,
+    "autoscaled": Written("an InferenceSet, whose `spec.replicas` `up` leaves as it is"),
+    "restart_grace_period_seconds": REJECTED,
+    "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
+    "ready_timeout_seconds": Written("how long `up` waits for the set"),
+    **FOR_ALL,
+}
+PROVEN = (
+    "Verdicts of the webhook of KAITO 0.11 on random objects. Nodes, pods, GPUs and parallelism "
+    "equal what the package calculates; pods are not started."
+)
+
+
+# How Prometheus finds the pods of a serving on KAITO: a unit is a Workspace, an engine.
+#
+# Each Workspace has a StatefulSet of its name. Those of an InferenceSet have five random
+# characters at the end. Source: kaito-project/kaito v0.11.0 pkg/workspace/manifests/manifests.go
+# and pkg/inferenceset/inferenceset_controller.go.
+
+
+def watch(plan: ServingPlan) -> Watch:
+    """Return the pods of the only role."""
+    (role,) = plan.roles
+    name = set_name(plan, role) + ("" if is_workspace(plan) else "-[a-z0-9]{5}")
+    unit = Unit(
+        roles=(role.name,),
+        pods=f"({name})-[0-9]+",
+        size=role.pods,
+        number=None if plan.autoscaled else engines_of(plan),
+    )
+    entries = {role.name: entry_selector(plan, role)}
+    return Watch(entries=entries, units=only_with_pods([unit]))
 
 
 EMITTER = Emitter(

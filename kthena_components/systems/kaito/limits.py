@@ -20,8 +20,7 @@ from kthena_components.systems.kaito.options import (
     options_of,
     refuse_options,
 )
-from kthena_components.systems.kubernetes.hosts import refuse_hosts
-from kthena_components.systems.kubernetes.spread import refuse_spread
+from kthena_components.systems.kubernetes.limits import refuse_hosts, refuse_spread
 
 _SUFFIX = "-00000"
 """A dash and the characters that an InferenceSet adds to the names of its Workspaces."""

@@ -13,10 +13,10 @@ from kthena_components.core.hardware import Instance, find_instance, known_insta
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Shown, Spec, Word
-from kthena_components.core.spec.pods import ResourcesSpec
+from kthena_components.core.spec.model import ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.sized import node_of
+from kthena_components.systems.kaito.estimator import node_of
 from kthena_components.systems.kaito.view import GPU_COUNT, GPU_PRODUCT, MOST_ADAPTERS, OWN_LABELS
 
 _AT = "backend_options"

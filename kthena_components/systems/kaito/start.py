@@ -15,8 +15,7 @@ from kthena_components.core.hardware import GpuFacts, Instance, gpu_of
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.estimator import Deployment
-from kthena_components.systems.kaito.sized import Sized
+from kthena_components.systems.kaito.estimator import Deployment, Sized
 from kthena_components.systems.kaito.view import CONFIG_KEY
 
 _PROGRAM, _FOLDER = "/workspace/vllm/inference_api.py", "/mnt/config"

@@ -4,8 +4,7 @@ from typing import Any
 
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.contract import Kind, System
-from kthena_components.systems.kaito.facts import facts
-from kthena_components.systems.kaito.pods import demand, kept, pods
+from kthena_components.systems.kaito.facts import demand, facts, kept, pods
 from kthena_components.systems.kaito.rules.workspace import RULES
 from kthena_components.systems.kaito.view import (
     GROUP,

@@ -4,29 +4,127 @@ Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
 """
 
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.systems.contract import IDLE_WORKERS, Emitter
+from kthena_components.core.plan.watch import Unit, Watch, entry_labels, only_with_pods
+from kthena_components.systems.contract import (
+    FOR_ALL,
+    IDLE_WORKERS,
+    METRICS,
+    REJECTED,
+    Emitter,
+    Written,
+)
 from kthena_components.systems.kserve.describe import DESCRIBER
-from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, VERSION, emit_llm, entry_labels
-from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service
+from kthena_components.systems.kserve.emit_llm import (
+    CONFIG,
+    LLM,
+    VERSION,
+    emit_llm,
+    leader_labels,
+    split_roles,
+)
+from kthena_components.systems.kserve.emit_llm import entry_labels as llm_labels
+from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service, service_name
 from kthena_components.systems.kserve.limits import names, refuse
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
-from kthena_components.systems.kserve.watch import watch
-from kthena_components.systems.kserve.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the objects and, if the serving is exposed, its front Service."""
     if is_llm(plan):
-        made, front = emit_llm(plan), services.emit_front(plan, entry_labels(plan))
+        made, front = emit_llm(plan), services.emit_front(plan, llm_labels(plan))
     else:
         made, front = emit_service(plan), services.emit_front(plan)
     return (*made, front) if front else made
+
+
+# What each argument becomes in the kserve backend, for docs/backends.md.
+
+
+WRITTEN = {
+    "replicas": Written(
+        "`minReplicas` or `replicas`, times `roles[].replicas`", "1 engine in a `workerSpec`"
+    ),
+    "roles[].replicas": Written("the same product", "1 engine in a `workerSpec`"),
+    "roles[].worker_replicas": Written(
+        "sizes, from which KServe calculates the pods", "what the sizes give"
+    ),
+    "gang_policy": Written("nothing", "at most 1 pod, or 1 engine of an LLMInferenceService"),
+    "network_topology.group_policy": REJECTED,
+    "network_topology.role_policy": REJECTED,
+    "queue": REJECTED,
+    "priority_class": Written("`priorityClassName` of the pods"),
+    "spread_over": REJECTED,
+    "scheduler_name": Written("`schedulerName` of the pods"),
+    "rollout_strategy.type": Written("nothing: KServe updates pods or engines"),
+    "rollout_strategy…max_unavailable": Written(
+        "`deploymentStrategy`", "one engine at a time in an LLMInferenceService"
+    ),
+    "rollout_strategy…partition": REJECTED,
+    "rollout_strategy…max_surge": Written("`maxSurge`", "not in an LLMInferenceService"),
+    "roles[].max_unavailable": Written(
+        "`maxUnavailable`", "at most one group; 1 in an LLMInferenceService"
+    ),
+    "recovery_policy": Written(
+        "nothing: KServe has its own",
+        "several pods: only `None`; LLMInferenceService: `RoleRecreate`",
+    ),
+    "autoscaled": REJECTED,
+    "restart_grace_period_seconds": REJECTED,
+    "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
+    "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),
+    **FOR_ALL,
+    "fill_requests": FOR_ALL["fill_requests"]._replace(limits="always in a `workerSpec`"),
+}
+PROVEN = (
+    "Verdicts of the webhooks of KServe 0.20 on random objects. Deployments, LeaderWorkerSets and "
+    "pods of four servings equal the plan. Nodes and GPUs of a workerSpec equal those of KServe "
+    "0.19; such engines are not run."
+)
+
+
+# How Prometheus finds the pods of a serving on KServe.
+#
+# The pods of an InferenceService are those of Deployments, whose names have random ends: together
+# they are one unit. Those of an LLMInferenceService are in a LeaderWorkerSet per role. Source:
+# kserve v0.20.0 pkg/constants/constants.go and
+# pkg/controller/v1alpha2/llmisvc/workload_multi_node.go.
+
+
+def watch(plan: ServingPlan) -> Watch:
+    """Return the pods of each role."""
+    if is_llm(plan):
+        entries = {role.name: leader_labels(plan, role) for role in plan.roles}
+        units = tuple(_engines(plan, role) for role in plan.roles)
+    else:
+        entries, units = entry_labels(plan), tuple(_deployed(plan, role) for role in plan.roles)
+    return Watch(entries=entries, units=only_with_pods(units))
+
+
+def _engines(plan: ServingPlan, role: RolePlan) -> Unit:
+    prefill = "" if role is split_roles(plan)[0] else "-prefill"
+    return Unit(
+        roles=(role.name,),
+        pods=f"({plan.name}-kserve-mn{prefill}-[0-9]+)(?:-[0-9]+)?",
+        size=role.pods,
+        number=plan.groups * role.replicas,
+    )
+
+
+def _deployed(plan: ServingPlan, role: RolePlan) -> Unit:
+    return Unit(
+        roles=(role.name,),
+        # The API server cuts long names of ReplicaSets before it adds the random end.
+        pods=f"({service_name(plan, role)})-predictor-(?:worker-)?[a-z0-9]+(?:-[a-z0-9]{{5}})?",
+        size=plan.groups * role.replicas * role.pods,
+        number=1,
+    )
 
 
 EMITTER = Emitter(

@@ -10,9 +10,8 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pods
-from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.merged import merge

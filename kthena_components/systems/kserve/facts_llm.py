@@ -11,10 +11,9 @@ from typing import Any
 
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
-from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
-from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.templates.patches import HIDDEN
+from kthena_components.core.facts.workload import fill_requests, relocated
+from kthena_components.core.templates.overlay import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.served_models import models_of_llm, name_model

@@ -12,13 +12,10 @@ from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
-from kthena_components.systems.kserve.limits_engine import refuse_engine
+from kthena_components.systems.kserve.limits_engine import refuse_engine, refuse_pods
 from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm
-from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.options import KserveKind, is_llm, options_of
-from kthena_components.systems.kubernetes.budgets import refuse_budgets
-from kthena_components.systems.kubernetes.hosts import refuse_hosts
-from kthena_components.systems.kubernetes.spread import refuse_spread
+from kthena_components.systems.kubernetes.limits import refuse_budgets, refuse_hosts, refuse_spread
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 

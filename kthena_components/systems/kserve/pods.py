@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.facts.totals import GpuDemand, gpu_demand
+from kthena_components.core.facts.serving import GpuDemand, gpu_demand
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods, only
-from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence, unknown_in
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.claims import (
     CLAIM,

@@ -14,7 +14,10 @@ from kthena_components.systems.kserve.pods import (
     pods,
     pods_of_llm,
 )
-from kthena_components.systems.kserve.rules.autoscaling import kserve_autoscaling
+from kthena_components.systems.kserve.rules.autoscaling import (
+    kserve_autoscaling,
+    kserve_llm_scaling,
+)
 from kthena_components.systems.kserve.rules.effects import (
     kserve_multinode_mode,
     kserve_one_gpu_type,
@@ -25,7 +28,6 @@ from kthena_components.systems.kserve.rules.llm_parts import (
     kserve_llm_devices,
     kserve_llm_parts,
 )
-from kthena_components.systems.kserve.rules.llm_scaling import kserve_llm_scaling
 from kthena_components.systems.kserve.rules.model_formats import (
     kserve_confidential,
     kserve_runtime_formats,

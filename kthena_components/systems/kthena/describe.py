@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.plan.read_back import described_template, filled_map, namespaced, stated
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence

@@ -12,8 +12,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.kinds import MODEL_SERVER, MODEL_SERVING
-from kthena_components.core.objects.object import read_object
+from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, read_object
 from kthena_components.core.plan.manifest import (
     BACKGROUND,
     PATCH_FORCE,
@@ -27,7 +26,7 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.overlay import Template
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
 from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
@@ -35,16 +34,15 @@ from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
 from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
-from kthena_components.systems.kthena.partition import (
+from kthena_components.systems.kthena.view import (
     PARTITION_RESTORES,
     PARTITION_SCALING,
+    read_serving,
 )
-from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE
-from kthena_components.systems.kthena.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
 from kthena_components.systems.volcano import emit as volcano
 
 _Labels = tuple[str, str]
@@ -220,6 +218,41 @@ def _pods(plan: ServingPlan) -> Mapping[str, str]:
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     found = map(read_object, bodies)
     return [facts(read_serving(one)) for one in found if one.group_kind == MODEL_SERVING]
+
+
+# What each argument becomes in the kthena backend, for docs/backends.md.
+
+
+WRITTEN = {
+    "replicas": Written("`spec.replicas`"),
+    "roles[].replicas": Written("`roles[].replicas`"),
+    "roles[].worker_replicas": Written("`roles[].workerReplicas`"),
+    "gang_policy": Written("`gangPolicy.minRoleReplicas`"),
+    "network_topology.group_policy": Written("`networkTopology.groupPolicy`"),
+    "network_topology.role_policy": Written("`networkTopology.rolePolicy`"),
+    "queue": Written("annotation `scheduling.volcano.sh/queue-name`"),
+    "priority_class": Written("`priorityClassName` of the pods, and not of Kthena's PodGroups"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
+    "scheduler_name": Written(
+        "`schedulerName`", "another than Volcano has no gang, topology or queue"
+    ),
+    "rollout_strategy.type": Written("`rolloutStrategy.type`"),
+    "rollout_strategy…max_unavailable": Written("`rolloutStrategy.rollingUpdateConfiguration`"),
+    "rollout_strategy…partition": Written("`rolloutStrategy.rollingUpdateConfiguration`"),
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": Written("`roles[].maxUnavailable`"),
+    "recovery_policy": Written("`recoveryPolicy`"),
+    "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is"),
+    "restart_grace_period_seconds": Written("`restartGracePeriodSeconds`"),
+    "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
+    "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
+    **FOR_ALL,
+}
+PROVEN = (
+    "Verdicts of the webhook of Kthena 1.0 on random ModelServings. Pods, gangs, update, scaling, "
+    "autoscaling, faults, and the rights that are needed."
+)
 
 
 EMITTER = Emitter(

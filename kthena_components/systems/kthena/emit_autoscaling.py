@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.systems.kthena.limits import since
-from kthena_components.systems.kthena.options import options_of
+from kthena_components.systems.kthena.options import options_of, render
 from kthena_components.systems.kthena.options_autoscaling import (
     AutoscalingSpec,
     MetricSourceSpec,
@@ -23,7 +23,6 @@ from kthena_components.systems.kthena.options_autoscaling import (
     sources_of,
     units,
 )
-from kthena_components.systems.kthena.render import render
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 
 _VERSION = f"{MODEL_SERVING[0]}/v1alpha1"

@@ -1,10 +1,10 @@
-"""`backend_options` of the kthena backend: what only ModelServings have.
+"""`backend_options` of the kthena backend, and how the CRDs spell options.
 
 Source: Kthena v0.3.0 to v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller/plugins.
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -99,3 +99,27 @@ def refuse_plugins(plan: ServingPlan) -> Iterator[Finding]:
 def wrong(path: str, seen: str, remedy: str) -> Finding:
     """Report an option that does not fit."""
     return Finding(path=path, seen=seen, remedy=remedy, rule="backend-options")
+
+
+_SPELLED = {"server_url": "serverURL"}
+
+
+def render(value: object) -> Any:
+    """Write an option without the fields that are not stated. Keys of maps stay as they are."""
+    if isinstance(value, Spec):
+        stated = {name: getattr(value, name) for name in type(value).model_fields}
+        return {
+            _name(field): render(one)
+            for field, one in stated.items()
+            if one is not None and one not in ({}, [])
+        }
+    if isinstance(value, dict):
+        return {key: render(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [render(one) for one in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _name(field: str) -> str:
+    first, *others = field.rstrip("_").split("_")
+    return _SPELLED.get(field) or first + "".join(map(str.capitalize, others))

@@ -13,8 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from kthena_components.core.spec.fields import LabelKey, LabelValue, Quantity, Spec, Text, Word
-from kthena_components.core.values.go_duration import read_duration
-from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.quantity import parse_quantity, read_duration
 from kthena_components.core.values.unknown import is_unresolved
 
 _LONGEST = 1800

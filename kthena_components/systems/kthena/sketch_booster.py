@@ -7,7 +7,7 @@ GetCachePath, buildEngineEnvVars) and model_server.go.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.objects.engine_sketch import Sketch
+from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.systems.kthena.view_booster import (

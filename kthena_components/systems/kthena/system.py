@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.kinds import MODEL_SERVER, MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
 from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
-from kthena_components.systems.kthena.facts import facts
-from kthena_components.systems.kthena.pods import gangs, pods
+from kthena_components.systems.kthena.facts import facts, gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
 from kthena_components.systems.kthena.rules.model_serving import RULES
-from kthena_components.systems.kthena.rules.partition_scaling import kthena_partition_scaling
 from kthena_components.systems.kthena.rules.references import (
     autoscaling_target_exists,
     model_route_has_servers,
@@ -28,6 +26,7 @@ from kthena_components.systems.kthena.rules.selector_of_serving import selector_
 from kthena_components.systems.kthena.rules.updates import (
     gang_topology_only_change,
     kthena_gang_fixed,
+    kthena_partition_scaling,
 )
 from kthena_components.systems.kthena.sketch_booster import sketch
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving

@@ -1,17 +1,26 @@
-"""Reads a ModelServing; never raises.
+"""Reads a ModelServing, and what its partition holds back; never raises.
 
 A value that is not known yet is read as Unknown, one of the wrong type as None: schema.py reports
 it, and the rules between fields skip it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.objects.object import Object
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, age, known_version
-from kthena_components.core.values.read import count, mapping, object_name, sequence, text
-from kthena_components.core.values.unknown import MaybeInt, MaybeText
+from kthena_components.core.values.quantity import is_budget, scaled
+from kthena_components.core.values.read import (
+    count,
+    mapping,
+    object_name,
+    sequence,
+    text,
+    unknown_in,
+)
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, all_known
 
 BY_GROUP, BY_ROLE = "ServingGroupRollingUpdate", "RoleRollingUpdate"
 
@@ -89,3 +98,77 @@ def templates(view: Serving) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for role in view.roles:
         for field in ("entryTemplate", "workerTemplate"):
             yield f"{role.path}.{field}", mapping(role.fields.get(field))
+
+
+# What a partition of a ModelServing holds back: its first groups, and the roles that they keep.
+
+
+PARTITION_SCALING = "kthena-partition-scaling"
+PARTITION_RESTORES = "kthena-partition-restores"
+REVISION = "modelserving.volcano.sh/revision"
+"""Label of a ControllerRevision with the revision whose roles it stores."""
+_ALL = 100
+
+
+def restored_roles(
+    after: Mapping[str, Any], live: Mapping[str, Any], stored: Iterable[Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Report roles of which the held groups get the number that Kthena stored for them.
+
+    Kthena stores the roles of a revision when it creates groups. If a role is scaled later, the
+    groups follow; once a partition holds groups back, they get the stored number again. A group
+    whose numbers differ from the spec is never ready, so the ModelServing does not get Available.
+
+    Args:
+        after: The ModelServing after the update.
+        live: The ModelServing in the cluster, with its status.
+        stored: The ControllerRevisions of the ModelServing.
+
+    Source: Kthena v1.0.0 pkg/model-serving-controller/controller/model_serving_controller.go
+    syncRoleReplicas, checkServingGroupReady.
+    """
+    before, new = (read_serving(read_object(body)) for body in (live, after))
+    held = held_between(before, new)
+    numbers = _stored(mapping(live.get("status")).get("currentRevision"), stored)
+    if new.rollout != BY_GROUP or not isinstance(held, int) or held == 0:
+        return
+    for role in new.roles:
+        number = numbers.get(role.name)
+        if isinstance(number, int) and isinstance(role.replicas, int) and number != role.replicas:
+            grows = number > role.replicas
+            yield Finding(
+                path=f"{role.path}.replicas",
+                seen=f"is {role.replicas}, but Kthena stored {number} when it created groups, and "
+                f"gives the {count_of(held, 'group')} that the partition holds back {number} again"
+                + ("; the ModelServing then does not become Available" if grows else ""),
+                remedy="remove the partition in this update, which updates all groups, or first "
+                f"write replicas: {number} in an update without a partition",
+                rule=PARTITION_RESTORES,
+            )
+
+
+def _stored(revision: object, stored: Iterable[Mapping[str, Any]]) -> dict[object, object]:
+    """Return the stored number of replicas of each role; empty if the revision is not stored."""
+    for body in stored:
+        if mapping(mapping(body.get("metadata")).get("labels")).get(REVISION) == revision:
+            roles = map(mapping, sequence(mapping(body.get("data")).get("data")))
+            return {role.get("name"): role.get("replicas", 1) for role in roles}
+    return {}
+
+
+def held_groups(view: Serving) -> MaybeInt:
+    """Count the first groups that a partition holds back."""
+    return held_between(view, view) if view.rollout == BY_GROUP else 0
+
+
+def held_between(old: Serving, new: Serving) -> MaybeInt:
+    """Count the groups that exist already and keep their roles; percentages round up."""
+    stated = mapping(new.strategy.get("rollingUpdateConfiguration")).get("partition")
+    if gap := unknown_in(stated):
+        return gap
+    if not is_budget(stated, _ALL):
+        return 0
+    groups = all_known(old.replicas or 0, new.replicas or 0)
+    if isinstance(groups, Unknown):
+        return groups
+    return min(scaled(stated, groups[1], 0, up=True) or 0, *groups)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import MODEL_SERVING, Object
 from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.core.values.unknown import MaybeText

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.objects.kinds import MODEL_SERVER
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import MODEL_SERVER, Object
 from kthena_components.core.values.read import mapping, sequence
 
 MODEL_ROUTE = (MODEL_SERVER[0], "ModelRoute")

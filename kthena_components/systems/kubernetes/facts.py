@@ -1,24 +1,27 @@
-"""Reads Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
+"""Reads Kubernetes' own workloads: facts, pods, and the variables of their pods for `convert`.
 
 One object has one pod template. The number of pods in an engine is read from variables and commands
 (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core import naming
+from kthena_components.core.facts.members import with_siblings
 from kthena_components.core.facts.serving import NameFacts, ServingFacts, StartOrder
-from kthena_components.core.facts.statefulset_ordinals import with_siblings
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     admitted_together,
     labels_of,
     read_template,
 )
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.remedies import write
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
-from kthena_components.core.values.unknown import MaybeBool, is_unresolved
+from kthena_components.core.values.unknown import MaybeBool, Unknown, is_unresolved
 
 _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds whose pods all have the same template."""
@@ -100,3 +103,76 @@ def _names(found: Object, *, ours: bool) -> tuple[NameFacts, ...]:
         return ()
     at, limit = found.at("metadata.name"), naming.STATEFUL_SET_NAME
     return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)
+
+
+# The pods of Kubernetes' own workloads.
+
+
+_NODES = Unknown("a DaemonSet has as many pods as there are nodes")
+
+
+def pods_of_pod(entry: Object) -> Iterator[PodSet]:
+    """Return the pod itself."""
+    yield pod_set(entry, "", entry.body, 1)
+
+
+def pods_of_daemons(entry: Object) -> Iterator[PodSet]:
+    """Return a DaemonSet's pods."""
+    yield pod_set(entry, "spec.template", entry.spec.get("template"), _NODES)
+
+
+def pods_of_copies(entry: Object, key: str = "replicas") -> Iterator[PodSet]:
+    """Return the pods of a workload with a number of copies."""
+    yield pod_set(
+        entry, "spec.template", entry.spec.get("template"), copies_in(entry.spec.get(key), 1)
+    )
+
+
+def pods_of_job(entry: Object) -> Iterator[PodSet]:
+    """Return a Job's concurrent pods."""
+    yield from pods_of_copies(entry, "parallelism")
+
+
+def pods_of_cron_job(entry: Object) -> Iterator[PodSet]:
+    """Return the pods of one Job of a CronJob."""
+    job, at = mapping(mapping(entry.spec.get("jobTemplate")).get("spec")), "spec.jobTemplate.spec"
+    yield pod_set(
+        entry, f"{at}.template", job.get("template"), copies_in(job.get("parallelism"), 1)
+    )
+
+
+# What the pods of Kubernetes' own workloads learn beside their templates, for `convert`.
+#
+# Source: kubernetes pkg/controller/statefulset/stateful_set_utils.go updateIdentity, and
+# pkg/controller/job/indexed_job_utils.go addCompletionIndexEnvVariable.
+
+
+COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
+_INDEX = "batch.kubernetes.io/job-completion-index"
+COMPLETION_FIELDS = (f"metadata.annotations['{_INDEX}']", f"metadata.labels['{_INDEX}']")
+
+
+def first_pod(host: str, domain: object, namespace: object) -> str:
+    """Return the pattern of a pod's address: `chat-0.chat`, with more of its domain or less."""
+    inside = re.escape(str(namespace)) if is_name(namespace) else "default"
+    rest = rf"(?:\.{inside}(?:\.svc(?:\.cluster\.local)?)?)?"
+    return rf"(?<![\w.-]){re.escape(host)}\.{re.escape(str(domain))}{rest}(?![\w-])"
+
+
+def tells_of_set(found: Object) -> Told:
+    """Return what a StatefulSet tells its pods: their names end with their numbers."""
+    first = mapping(found.spec.get("ordinals")).get("start")
+    if first is not None and first != 0:
+        return Told()
+    domain = found.spec.get("serviceName")
+    address = first_pod(f"{name_of(found.body)}-0", domain, found.metadata.get("namespace"))
+    return Told(
+        fields=(f"metadata.labels['{naming.POD_INDEX}']",),
+        numbered_names=True,
+        addresses=(address,) if is_name(domain) else (),
+    )
+
+
+def tells_of_job(_found: Object) -> Told:
+    """Return what a Job tells its pods: their index."""
+    return Told(ordinal=(COMPLETION_INDEX,), fields=COMPLETION_FIELDS)

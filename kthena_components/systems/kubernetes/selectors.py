@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import MODEL_SERVER
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import MODEL_SERVER, Object
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 

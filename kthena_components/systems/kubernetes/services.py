@@ -1,4 +1,4 @@
-"""Services that the backends share: the front Service and those that give pods a DNS name.
+"""Services, disruption budgets and resources of Kubernetes that the backends share.
 
 Source of the entry Service: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go.
 """
@@ -9,6 +9,20 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
 from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.rights import READ, Resource
+
+# Kubernetes' own resources that an update writes, or reads while it waits.
+
+
+STATEFUL_SETS = Resource(api_version="apps/v1", kind="StatefulSet", plural="statefulsets")
+SERVICES = Resource(api_version="v1", kind="Service", plural="services")
+CONFIG_MAPS = Resource(api_version="v1", kind="ConfigMap", plural="configmaps")
+BUDGETS = Resource(
+    api_version="policy/v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets"
+)
+SECRETS = Resource(api_version="v1", kind="Secret", plural="secrets")
+ENDPOINTS = Resource(api_version="v1", kind="Endpoints", plural="endpoints", verbs=READ)
+PODS = Resource(api_version="v1", kind="Pod", plural="pods", verbs=READ)
 
 
 def emit_front(plan: ServingPlan, entries: Mapping[str, str] | None = None) -> Manifest | None:
@@ -66,3 +80,32 @@ def service(
     """Write a Service."""
     metadata = {"name": name, "namespace": namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool) -> Manifest | None:
+    """Write a budget that allows the eviction of one pod at a time, if the serving has one.
+
+    An engine stops with any of its pods, so two drained nodes could stop two engines.
+
+    Args:
+        plan: The serving.
+        pods: Labels of all its pods; empty if the plan has another number of pods.
+        is_counted: Whether Kubernetes learns the number of pods from their controllers. Otherwise
+            the budget states a minimum, and there is none for a number that an autoscaler changes.
+    """
+    moves = plan.autoscaled and not is_counted
+    if not plan.has_disruption_budget or not plan.pods or not pods or moves:
+        return None
+    limit = {"maxUnavailable": 1} if is_counted else {"minAvailable": plan.pods - 1}
+    body: dict[str, Any] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {
+            "name": plan.name,
+            "namespace": plan.namespace,
+            "labels": {naming.NAME: plan.name},
+        },
+        "spec": {**limit, "selector": {"matchLabels": dict(pods)}},
+    }
+    # A serving of one engine has none.
+    return Manifest(body=body, renewed=True)

@@ -12,27 +12,22 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import read_object
+from kthena_components.core.objects.object import MODEL_SERVING, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled, with_env
+from kthena_components.core.plan.watch import Unit, Watch, entry_labels, only_with_pods
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
-from kthena_components.systems.lws.describe import (
-    ALIASES,
-    DESCRIBER,
-    EXCLUSIVE,
-    SUBGROUP_EXCLUSIVE,
-)
+from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
+from kthena_components.systems.lws.describe import ALIASES, DESCRIBER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.limits import names, refuse, set_name
 from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
@@ -44,8 +39,6 @@ from kthena_components.systems.lws.view import (
     WORKER,
     read_sets,
 )
-from kthena_components.systems.lws.watch import watch
-from kthena_components.systems.lws.written import PROVEN, WRITTEN
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 
@@ -221,6 +214,73 @@ def _addresses(plan: ServingPlan) -> list[str]:
     leaders = [f"{name}-{engine}" for engine in range(plan.groups * role.replicas)]
     shared = options_of(plan).subdomain_policy is SubdomainPolicy.SHARED
     return [f"{pod}.{name if shared else pod}.{plan.namespace}" for pod in leaders]
+
+
+# What each argument becomes in the lws backend, for docs/backends.md.
+
+
+WRITTEN = {
+    "replicas": Written(
+        "`spec.replicas`, times `roles[].replicas`", "at most 1 with several roles"
+    ),
+    "roles[].replicas": Written("the same product"),
+    "roles[].worker_replicas": Written("`leaderWorkerTemplate.size`, minus 1"),
+    "gang_policy": Written("nothing: each engine is a gang", "at most 1 engine"),
+    "network_topology.group_policy": REJECTED,
+    "network_topology.role_policy": REJECTED,
+    "queue": Written("annotation `scheduling.volcano.sh/queue-name`"),
+    "priority_class": Written("`priorityClassName` of the pods"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
+    "scheduler_name": Written(
+        "`schedulerName` of the pods", "another than Volcano has no gang and no queue"
+    ),
+    "rollout_strategy.type": Written("nothing: LWS updates engines"),
+    "rollout_strategy…max_unavailable": Written("`rolloutStrategy`, in engines"),
+    "rollout_strategy…partition": Written("`rolloutStrategy`, in engines", "one role"),
+    "rollout_strategy…max_surge": Written("`maxSurge`"),
+    "roles[].max_unavailable": Written("`maxUnavailable`", "one role, and at most one group"),
+    "recovery_policy": Written(
+        "`restartPolicy`", "`ServingGroupRecreate` only with one engine per group"
+    ),
+    "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is", "one role"),
+    "restart_grace_period_seconds": REJECTED,
+    "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
+    "ready_timeout_seconds": Written("how long `up` waits; with several roles, nothing"),
+    **FOR_ALL,
+}
+PROVEN = (
+    "Verdicts of the webhooks of LWS 0.9 on random objects. Pods, variables, gangs, update, "
+    "scaling and deletion."
+)
+
+
+# How Prometheus finds the pods of a LeaderWorkerSet: a unit is one of its groups, an engine.
+#
+# Source: kubernetes-sigs/lws v0.9.0 pkg/controllers/pod_controller.go and
+# pkg/utils/disaggregatedset/utils.go GenerateName; 0.10 puts a slice before the revision.
+
+
+def watch(plan: ServingPlan) -> Watch:
+    """Return the pods of each role."""
+    units = (engines_of(plan, role, _set_of(plan, role)) for role in plan.roles)
+    return Watch(entries=entry_labels(plan), units=only_with_pods(units))
+
+
+def engines_of(plan: ServingPlan, role: RolePlan, name: str) -> Unit:
+    """Return the engines of a role, each a group of the LeaderWorkerSet of this name."""
+    return Unit(
+        roles=(role.name,),
+        pods=f"({name}-[0-9]+)(?:-[0-9]+)?",
+        size=role.pods,
+        number=None if plan.autoscaled else plan.groups * role.replicas,
+    )
+
+
+def _set_of(plan: ServingPlan, role: RolePlan) -> str:
+    if len(plan.roles) == 1:
+        return set_name(plan, role)
+    return f"{plan.name}-(?:[0-9]+-)?[0-9a-f]{{8}}-{role.name}"
 
 
 EMITTER = Emitter(

@@ -1,24 +1,43 @@
-"""Facts of LeaderWorkerSets and DisaggregatedSets: each set of groups is an engine."""
+"""Facts and pods of LeaderWorkerSets and DisaggregatedSets: each set of groups is an engine."""
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
-from kthena_components.core.objects.object import Object, as_copies
+from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.object import (
+    VOLCANO,
+    Object,
+    PodSet,
+    as_copies,
+    copies_in,
+    pod_set,
+)
 from kthena_components.core.remedies import write
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count_or_unknown,
     inside,
     mapping,
     name_of,
+    text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
 from kthena_components.systems.kubernetes.leader_names import leader_names
-from kthena_components.systems.lws.view import WORKER, Group, Sets, in_slice
+from kthena_components.systems.lws.view import (
+    LEADER_WORKER_SET,
+    SET_NAME,
+    WORKER,
+    Group,
+    Sets,
+    in_slice,
+)
 
 _QUEUE = "scheduling.volcano.sh/queue-name"
 _READY = "LeaderReady"
@@ -104,3 +123,66 @@ def _placed_by_volcano(group: Group) -> MaybeBool:
     if "volcano" in group.schedulers:
         return True
     return NO_SCHEDULER if any(map(unknown_in, group.schedulers)) else False
+
+
+# The pods of LeaderWorkerSets and DisaggregatedSets.
+
+
+_PREFIX = "leaderworkerset.sigs.k8s.io/"
+_INDEX = f"{_PREFIX}worker-index"
+_LABELS = ("group-index", "group-key", "subgroup-index", "subgroup-key", "template-revision-hash")
+_ANY, _WORKER_INDEX = re.compile(".*"), re.compile("[1-9][0-9]*")
+
+
+def pods_of_groups(view: Sets) -> Iterator[PodSet]:
+    """Return the leaders and the workers of each set of groups."""
+    slices = copies_in(view.object.spec.get("slices"), 1)
+    for group in view.groups:
+        size = as_copies(group.size)
+        rest = size if isinstance(size, Unknown) else max(size - 1, 0)
+        groups = product(as_copies(group.replicas), slices)
+        for is_leader in (True, False):
+            field = group.leader if is_leader else WORKER
+            number = groups if is_leader else product(groups, rest)
+            at = f"{group.path}.leaderWorkerTemplate.{field}"
+            if number != 0:
+                made = group.template.get(field)
+                pods = pod_set(view.object, at, made, number, by_controller=True, spread=rest != 0)
+                yield replace(pods, added=_added(view.object, is_leader=is_leader))
+
+
+def _added(owner: Object, *, is_leader: bool) -> Mapping[str, object] | None:
+    """Return the labels that the controller adds to pods of a LeaderWorkerSet.
+
+    Source: kubernetes-sigs/lws v0.7.0 pkg/webhooks/pod_webhook.go and
+    pkg/controllers/leaderworkerset_controller.go. A DisaggregatedSet's are not known.
+    """
+    if owner.group_kind != LEADER_WORKER_SET:
+        return None
+    added: dict[str, object] = {f"{_PREFIX}{name}": _ANY for name in _LABELS}
+    return {**added, SET_NAME: owner.name, _INDEX: "0" if is_leader else _WORKER_INDEX}
+
+
+def gangs_of_groups(view: Sets) -> Iterator[Gang]:
+    """Return the pods of one group of each set that Volcano schedules: its engine.
+
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go.
+    """
+    for group in view.groups:
+        size, leader = as_copies(group.size), group.template.get(group.leader)
+        if VOLCANO not in group.schedulers:
+            continue
+        rest = size if isinstance(size, Unknown) else max(size - 1, 0)
+        at = f"{group.path}.leaderWorkerTemplate"
+        found: tuple[tuple[PodSet, MaybeInt], ...] = (
+            (pod_set(view.object, f"{at}.{group.leader}", leader, 1), 1),
+            (pod_set(view.object, f"{at}.{WORKER}", group.template.get(WORKER), rest), rest),
+        )
+        notes = mapping(view.object.metadata.get("annotations"))
+        yield Gang(
+            owner=view.object,
+            title=f"each group of {display(group.name)}",
+            pods=found,
+            queue=text(notes.get(naming.QUEUE_NAME), ""),
+            queue_path=f"metadata.annotations.{naming.QUEUE_NAME}",
+        )

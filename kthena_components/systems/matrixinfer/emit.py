@@ -7,7 +7,10 @@ pkg/infer-controller; docs/backends/matrixinfer.md lists every field.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
@@ -17,18 +20,16 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled
 from kthena_components.core.plan.watch import watch_groups
+from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.words import RecoveryPolicy
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
 from kthena_components.systems.matrixinfer.describe import DESCRIBER
-from kthena_components.systems.matrixinfer.facts import facts
 from kthena_components.systems.matrixinfer.limits import refuse
-from kthena_components.systems.matrixinfer.options import ApiGroup, MatrixInferOptions, api_group
-from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, read_model_infer
-from kthena_components.systems.matrixinfer.written import PROVEN, WRITTEN
+from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer
 from kthena_components.systems.volcano import emit as volcano
 
 _VERSION = "v1alpha1"
@@ -111,6 +112,74 @@ def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
     found = map(read_object, bodies)
     return [facts(read_model_infer(one)) for one in found if one.group_kind in MODEL_INFERS]
+
+
+# What each argument becomes in the matrixinfer backend, for docs/backends.md.
+
+
+WRITTEN = {
+    "replicas": Written("`spec.replicas`"),
+    "roles[].replicas": Written("`template.roles[].replicas`"),
+    "roles[].worker_replicas": Written("`template.roles[].workerReplicas`"),
+    "gang_policy": Written("`template.gangSchedule.minRoleReplicas`"),
+    "network_topology.group_policy": Written(
+        "`template.gangSchedule.networkTopology`", "no tier by name"
+    ),
+    "network_topology.role_policy": REJECTED,
+    "queue": REJECTED,
+    "priority_class": Written("`priorityClassName` of the pods, and not of the PodGroups"),
+    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
+    "scheduler_name": Written("`schedulerName`, there and in every template", "only `volcano`"),
+    "rollout_strategy.type": Written("`InferGroupRollingUpdate`", "no `RoleRollingUpdate`"),
+    "rollout_strategy…max_unavailable": Written(
+        "nothing: the controller updates one group at a time", "at most 1"
+    ),
+    "rollout_strategy…partition": Written(
+        "`rolloutStrategy`; a share in percent becomes a count", "not all groups"
+    ),
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": REJECTED,
+    "recovery_policy": Written("`recoveryPolicy`"),
+    "autoscaled": REJECTED,
+    "restart_grace_period_seconds": Written("`template.restartGracePeriodSeconds`"),
+    "expose": Written("a Service before the entry pods"),
+    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
+    "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
+    **FOR_ALL,
+}
+PROVEN = (
+    "Pods, variables, Services, gangs, update, scaling and deletion: with the controllers and "
+    "webhooks of both API groups where their programs are given, and always with Kthena's "
+    "1.0, which they became. The rules of their last source are compared in tests."
+)
+
+
+# `backend_options` of the matrixinfer backend.
+#
+# Source: volcano-sh/kthena 98380a67 (charts/matrixinfer, the last state with the older group) and
+# e4fb6663 (charts/kthena, the last one before ModelServing).
+
+
+class ApiGroup(StrEnum):
+    """API groups whose CRD was on the main branch. Except for the group, the CRDs are equal."""
+
+    MATRIXINFER = "workload.matrixinfer.ai"
+    """Until 19 September 2025."""
+    VOLCANO = "workload.volcano.sh"
+    """From then on until ModelServing replaced ModelInfer, on 23 September 2025."""
+
+
+class MatrixInferOptions(Spec):
+    """What depends on the state of MatrixInfer that the cluster runs."""
+
+    api_group: Annotated[ApiGroup, Field(strict=False)] = ApiGroup.MATRIXINFER
+    """API group of its ModelInfer."""
+
+
+def api_group(plan: ServingPlan) -> str:
+    """Return the API group that a plan is written for."""
+    options = plan.options if isinstance(plan.options, MatrixInferOptions) else MatrixInferOptions()
+    return options.api_group.value
 
 
 EMITTER = Emitter(

@@ -7,7 +7,7 @@ webhook/validator.go, controller/modelinfer_controller.go and gangscheduling/man
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.objects.kinds import VOLCANO
+from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.rules.rollout import scale_budget

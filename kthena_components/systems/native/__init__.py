@@ -1,1 +1,5 @@
 """The default backend: StatefulSets under Volcano."""
+
+from kthena_components.systems.contract import System
+
+SYSTEM = System(name="native", title="StatefulSets in a gang", kinds=())

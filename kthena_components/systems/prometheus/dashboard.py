@@ -7,7 +7,7 @@ of the metrics: see panels.py.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.watch import Watch
 from kthena_components.systems.prometheus.alerts import ready_pods, series_of

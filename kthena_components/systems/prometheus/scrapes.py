@@ -8,7 +8,7 @@ sglang/srt/utils.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.listening import DEFAULT_PORTS
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import Finding, Level, join_path

@@ -7,8 +7,7 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import PRODUCTION, Kind, System
-from kthena_components.systems.ray.facts import facts
-from kthena_components.systems.ray.pods import pods_of_cluster, sketch
+from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
 from kthena_components.systems.ray.rules.auth_tls_network import (
     ray_auth,
     ray_network_policy,
@@ -21,13 +20,11 @@ from kthena_components.systems.ray.rules.cluster import (
     ray_replicas,
     ray_stated_once,
 )
-from kthena_components.systems.ray.rules.deletion import ray_deletion
-from kthena_components.systems.ray.rules.devices import gpu_requests_of_groups
 from kthena_components.systems.ray.rules.engine_kwargs import ray_engine_kwargs
 from kthena_components.systems.ray.rules.fault_tolerance import ray_fault_tolerance
 from kthena_components.systems.ray.rules.history_server import ray_history_server
-from kthena_components.systems.ray.rules.job import ray_job, ray_runtime_env
-from kthena_components.systems.ray.rules.serve_gpus import ray_serve_gpus
+from kthena_components.systems.ray.rules.job import ray_deletion, ray_job, ray_runtime_env
+from kthena_components.systems.ray.rules.serve_gpus import gpu_requests_of_groups, ray_serve_gpus
 from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
 from kthena_components.systems.ray.rules.worker_groups import (
     ray_cluster_gpus,

@@ -4,11 +4,14 @@ from typing import Any
 
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.systems.contract import Kind, Restart, System
-from kthena_components.systems.rbg.facts import GROUP_SIZE, facts
-from kthena_components.systems.rbg.pods import kept_roles, pods_of_roles
+from kthena_components.systems.rbg.facts import GROUP_SIZE, facts, kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules.gang import rbg_gang
-from kthena_components.systems.rbg.rules.shape import rbg_dependencies, rbg_rollout, rbg_shape
-from kthena_components.systems.rbg.rules.templates import rbg_templates
+from kthena_components.systems.rbg.rules.shape import (
+    rbg_dependencies,
+    rbg_rollout,
+    rbg_shape,
+    rbg_templates,
+)
 from kthena_components.systems.rbg.view import RBG, RBG_SET, RbgView, read_rbg
 
 _TEMPLATES = (

@@ -4,12 +4,15 @@ The two versions are written differently and mean the same: v1alpha2 has a patte
 v1alpha1 has the template in the role itself, next to `leaderWorkerSet` or `components`.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.templates.patches import HIDDEN, patched
+from kthena_components.core.templates.overlay import HIDDEN, MERGE_KEYS, patched
 from kthena_components.core.values.read import count, mapping, sequence, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
@@ -218,3 +221,51 @@ def components_of(role: RbgRole) -> Iterator[RbgComponent]:
             size=fields.get("size"),
             template=RbgTemplate(body=body, path=f"{at}.template"),
         )
+
+
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def places_of(template: RbgTemplate) -> Callable[[str], str] | None:
+    """Return a function that maps template paths to written paths; None without patches."""
+    if all(patch is None for _, patch in template.patches):
+        return None
+    return partial(_written, template)
+
+
+def _written(template: RbgTemplate, path: str) -> str:
+    """Return the path where a part of a template is written: in the last patch that sets it."""
+    steps = [int(index) if index else key for index, key in _STEP.findall(path)]
+    for at, patch in reversed(template.patches):
+        place = _place(patch, template.body, steps)
+        if place is not None:
+            return join_path(at, place)
+    return join_path(template.path, path)
+
+
+def _place(patch: object, made: object, steps: list[int | str]) -> str | None:
+    """Follow a path in a patch, whose lists have other indices; None if it leads nowhere."""
+    found: list[int | str] = []
+    field = ""
+    for step in steps:
+        if isinstance(step, str):
+            if step not in mapping(patch):
+                return None
+            field, patch, made = step, mapping(patch)[step], mapping(made).get(step)
+            found.append(step)
+            continue
+        index = _index(sequence(patch), sequence(made)[step : step + 1], field, step)
+        if index is None:
+            return None
+        patch, made = sequence(patch)[index], next(iter(sequence(made)[step : step + 1]), None)
+        found.append(index)
+    return path_of(found)
+
+
+def _index(listed: Sequence[object], wanted: Sequence[object], field: str, step: int) -> int | None:
+    """Find an item in a patch: by name if lists are merged, else by index."""
+    key = MERGE_KEYS.get(field)
+    if key is None or not wanted:
+        return step if step < len(listed) else None
+    name = mapping(wanted[0]).get(key)
+    return next((i for i, one in enumerate(listed) if mapping(one).get(key) == name), None)

@@ -2,7 +2,7 @@
 
 from kthena_components.systems.contract import Kind, System
 from kthena_components.systems.vllm_stack.facts import facts
-from kthena_components.systems.vllm_stack.rules.chart_values import (
+from kthena_components.systems.vllm_stack.rules import (
     vllm_stack_ignored,
     vllm_stack_ray,
 )

@@ -1,4 +1,4 @@
-"""Writes PodGroups. emit_queues.py writes Queues, emit_hyper_nodes.py HyperNodes.
+"""Writes PodGroups. emit_cluster.py writes Queues and HyperNodes.
 
 Source: Volcano v1.14 config/crd/volcano/bases; PodGroups have the form that Kthena v1.0.0 writes
 (pkg/model-serving-controller/podgroupmanager/manager.go).

@@ -18,8 +18,7 @@ from kthena_components.core.facts.workload import (
 )
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import remove
-from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.templates.overlay import HIDDEN
 from kthena_components.core.values.read import (
     count_or_unknown,
     is_name,
@@ -29,7 +28,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 _VOLCANO = "volcano"

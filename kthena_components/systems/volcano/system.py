@@ -5,15 +5,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.objects.gang import Gang
-from kthena_components.core.objects.kinds import HYPER_NODE, JOB, POD_GROUP, QUEUE
-from kthena_components.core.objects.object import GroupKind, Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.object import (
+    HYPER_NODE,
+    JOB,
+    POD_GROUP,
+    QUEUE,
+    GroupKind,
+    Object,
+    PodSet,
+    copies_in,
+    pod_set,
+)
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.plan.read_back import stated
-from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.read import count, mapping, name_of, text
+from kthena_components.core.values.unknown import total
 from kthena_components.systems.contract import Body, Kind, System
-from kthena_components.systems.kubernetes.pod_variables import first_pod
+from kthena_components.systems.kubernetes.facts import first_pod
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
 from kthena_components.systems.volcano.rules.cluster_queues import (

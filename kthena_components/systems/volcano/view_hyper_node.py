@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import write
-from kthena_components.core.topology.names import MEMBER_KINDS
+from kthena_components.core.topology.domains import MEMBER_KINDS
 
 if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.engines.connectors import CONNECTORS, has_connector, releases_with
-from kthena_components.core.engines.kv_transfer import VLLM_CONNECTORS
+from kthena_components.core.engines.kv_transfer import (
+    CONNECTORS,
+    VLLM_CONNECTORS,
+    has_connector,
+    releases_with,
+)
 from kthena_components.core.engines.table import load
 from tests.support.for_each import for_each
 

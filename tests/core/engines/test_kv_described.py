@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import Transfer, read_command
-from kthena_components.core.engines.kv_described import read_transfer
-from kthena_components.core.engines.kv_transfer import transfer_env, transfer_words
+from kthena_components.core.engines.kv_transfer import read_transfer, transfer_env, transfer_words
 from tests.support.for_each import for_each
 
 ROLES = ("prefill", "decode", "both")

@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.engines import read_command
-from kthena_components.core.engines.words import words_for
+from kthena_components.core.engines.writer import words_for
 
 LINES = {
     "vllm": [

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_policies import LimitRanges
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest
 

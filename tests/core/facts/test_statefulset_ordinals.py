@@ -3,7 +3,7 @@
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.statefulset_ordinals import _is_over_ray, _pod, with_siblings
+from kthena_components.core.facts.members import _is_over_ray, _pod, with_siblings
 from kthena_components.core.facts.workload import read_template
 from kthena_components.core.values.unknown import Unknown
 

@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kthena_components.core.topology.names import DNS_1123
-from kthena_components.core.topology.plan import build_topology, check_topology
-from kthena_components.core.topology.spec import HyperNodeTopologySpec
+from kthena_components.core.topology.domains import DNS_1123
+from kthena_components.core.topology.spec import (
+    HyperNodeTopologySpec,
+    build_topology,
+    check_topology,
+)
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 
 LATE = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"

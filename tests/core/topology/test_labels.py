@@ -6,8 +6,7 @@ import pytest
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.topology.plan import TopologyPlan, build_topology
-from kthena_components.core.topology.spec import HyperNodeTopologySpec
+from kthena_components.core.topology.spec import HyperNodeTopologySpec, TopologyPlan, build_topology
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 
 LATE = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"

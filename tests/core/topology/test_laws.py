@@ -5,8 +5,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.topology.plan import build_topology, check_topology
-from kthena_components.core.topology.spec import HyperNodeTopologySpec, expand_inventory
+from kthena_components.core.topology.spec import (
+    HyperNodeTopologySpec,
+    build_topology,
+    check_topology,
+    expand_inventory,
+)
 from kthena_components.core.topology.tree import check_tree
 
 Entry = dict[str, Any]

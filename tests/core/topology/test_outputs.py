@@ -3,8 +3,11 @@
 from typing import Any
 
 from kthena_components.core.findings import Level
-from kthena_components.core.topology.plan import build_topology, check_topology
-from kthena_components.core.topology.spec import HyperNodeTopologySpec
+from kthena_components.core.topology.spec import (
+    HyperNodeTopologySpec,
+    build_topology,
+    check_topology,
+)
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 
 LATE = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"

@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level, SpecError
-from kthena_components.core.topology.names import DNS_1123
-from kthena_components.core.topology.plan import build_topology, check_topology
-from kthena_components.core.topology.spec import HyperNodeSpec, HyperNodeTopologySpec
+from kthena_components.core.topology.domains import DNS_1123
+from kthena_components.core.topology.spec import (
+    HyperNodeSpec,
+    HyperNodeTopologySpec,
+    build_topology,
+    check_topology,
+)
 from kthena_components.core.topology.tree import check_tree
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.topology.plan import check_topology
-from kthena_components.core.topology.spec import HyperNodeTopologySpec
+from kthena_components.core.topology.spec import HyperNodeTopologySpec, check_topology
 
 
 def findings(pattern: str) -> list[Finding]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.values.budget import is_budget, scaled
+from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.unknown import Unknown
 from tests.support.peers import LATE
 from tests.support.strategies import json_trees

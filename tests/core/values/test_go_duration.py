@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.core.values.go_duration import read_duration
+from kthena_components.core.values.quantity import read_duration
 
 READ = {
     "0": 0,

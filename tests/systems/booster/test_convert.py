@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.convert.changes import Changes
+from kthena_components.convert.conversion import Changes
 from kthena_components.convert.convert import convert
 from tests.support.specs import Args, changed, example_for
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.cluster_rules import compare_objects

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Kept
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept
 from kthena_components.convert.convert import convert
 from kthena_components.core.values.read import name_of
 from kthena_components.systems.kaito.describe import merged

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.hardware import Instance
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest, read_demand
-from kthena_components.systems.kaito.sized import NO_INSTANCE, node_of
+from kthena_components.systems.kaito.estimator import NO_INSTANCE, node_of
 from tests.support.peers import LATE, Manifest
 from tests.support.specs import changed
 

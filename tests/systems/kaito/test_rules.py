@@ -11,11 +11,10 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.systems.kaito.estimator import minimum_gpus
+from kthena_components.systems.kaito.estimator import Sized, minimum_gpus, size_of
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
 from kthena_components.systems.kaito.rules import capacity as kaito_capacity
 from kthena_components.systems.kaito.rules.workspace import RULES
-from kthena_components.systems.kaito.sized import Sized, size_of
 from kthena_components.systems.kaito.start import Start, start_of
 from kthena_components.systems.kaito.view import View, read_view
 from tests.support.for_each import for_each

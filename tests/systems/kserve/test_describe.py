@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion
+from kthena_components.convert.conversion import SAME, Changes, Conversion
 from kthena_components.convert.convert import convert
 from kthena_components.core.values.read import group_kind
 

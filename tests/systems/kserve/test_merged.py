@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.referenced_objects import ReferencedObjects
+from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.judge.together import judge_stack

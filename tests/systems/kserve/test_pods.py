@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from kthena_components.judge.manifest import read_demand, reduce_object
 from tests.rules.cases import documents
 from tests.support.peers import (

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.referenced_objects import ReferencedObjects
+from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.unknown import Unknown

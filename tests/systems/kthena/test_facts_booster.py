@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.totals import gpu_demand
+from kthena_components.core.facts.serving import EngineFacts, gpu_demand
 from kthena_components.core.findings import Level
 from kthena_components.judge.manifest import read_manifest
 from tests.rules.cases import documents, judge

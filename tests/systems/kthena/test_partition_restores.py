@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.systems.kthena.partition import restored_roles
+from kthena_components.systems.kthena.view import restored_roles
 
 Body = dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from tests.support.admission import own_findings
 

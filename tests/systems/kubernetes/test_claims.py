@@ -7,8 +7,8 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.unknown import total
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.systems import find_kind
 from tests.rules.cases import bases, documents

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from kthena_components.cli.convert_output import plain
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.convert.changes import SAME, Changes
-from kthena_components.convert.conversion import Conversion, Kept
+from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept
 from kthena_components.convert.convert import convert
 from kthena_components.core import naming
 from kthena_components.core.plan.facts import facts_from_plan

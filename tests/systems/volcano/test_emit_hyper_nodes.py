@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.findings import Level
-from kthena_components.core.topology.plan import TopologyPlan, build_topology
-from kthena_components.core.topology.spec import HyperNodeSpec, HyperNodeTopologySpec
-from kthena_components.systems.volcano.emit_hyper_nodes import emit_hyper_nodes
+from kthena_components.core.topology.spec import (
+    HyperNodeSpec,
+    HyperNodeTopologySpec,
+    TopologyPlan,
+    build_topology,
+)
+from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node, read_hyper_nodes
 
 TREE = [

@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.model import QueueSpec
-from kthena_components.systems.volcano.emit_queues import compile_queue, emit_queue, judge_queues
+from kthena_components.systems.volcano.emit_cluster import compile_queue, emit_queue, judge_queues
 from tests.support.crds import schema_errors
 
 GPU = "nvidia.com/gpu"

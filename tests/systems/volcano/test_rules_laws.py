@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kthena_components.core.engines.facts import CommandFacts
+from kthena_components.core.engines.launchers import Ray
 from kthena_components.core.engines.placeholders import Scope, Variables
-from kthena_components.core.engines.ray import Ray
 from kthena_components.core.values.unknown import MaybeText
 
 _MOST_STEPS = 20_000

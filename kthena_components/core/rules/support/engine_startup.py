@@ -1,4 +1,4 @@
-"""Shared helpers for rules about what an engine rejects at startup, by its release."""
+"""What rules about startup share: images and releases of engines, and what they reject."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from functools import wraps
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.messages import part_of_engine, title
-from kthena_components.core.values.images import Version
+from kthena_components.core.values.images import Image, Version, read_image
 from kthena_components.core.values.unknown import Unknown
 
 _TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
@@ -116,3 +117,32 @@ def each_start(
         return rule
 
     return of
+
+
+POSITIVE = (0, 11, 1)
+"""Release of vLLM from which these numbers must be positive."""
+"""The first vLLM that rejects sizes and shares of 0 and less."""
+
+
+# The images of engines: their releases, and those for AMD.
+
+
+def image_of(pod: PodFacts) -> Image | None:
+    """Return the image of the container that starts a pod's engine; None if unknown."""
+    name = pod.own.image if pod.own else None
+    return read_image(name) if isinstance(name, str) else None
+
+
+def sglang_for_amd(pod: PodFacts) -> bool:
+    """Return whether a pod has SGLang's own image for AMD.
+
+    It sets SGLANG_USE_AITER and SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN (docker/rocm.Dockerfile).
+    """
+    image = image_of(pod)
+    return image is not None and image.engine == "sglang" and "rocm" in (image.tag or "")
+
+
+def release_of(engine: EngineFacts) -> Version | None:
+    """Return the release of vLLM that an engine's image states."""
+    image = image_of(engine.entry)
+    return image.vllm_version if image else None

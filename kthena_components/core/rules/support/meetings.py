@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.rules.support.worker_pods import others
+from kthena_components.core.rules.support.engine_pods import others
 from kthena_components.core.values.unknown import OwnAddress
 
 LOOPBACK = re.compile(

@@ -9,8 +9,14 @@ from kthena_components.core.remedies import write
 from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
 from kthena_components.core.values.read import first_unknown, require_known, whole
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall
-from kthena_components.systems.kaito.sized import Sized, size_of, where
+from kthena_components.systems.kaito.estimator import (
+    CONTEXT,
+    Deployment,
+    Sized,
+    TooSmall,
+    size_of,
+    where,
+)
 from kthena_components.systems.kaito.start import Start, shown, start_of
 from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 

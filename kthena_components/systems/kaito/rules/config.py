@@ -23,14 +23,16 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.config import (
     CONFIG,
     PORT,
+    VLLM,
     Mistake,
     command_with,
     is_switch,
     mistakes_in,
+    rejected_file,
     words_of,
 )
+from kthena_components.systems.kaito.estimator import Sized, size_of
 from kthena_components.systems.kaito.presets import find_preset
-from kthena_components.systems.kaito.sized import Sized, size_of
 from kthena_components.systems.kaito.start import Start, shown, start_of
 from kthena_components.systems.kaito.view import (
     CONFIG_KEY,
@@ -40,7 +42,6 @@ from kthena_components.systems.kaito.view import (
     View,
     refused,
 )
-from kthena_components.systems.kaito.webhook_config import VLLM, rejected_file
 
 _SHARE = "kv_cache_cpu_memory_utilization"
 _NOTHING = frozenset({"", "---", "...", "~", "null"})

@@ -8,10 +8,10 @@ v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.remedies import at_most, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.go_duration import read_duration
+from kthena_components.core.values.quantity import read_duration
 from kthena_components.core.values.read import (
     count,
     first_unknown,

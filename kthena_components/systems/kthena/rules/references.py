@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import MODEL_SERVER, MODEL_SERVING
-from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.selection import names_serving, selects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, names_serving, selects
+from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
-from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import (
     count,
     first_unknown,

@@ -9,8 +9,8 @@ from kthena_components.core.findings import Finding, advise, not_checked, part_o
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.update import Change, differ
 from kthena_components.core.values.display import display
-from kthena_components.core.values.go_duration import read_duration
 from kthena_components.core.values.go_regex import trouble_in_go
+from kthena_components.core.values.quantity import read_duration
 from kthena_components.core.values.read import (
     count,
     first_unknown,

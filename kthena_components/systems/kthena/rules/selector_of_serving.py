@@ -11,10 +11,8 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, not_checked, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.selection import has_label, selects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, has_label, selects
+from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import Unknown

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.update import Change, differ
@@ -16,8 +16,14 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
-from kthena_components.core.values.unknown import Unknown, is_unresolved
-from kthena_components.systems.kthena.view import read_serving
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.systems.kthena.view import (
+    BY_GROUP,
+    Role,
+    Serving,
+    held_between,
+    read_serving,
+)
 
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
 """Fields of a role in Kthena's revision hash."""
@@ -113,3 +119,42 @@ def _hashed(template: Mapping[str, Any]) -> object:
 def _plain(value: object) -> object:
     number = whole(value)
     return number if isinstance(number, int) else value
+
+
+def kthena_partition_scaling(change: Change) -> Iterator[Finding]:
+    """While a partition holds groups back, roles keep their numbers of replicas.
+
+    Kthena gives the first groups, as many as the partition counts, the roles that it stored when it
+    created their revision, and these have the number of replicas of that time. A role that is
+    scaled changes in the other groups only, and the update still ends well.
+
+    Pass: partition 1 of 2 groups, and another image; a role from 1 to 2 replicas without partition.
+    Fail: partition 1 of 2 groups, a role from 1 to 2 replicas: three engines instead of four.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/controller/model_serving_controller.go
+    syncRoleReplicas.
+    """
+    old, new = (read_serving(read_object(body)) for body in (change.before, change.after))
+    held = held_between(old, new)
+    if new.rollout != BY_GROUP or held == 0:
+        return
+    known = {role.name: role for role in old.roles if isinstance(role.name, str)}
+    for role in new.roles:
+        before = known.get(role.name) if isinstance(role.name, str) else None
+        if before is not None and before.replicas != role.replicas:
+            yield from _scaled(before, role, held, new)
+
+
+def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator[Finding]:
+    path = f"{role.path}.replicas"
+    if gap := first_unknown(held, before.replicas, role.replicas):
+        yield not_checked(path, gap)
+    elif isinstance(held, int):
+        yield Finding(
+            path=path,
+            seen=f"changes from {before.replicas} to {role.replicas} with a partition that holds "
+            f"{held} of {count_of(view.replicas, 'group')} back: Kthena scales the role in the "
+            "other groups only",
+            remedy=f"remove the partition in the same update, which updates all groups, or keep "
+            f"replicas: {before.replicas}",
+        )

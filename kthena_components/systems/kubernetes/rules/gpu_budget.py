@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, not_checked, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import PodSet
-from kthena_components.core.objects.requests import gpus_of
+from kthena_components.core.objects.object import PodSet, gpus_of
 from kthena_components.core.remedies import Remedy, rename, together
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, advise, not_checked
-from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex, names_serving
 from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.selection import PodIndex, names_serving
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.quantity import is_accelerator

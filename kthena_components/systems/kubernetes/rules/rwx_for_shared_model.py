@@ -8,7 +8,6 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
-from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -18,7 +17,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import known
+from kthena_components.core.values.unknown import known, total
 
 CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})

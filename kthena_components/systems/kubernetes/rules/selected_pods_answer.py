@@ -6,10 +6,8 @@ from kthena_components.core import naming
 from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, not_checked, refuse
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import PodSet
-from kthena_components.core.objects.selection import PodIndex
+from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
+from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, unknown_in

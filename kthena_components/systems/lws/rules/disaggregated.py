@@ -14,9 +14,8 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.rules.rollout import judge_role_rollout
+from kthena_components.systems.lws.rules.rollout import at_least, judge_role_rollout, refusal
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
-from kthena_components.systems.lws.wording import at_least, refusal
 
 _FEWEST, _MOST = 2, 10
 _SLICES = 100

@@ -9,12 +9,11 @@ pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, not_checked, part_of_rule
-from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.values.budget import is_budget, scaled
+from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.systems.lws.view import ROLLING, Group
-from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
 _MOST = 100
 """Maximum percentage of a budget, including maxSurge."""
@@ -76,3 +75,32 @@ def judge_role_rollout(group: Group) -> Iterator[Finding]:
     elif partition is not None and whole(partition) != 0:
         seen = f"is {display(partition)}, but a DisaggregatedSet updates its roles together"
         yield refusal(where, seen, remove())
+
+
+# Shared findings of lws-shape: what the webhook rejects, in the same words.
+
+
+SHAPE = "lws-shape"
+
+
+def refusal(path: str, seen: str, remedy: str) -> Finding:
+    """Report what the webhook rejects."""
+    return Finding(path=path, seen=seen, remedy=remedy, rule=SHAPE)
+
+
+def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
+    """Check the minimum of a count that may be left out."""
+    number = whole(value)
+    if value is None:
+        return
+    if gap := unknown_in(value):
+        yield not_checked(path, gap, SHAPE)
+    elif not isinstance(number, int):
+        yield refusal(
+            path,
+            f"is {display(value)}, but must be a whole number",
+            write(lowest, f"write {lowest}"),
+        )
+    elif number < lowest:
+        seen = f"is {display(number)}, but must be at least {lowest}{why}"
+        yield refusal(path, seen, or_more(lowest))

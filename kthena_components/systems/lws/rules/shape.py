@@ -21,9 +21,8 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.rules.disaggregated import judge_roles
-from kthena_components.systems.lws.rules.rollout import judge_rollout
+from kthena_components.systems.lws.rules.rollout import SHAPE, at_least, judge_rollout, refusal
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
-from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
 _STARTUP = "lws-gang-startup"
 _INT32 = 2**31 - 1

@@ -7,8 +7,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import JOB, MODEL_SERVING, POD_GROUP, QUEUE
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, QUEUE, Object
 from kthena_components.core.remedies import at_least, at_most
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
-from kthena_components.core.objects.object import GroupKind, Object, PodSet
-from kthena_components.core.objects.requests import Amounts, requests_of
+from kthena_components.core.objects.object import (
+    HYPER_NODE,
+    POD_GROUP,
+    Amounts,
+    GroupKind,
+    Object,
+    PodSet,
+    requests_of,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within

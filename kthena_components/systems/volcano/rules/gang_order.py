@@ -5,11 +5,10 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import POD_GROUP, VOLCANO
-from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.objects.object import POD_GROUP, VOLCANO, Object, PodSet
 from kthena_components.core.remedies import either, write
-from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import count, first_unknown, mapping
 
 _STARTS, _ROLLOUT = "gang-starts", "gang-rollout"

@@ -9,11 +9,8 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import POD_GROUP, VOLCANO
-from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.requests import requests_of
+from kthena_components.core.objects.object import POD_GROUP, VOLCANO, Object, PodSet, requests_of
 from kthena_components.core.remedies import either, write
-from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import (
@@ -25,7 +22,7 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from kthena_components.systems.volcano.view import Topology, topologies
 
 _NOBODY = Unknown("none of these pods has its name")

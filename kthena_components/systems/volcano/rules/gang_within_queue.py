@@ -8,9 +8,14 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.gang import Gang
-from kthena_components.core.objects.kinds import POD_GROUP, QUEUE, VOLCANO
-from kthena_components.core.objects.object import Object, PodSet
-from kthena_components.core.objects.requests import requests_of
+from kthena_components.core.objects.object import (
+    POD_GROUP,
+    QUEUE,
+    VOLCANO,
+    Object,
+    PodSet,
+    requests_of,
+)
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity

@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import remove
-from kthena_components.core.topology.names import (
+from kthena_components.core.topology.domains import (
     DISCOVERY_LABEL,
     check_name,
     check_node_name,

@@ -7,8 +7,7 @@ forever.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.kinds import POD_GROUP
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import POD_GROUP, Object
 from kthena_components.core.values.read import object_name
 from kthena_components.systems.volcano.view import name_problem
 

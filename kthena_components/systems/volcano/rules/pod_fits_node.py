@@ -5,8 +5,7 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import PodSet
-from kthena_components.core.objects.requests import Amounts, requests_of
+from kthena_components.core.objects.object import Amounts, PodSet, requests_of
 from kthena_components.core.values.quantity import is_accelerator, render_quantity
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of

@@ -6,9 +6,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import POD_GROUP
-from kthena_components.core.objects.object import EACH_POD, Object, PodSet
-from kthena_components.core.values.arithmetic import total
+from kthena_components.core.objects.object import EACH_POD, POD_GROUP, Object, PodSet
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     count,
@@ -17,7 +15,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from kthena_components.systems.volcano.rules.gang_pods import policies_of
 
 _MOST_COMPARED = 1_000_000

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level, nearest, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.kinds import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP, Object
 from kthena_components.core.remedies import at_least, at_most, write
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.display import display

@@ -1,1 +1,0 @@
-"""Names of the rules about prefill and decode, which refer to each other."""

@@ -1,1 +1,0 @@
-"""The rules of vllm_stack: one file for each rule or family of rules."""
