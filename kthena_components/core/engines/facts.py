@@ -136,9 +136,9 @@ class RayLaunch:
     """Pods that the Ray head waits for, itself included. None: not stated."""
     ray_gpus: MaybeInt | None = None
     """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
-    ray_address: MaybeText | None = None
+    ray_address: MaybeText | None = field(default=None, compare=False)
     """Where this pod joins a Ray cluster (`ray start --address`). None: it joins none."""
-    ray_written: str = ""
+    ray_written: str = field(default="", compare=False)
     """The same as it is written: `$(LWS_LEADER_ADDRESS):6379`."""
     ray_port: MaybeText | None = None
     """Port of the Ray cluster that this pod starts, as text. None: it starts none."""
@@ -217,7 +217,9 @@ class CommandFacts(
     """Every option on the command line, by its first long spelling in that release
     (`--max-num-seqs`): int, float, str, bool for a switch, a tuple for several words, a dict for a
     JSON object, or Unknown. One that the release does not have: as written."""
-    written: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    written: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False, compare=False
+    )
     """The values of options with unknown parts, as written: `$(LWS_LEADER_ADDRESS):5000`."""
     hidden: Unknown | None = None
     """Why options may be set where they cannot be read. None: all can be read."""
