@@ -16,7 +16,7 @@ from conformance.waiting import PATIENCE
 from kthena_components.core.plan.rights import READ, Resource
 from kthena_components.systems import extras, resources_of
 from kthena_components.systems.kthena.view_autoscaling import BINDING
-from kthena_components.systems.kubernetes.services import BUDGETS
+from kthena_components.systems.kubernetes.resources import BUDGETS
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 

@@ -145,10 +145,6 @@ def main(arguments: list[str]) -> int:
     return 1 if missing else 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 # Shortens a comment to what its host accepts, and says what it leaves out.
 #
 # It imports only the standard library, because the program with the token uses it.
@@ -216,3 +212,7 @@ def _listed(line: str) -> int:
     """Count what a line lists: one finding or change, or the number in `- 5 more: …`."""
     more = _MORE.match(line)
     return int(more[1]) if more else line.startswith("- ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

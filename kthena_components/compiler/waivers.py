@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.catalogue import cluster_rule_names, rule_names
 from kthena_components.judge.manifest import has_rules, judge_manifest
 from kthena_components.judge.together import judge_stack, owner_of

@@ -10,7 +10,8 @@ from functools import cache
 from typing import Any
 
 from kthena_components.core.findings import rule_name
-from kthena_components.core.rules.registry import CHECKS, PRODUCTION
+from kthena_components.core.rules.production import PRODUCTION
+from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.rules.support.documentation import RuleDoc, read_docstring
 from kthena_components.core.spec.rules.role import ROLE_RULES
 from kthena_components.core.spec.rules.serving import SERVING_RULES

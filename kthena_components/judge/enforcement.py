@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.schema.versions import VERSIONS, Release, read_release
 from kthena_components.judge.levels import DEFAULT, SettingError, Settings, parse_settings
 

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.schema.versions import (
     NAMED,
     TITLES,

@@ -27,7 +27,8 @@ from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.objects.engine_containers import review
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_name, reduced
-from kthena_components.core.rules.registry import CHECKS, PRODUCTION, PRODUCTION_NAMES, run_checks
+from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
+from kthena_components.core.rules.registry import CHECKS, run_checks
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.crd_schema import crd_schema, once_a_place

@@ -154,13 +154,13 @@ DEFAULTS: Config = {"serving-rules": {"environment": "prod"}, "serving-groups": 
         (
             {"serving-rules": {"kthenaVersion": "1.0"}},
             {"serving-rules": {"kthenaVersion": "0.1"}},
-            "would check objects of Kthena by the rules of 0.1, and the base by those of 1.0",
+            "would check objects of Kthena by the rules of 0.1, and the base by the rules of 1.0",
         ),
         ({"serving-rules": {"kthenaVersion": "1.0"}}, {"serving-rules": {}}, None),
         (
             {"serving-rules": {}},
             {"serving-rules": {"releases": {"lws": "0.6"}}},
-            "would check objects of LWS by the rules of 0.6, and the base by those of 0.10",
+            "would check objects of LWS by the rules of 0.6, and the base by the rules of 0.10",
         ),
         ({"mine": "mandatory"}, {"mine": "advisory"}, "mine.enforcementLevel: would be advisory"),
         ({"mine": "mandatory"}, {}, "mine.enforcementLevel: would be the default of its pack"),

@@ -29,7 +29,7 @@ REWRITTEN = (
 )
 REFUSED = (
     "  recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
-    "Remove it with --set recovery_policy=null, or convert it to kthena. [backend-loss]"
+    "Remove it with --set recovery_policy=null, or convert it to lws. [backend-loss]"
 )
 
 

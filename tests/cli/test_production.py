@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from tests.cli.conftest import Command, Write
 from tests.rules.cases import documents
 

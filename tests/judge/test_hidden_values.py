@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import TODAY, documents, judge_stack
 from tests.rules.test_cases import CASES

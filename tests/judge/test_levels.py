@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.catalogue import all_rules, rule_names
 from kthena_components.judge.levels import (
     ENVIRONMENTS,

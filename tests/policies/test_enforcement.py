@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pulumi_policy import Policy, ResourceValidationArgs, StackValidationArgs
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER, read_pack
 from kthena_components.judge.levels import ENVIRONMENTS
 from kthena_components.judge.weakening import LevelsChange, levels_weakened

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.judge.levels import ENVIRONMENTS
 from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import native

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack
 

@@ -13,7 +13,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest, read_demand

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import kthena_components
 from kthena_components.core.findings import RULE_FAULT, Level
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.rules.registry import PRODUCTION_NAMES
+from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest, read_demand, read_manifest

@@ -1,4 +1,4 @@
-"""The lists of rules over facts, CHECKS and PRODUCTION. A check is a pure function over facts.
+"""The list of rules over facts: CHECKS. A check is a pure function over facts.
 
 Its docstring is its documentation, its name is its rule's name.
 """
@@ -6,8 +6,7 @@ Its docstring is its documentation, its name is its rule's name.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, judged_by, rule_name
-from kthena_components.core.objects.engine_containers import Reviewed
+from kthena_components.core.findings import Finding, judged_by
 from kthena_components.core.rules.config_map_key_exists import config_map_key_exists
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.context_within_model import context_within_model
@@ -58,16 +57,6 @@ from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_port import probe_port
-from kthena_components.core.rules.production_pods import (
-    production_cache,
-    production_resources,
-    production_security,
-)
-from kthena_components.core.rules.production_serving import (
-    production_availability,
-    production_labels,
-    production_lifecycle,
-)
 from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
 from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
 from kthena_components.core.rules.ray_in_image import ray_in_image
@@ -164,19 +153,3 @@ CHECKS: tuple[Check, ...] = (
 def run_checks(facts: ServingFacts) -> list[Finding]:
     """Check the facts by every rule."""
     return [placed(finding) for finding in judged_by(CHECKS, facts)]
-
-
-# The list of rules about production: PRODUCTION. They only run if they are asked for.
-#
-# What they miss keeps no engine from starting. One finding per object lists what a rule misses.
-
-
-PRODUCTION: tuple[Callable[[Reviewed], Iterator[Finding]], ...] = (
-    production_resources,
-    production_lifecycle,
-    production_availability,
-    production_security,
-    production_labels,
-    production_cache,
-)
-PRODUCTION_NAMES = frozenset(map(rule_name, PRODUCTION))

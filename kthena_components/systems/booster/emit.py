@@ -23,7 +23,7 @@ from kthena_components.systems.contract import FOR_ALL, REJECTED, Emitter, Writt
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
 _BACKEND = "vllm"

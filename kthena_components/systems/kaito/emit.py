@@ -61,7 +61,11 @@ from kthena_components.systems.kaito.view import (
     View,
     read_view,
 )
-from kthena_components.systems.kubernetes.services import BUDGETS, CONFIG_MAPS, SERVICES
+from kthena_components.systems.kubernetes.resources import (
+    BUDGETS,
+    CONFIG_MAPS,
+    SERVICES,
+)
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 _BENCHMARK = f'metadata.annotations["{NO_BENCHMARK}"]'

@@ -31,7 +31,7 @@ from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:

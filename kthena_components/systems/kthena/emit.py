@@ -42,7 +42,7 @@ from kthena_components.systems.kthena.view import (
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.volcano import emit as volcano
 
 _Labels = tuple[str, str]

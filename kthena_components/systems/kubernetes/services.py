@@ -9,20 +9,6 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.rights import READ, Resource
-
-# Kubernetes' own resources that an update writes, or reads while it waits.
-
-
-STATEFUL_SETS = Resource(api_version="apps/v1", kind="StatefulSet", plural="statefulsets")
-SERVICES = Resource(api_version="v1", kind="Service", plural="services")
-CONFIG_MAPS = Resource(api_version="v1", kind="ConfigMap", plural="configmaps")
-BUDGETS = Resource(
-    api_version="policy/v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets"
-)
-SECRETS = Resource(api_version="v1", kind="Secret", plural="secrets")
-ENDPOINTS = Resource(api_version="v1", kind="Endpoints", plural="endpoints", verbs=READ)
-PODS = Resource(api_version="v1", kind="Pod", plural="pods", verbs=READ)
 
 
 def emit_front(plan: ServingPlan, entries: Mapping[str, str] | None = None) -> Manifest | None:

@@ -21,6 +21,7 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_job,
     tells_of_set,
 )
+from kthena_components.systems.kubernetes.resources import SECRETS
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
@@ -41,7 +42,6 @@ from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
-from kthena_components.systems.kubernetes.services import SECRETS
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")

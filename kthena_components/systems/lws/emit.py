@@ -26,7 +26,7 @@ from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.lws.describe import ALIASES, DESCRIBER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.limits import names, refuse, set_name

@@ -26,7 +26,7 @@ from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitt
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.services import BUDGETS, SERVICES
+from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.matrixinfer.describe import DESCRIBER
 from kthena_components.systems.matrixinfer.limits import refuse
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer

@@ -29,7 +29,7 @@ from kthena_components.systems.contract import (
     Written,
 )
 from kthena_components.systems.kubernetes import services
-from kthena_components.systems.kubernetes.services import (
+from kthena_components.systems.kubernetes.resources import (
     BUDGETS,
     ENDPOINTS,
     PODS,

@@ -3,7 +3,7 @@
 from kthena_components.core.objects.object import Object
 from kthena_components.core.plan.rights import Resource
 from kthena_components.systems.contract import Kind, System
-from kthena_components.systems.kubernetes.services import CONFIG_MAPS
+from kthena_components.systems.kubernetes.resources import CONFIG_MAPS
 from kthena_components.systems.prometheus.emit import API_VERSION, GROUP, KINDS
 
 

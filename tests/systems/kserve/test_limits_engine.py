@@ -162,7 +162,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         (
             "roles[0].entry_template: contains '{{', which KServe expands as a "
             "template of its own. Put the text into a ConfigMap and mount it, or "
-            "write backend: lws. [backend-loss]"
+            "write backend: native, kthena or lws. [backend-loss]"
         ),
     ),
     "two-containers-in-a-worker": (
