@@ -92,6 +92,14 @@ def _volcano_job(n: int) -> Body:
     return custom("batch.volcano.sh/v1alpha1", "Job", {"minAvailable": n, "tasks": tasks})
 
 
+def _job_set(n: int) -> Body:
+    template = {"spec": {"template": {"spec": {"containers": [container("e")]}}}}
+    jobs = [{"name": f"j{i}", "replicas": 1, "template": template} for i in range(n)]
+    order = {"startupPolicyOrder": "InOrder"}
+    return custom("jobset.x-k8s.io/v1alpha2", "JobSet", {"startupPolicy": order,
+                  "replicatedJobs": jobs})  # fmt: skip
+
+
 def _queue(n: int) -> Body:
     lists = {key: {f"example.com/r{i}": 2 for i in range(n)} for key in ("deserved", "capability")}
     return custom("scheduling.volcano.sh/v1beta1", "Queue", {"weight": 1, **lists})
@@ -141,6 +149,7 @@ KINDS: Final[Mapping[str, Shape]] = {
     "workers of a ModelBooster": judged(_booster),
     "roles of a DisaggregatedSet": judged(_disaggregated),
     "tasks of a Volcano Job": judged(_volcano_job),
+    "Jobs of a JobSet": judged(_job_set),
     "resources of a Queue": judged(_queue),
     "policies of a PodGroup": judged(_pod_group),
     "labels": judged(_labels),

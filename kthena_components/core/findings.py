@@ -224,6 +224,12 @@ def join_path(prefix: str, path: str) -> str:
     return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
 
 
+def paths_above(path: str, ends: str = ".[") -> Iterator[str]:
+    """Return the paths that a path begins with, and itself: `a`, `a[0]` and `a[0].b`."""
+    yield from (path[:at] for at, letter in enumerate(path) if letter in ends)
+    yield path
+
+
 def path_of(location: Iterable[str | int]) -> str:
     """Write a location of keys and indices as a path: `roles[0].parallelism.tensor`."""
     path = ""

@@ -1,13 +1,15 @@
 """Finds the engines of a template, and adds to each engine its pods one by one, for any kind."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.members import Numbers, Template, states_rank, with_members
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import paths_above
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.plan.controller_variables import NOTHING, Told
 from kthena_components.systems.contract import Kind
@@ -18,11 +20,14 @@ def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) ->
     if kind.pods is None or not any(map(states_rank, facts.engines)):
         return facts
     told = NOTHING if kind.tells is None else kind.tells(view)
-    numbers, sets = _numbers(told), list(kind.pods(view))
-    owned = [owners(pods, facts.engines) for pods in sets]
-    engines: list[EngineFacts] = []
+    numbers, owned, engines = _numbers(told), dict[int, list[PodSet]](), list[EngineFacts]()
+    places = Places(facts.engines)
+    for pods in kind.pods(view):
+        by = places.owners(pods)
+        if len(by) == 1:
+            owned.setdefault(by[0], []).append(pods)
     for number, engine in enumerate(facts.engines):
-        own = [pods for pods, by in zip(sets, owned, strict=True) if by == [number]]
+        own = owned.get(number, [])
         entry = _template(engine.entry, own)
         worker = None if engine.worker is None else _template(engine.worker, own[::-1])
         engines.append(
@@ -59,19 +64,37 @@ def _template(pod: PodFacts, sets: Sequence[PodSet]) -> Template | None:
 _CONTAINERS = ("spec.containers", "spec.initContainers")
 
 
-def owners(pods: PodSet, engines: Sequence[EngineFacts]) -> list[int]:
-    """Return the engines that run in the pods of a template, by number.
+class Places:
+    """The engines of an object, by the paths that their facts were read from."""
 
-    Kinds write the paths of an engine differently, so the first way that finds one decides.
-    """
-    part = pods.owner.at(pods.path)
-    ways: tuple[Callable[[EngineFacts], bool], ...] = (
-        lambda engine: engine.name == pods.name != "",
-        lambda engine: any(runs_in(pod, pods) for pod in templates(engine)),
-        lambda engine: any(one == part or one.startswith(f"{part}.") for one in _places(engine)),
-    )
-    found = ([k for k, engine in enumerate(engines) if way(engine)] for way in ways)
-    return next((numbers for numbers in found if numbers), [])
+    def __init__(self, engines: Iterable[EngineFacts]) -> None:
+        """Index them once: an object may have many templates, and an engine in each."""
+        self._named: dict[str, list[int]] = {}
+        self._below: dict[str, list[int]] = {}
+        self._read: dict[str, list[tuple[int, EngineFacts, PodFacts]]] = {}
+        for number, engine in enumerate(engines):
+            self._named.setdefault(engine.name, []).append(number)
+            read = templates(engine)
+            places = (engine.path, *(pod.gpus_path for pod in read))
+            for path in dict.fromkeys(above for at in places for above in paths_above(at, ".")):
+                self._below.setdefault(path, []).append(number)
+            for pod in read:
+                for path in paths_above(pod.gpus_path):
+                    self._read.setdefault(path, []).append((number, engine, pod))
+
+    def read_in(self, pods: PodSet) -> list[tuple[int, EngineFacts, PodFacts]]:
+        """Return the facts that were read from a template, with their engines."""
+        found = (each for path in _CONTAINERS for each in self._read.get(pods.at(path), ()))
+        return sorted(found, key=itemgetter(0))
+
+    def owners(self, pods: PodSet) -> list[int]:
+        """Return the engines that run in the pods of a template, by number.
+
+        Kinds write the paths of an engine differently, so the first way that finds one decides.
+        """
+        named = self._named.get(pods.name) if pods.name else None
+        read = named or [*dict.fromkeys(number for number, _, _ in self.read_in(pods))]
+        return read or self._below.get(pods.owner.at(pods.path), [])
 
 
 def runs_in(pod: PodFacts, pods: PodSet) -> bool:
@@ -82,20 +105,15 @@ def runs_in(pod: PodFacts, pods: PodSet) -> bool:
 def ports_in(sets: Iterable[PodSet], facts: ServingFacts | None) -> dict[str, Listening]:
     """Return where the pods of templates listen, by the path of each template in the object."""
     found: dict[str, Listening] = {}
-    engines = facts.engines if facts is not None else ()
-    for pods in sets if engines else ():
-        for engine in engines:
-            for pod in templates(engine):
-                first = None if engine.worker is None else pod is engine.entry
-                if runs_in(pod, pods) and (ports := listening(pod, first=first)):
-                    found[pods.path] = ports
+    places = Places(facts.engines if facts is not None else ())
+    for pods in sets if facts is not None and facts.engines else ():
+        for _, engine, pod in places.read_in(pods):
+            first = None if engine.worker is None else pod is engine.entry
+            if ports := listening(pod, first=first):
+                found[pods.path] = ports
     return found
 
 
 def templates(engine: EngineFacts) -> list[PodFacts]:
     """Return the templates of an engine."""
     return [engine.entry] if engine.worker is None else [engine.entry, engine.worker]
-
-
-def _places(engine: EngineFacts) -> list[str]:
-    return [engine.path, *(pod.gpus_path for pod in templates(engine))]

@@ -4,17 +4,16 @@ The pods and GPUs are those of `Kind.pods` and `Kind.demand`, so the table's tot
 rule gpu-budget counts. The facts only add which pods form one engine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.report import Counts, counts_of, shape_of
 from kthena_components.core.values.read import count_or_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 from kthena_components.judge.manifest import Whole, read_whole
-from kthena_components.judge.members import owners, templates
+from kthena_components.judge.members import Places, templates
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
@@ -81,9 +80,17 @@ class _Made:
             self.sets = [one for one, gpus in zip(self.sets, self.gpus, strict=True) if gpus != 0]
             self.gpus = [gpus for gpus in self.gpus if gpus != 0]
         found = zip(self.sets, self.gpus, strict=True)
-        self.owners = [_owners(one, self.engines, gpus) for one, gpus in found]
-        owned = {number for owners in self.owners for number in owners}
-        self.alone = [number for number in range(len(self.engines)) if number not in owned]
+        places = Places(self.engines)
+        self.owners = [self._owners(places.owners(one), gpus) for one, gpus in found]
+        self.sets_of: dict[int, list[int]] = {}
+        for k, owners in enumerate(self.owners):
+            for number in owners:
+                self.sets_of.setdefault(number, []).append(k)
+        self.alone = [k for k in range(len(self.engines)) if k not in self.sets_of]
+
+    def _owners(self, found: list[int], gpus: MaybeInt) -> list[int]:
+        """Return the engines that run in some pods; an object's only one has all accelerators."""
+        return found or ([0] if len(self.engines) == 1 and gpus != 0 else [])
 
     def of_engines(self) -> list[Counts]:
         """Count the pods of each engine."""
@@ -96,9 +103,9 @@ class _Made:
         return made
 
     def _of_engine(self, number: int, engine: EngineFacts) -> Counts:
-        if number in self.alone:
+        mine = self.sets_of.get(number)
+        if mine is None:
             return counts_of(engine, self.copies)
-        mine = [k for k, owners in enumerate(self.owners) if number in owners]
         pods = total(self.sets[k].count for k in mine)
         gpus = total(self._share(k, number) for k in mine)
         return Counts(engines=_engines(engine, pods), pods=pods, gpus=gpus)
@@ -109,10 +116,10 @@ class _Made:
         The first engine of a template has what the template's other engines do not have.
         """
         count, (first, *others) = self.sets[of].count, self.owners[of]
-        beside = {other: product(count, self.engines[other].entry.all_gpus) for other in others}
         if number != first:
-            return beside[number]
-        return _minus(self.gpus[of], total(beside.values()))
+            return product(count, self.engines[number].entry.all_gpus)
+        beside = (product(count, self.engines[other].entry.all_gpus) for other in others)
+        return _minus(self.gpus[of], total(beside))
 
     def of_others(self) -> Iterator[tuple[str, Counts]]:
         """Count the accelerators of no engine, with the name of their part of the object."""
@@ -124,12 +131,6 @@ class _Made:
             rest = 0 if isinstance(counted, Unknown) else _minus(self.demand.gpus, counted)
             if rest != 0:
                 yield "", Counts(engines=_NO_ENGINE, pods=_NO_ENGINE, gpus=rest)
-
-
-def _owners(pods: PodSet, engines: Sequence[EngineFacts], gpus: MaybeInt) -> list[int]:
-    """Return the engines that run in some pods: with accelerators, the only engine of an object."""
-    only = [0] if len(engines) == 1 and gpus != 0 else []
-    return owners(pods, engines) or only
 
 
 def _minus(one: MaybeInt, other: MaybeInt) -> MaybeInt:

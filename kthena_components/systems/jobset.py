@@ -102,37 +102,36 @@ def facts(view: JobSet) -> ServingFacts:
             job.template, found.at(job.path), job.name, job.pods, found.context
         )
     ]
+    places = {found.at(job.path): number for number, job in enumerate(view.jobs)}
+    engines = engines_among(parts, found.context)
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
-        engines=tuple(_in_order(view, engine) for engine in engines_among(parts, found.context)),
+        engines=tuple(_in_order(view, engine, places) for engine in engines),
         gang_expected=_placed_together(view),
     )
 
 
-def _in_order(view: JobSet, engine: EngineFacts) -> EngineFacts:
+def _in_order(view: JobSet, engine: EngineFacts, places: Mapping[str, int]) -> EngineFacts:
     """Return an engine with why its workers wait for its leader.
 
     Source: kubernetes-sigs/jobset pkg/controllers/startup_policy.go and depends_on.go.
     """
-    found, paths = view.object, [view.object.at(job.path) for job in view.jobs]
-    policy = mapping(found.spec.get("startupPolicy")).get("startupPolicyOrder")
-    if policy == "InOrder":
-        edges = {path: frozenset(paths[:at]) for at, path in enumerate(paths)}
+    leader, late = places.get(engine.path), places.get(engine.worker_template(places))
+    if leader is None or late is None:
+        return engine
+    spec = view.object.spec
+    if mapping(spec.get("startupPolicy")).get("startupPolicyOrder") == "InOrder":
         why = "is InOrder, by which each Job starts when the pods of those before it are ready"
-        at = found.at("spec.startupPolicy.startupPolicyOrder")
-        return engine.waiting(edges, StartOrder(path=at, why=why, remedy=write("AnyOrder")))
-    for index, item in enumerate(sequence(found.spec.get("replicatedJobs"))):
-        named = {mapping(one).get("name") for one in sequence(mapping(item).get("dependsOn"))}
-        edges = {
-            paths[index]: frozenset(
-                path for path, job in zip(paths, view.jobs, strict=True) if job.name in named
-            )
-        }
+        at, remedy = "spec.startupPolicy.startupPolicyOrder", write("AnyOrder")
+        waits = leader < late
+    else:
         why = "names the leader's Job, so these pods start when the leader is ready"
-        at = found.at(f"spec.replicatedJobs[{index}].dependsOn")
-        engine = engine.waiting(edges, StartOrder(path=at, why=why, remedy=remove()))
-    return engine
+        at, remedy = f"spec.replicatedJobs[{late}].dependsOn", remove()
+        named = sequence(mapping(sequence(spec.get("replicatedJobs"))[late]).get("dependsOn"))
+        waits = any(mapping(one).get("name") == view.jobs[leader].name for one in named)
+    order = StartOrder(path=view.object.at(at), why=why, remedy=remedy)
+    return replace(engine, order=order) if waits else engine
 
 
 def _placed_together(view: JobSet) -> MaybeBool:

@@ -12,7 +12,7 @@ from tests.toughness.targets import ROOT
 PROGRAM = """
 import json, os, pathlib, shutil, socket, subprocess, sys, tempfile
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.core.rules.image_pinned import image_pinned
+from kthena_components.core.rules.shm_size import shm_size
 from tests.toughness import fuzz, guard
 from tests.toughness.targets import Target
 
@@ -20,11 +20,11 @@ def broken(*_):
     raise KeyError("x")
 
 def rule(body):
-    code, image_pinned.__code__ = image_pinned.__code__, broken.__code__
+    code, shm_size.__code__ = shm_size.__code__, broken.__code__
     try:
         judge_manifest(body)
     finally:
-        image_pinned.__code__ = code
+        shm_size.__code__ = code
 
 def endless():
     while True:

@@ -43,6 +43,17 @@ class Contents(tuple[tuple[str, MaybeText], ...]):  # noqa: SLOT001 - it remembe
         return dict(reversed(self))
 
     @cached_property
+    def _mentioned(self) -> dict[str, bool]:
+        return {}
+
+    def mention(self, word: str) -> bool:
+        """Return whether a text contains a word."""
+        if word not in self._mentioned:
+            texts = (text for _, text in self if isinstance(text, str))
+            self._mentioned[word] = any(word in text for text in texts)
+        return self._mentioned[word]
+
+    @cached_property
     def _hash(self) -> int:
         return super().__hash__()
 
@@ -63,11 +74,15 @@ class Mount:
     source: str = ""
     """Source of the files, for messages: ConfigMap 'x'."""
 
+    @property
+    def contents(self) -> Contents:
+        """Its files, which remember what was looked up."""
+        return self.files if isinstance(self.files, Contents) else Contents(self.files)
+
     def read(self, path: str) -> MaybeText | Absent:
         """Return the text of a file of this mount."""
-        files = self.files if isinstance(self.files, Contents) else Contents(self.files)
         absent = self.gap or Absent(f"{self.source} has no key that becomes {path}")
-        return files.by_path.get(path[len(self.path) :].lstrip("/"), absent)
+        return self.contents.by_path.get(path[len(self.path) :].lstrip("/"), absent)
 
 
 Files = tuple[Mount, ...]

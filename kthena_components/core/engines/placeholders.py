@@ -95,14 +95,15 @@ class Scope:
             return Unknown(f"{name} is set after the variable that refers to it")
         if isinstance(value, str):
             return self._expand_env(name, value)
+        hidden = None
+        if value is None:
+            hidden = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
         if value is None and name in self.late:
             # Which controller creates the pod is not known here: maybe none that sets it.
             text = f"no env sets {name}; {self.late[name]} does in the pods that it creates"
-            return Varying(text) if numbers_pods(name) else OfController(text, name)
-        if value is None:
-            source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
-            return Unknown(f"{name} may come from {source}") if source else None
-        return value
+            elsewhere = hidden is not None
+            return Varying(text) if numbers_pods(name) else OfController(text, name, elsewhere)
+        return Unknown(f"{name} may come from {hidden}") if hidden else value
 
     def _expand_env(self, name: str, value: str) -> MaybeText:
         """Expand references in an env value to variables that are set before it.

@@ -117,6 +117,8 @@ class Volumes:
 
     named: Mapping[str, Mapping[str, Any]]
     """The first of each name."""
+    places: Mapping[str, int]
+    """Its index among all."""
     late: bool
     """Whether others may exist, because a name is not known yet."""
 
@@ -124,13 +126,15 @@ class Volumes:
 def read_volumes(spec: Mapping[str, Any]) -> Volumes:
     """Read the volumes of a pod's spec, whatever they contain."""
     named: dict[str, Mapping[str, Any]] = {}
+    places: dict[str, int] = {}
     late = is_unresolved(spec.get("volumes"))
-    for item in sequence(spec.get("volumes")):
+    for index, item in enumerate(sequence(spec.get("volumes"))):
         name = mapping(item).get("name")
         late = late or is_unresolved(item) or is_unresolved(name)
         if isinstance(name, str):
             named.setdefault(name, mapping(item))
-    return Volumes(named, late)
+            places.setdefault(name, index)
+    return Volumes(named, places, late)
 
 
 def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -166,7 +170,7 @@ def read_container(
 ) -> ContainerFacts:
     """Read one container of a pod's spec, whatever it contains."""
     image, name = container.get("image"), container.get("name")
-    limit, shm_path = _shm_limit(container, spec, path)
+    limit, shm_path = _shm_limit(container, volumes, path)
     known = image if isinstance(image, str) and image else None
     named = name if isinstance(name, str) and not is_unresolved(name) else "?"
     return ContainerFacts(
@@ -227,7 +231,7 @@ def _shared_memory(
 
 
 def _shm_limit(
-    container: Mapping[str, Any], spec: Mapping[str, Any], path: str
+    container: Mapping[str, Any], volumes: Volumes, path: str
 ) -> tuple[MaybeInt | None, str]:
     """Return how much the volume at /dev/shm may hold, and the path of the field."""
     names = [
@@ -235,14 +239,12 @@ def _shm_limit(
         for mount in sequence(container.get("volumeMounts"))
         if isinstance(at := mapping(mount).get("mountPath"), str) and _is_shm(at)
     ]
-    pod = path.rpartition(".containers[")[0]
-    for index, item in enumerate(sequence(spec.get("volumes")) if names else ()):
-        volume = mapping(item)
-        if volume.get("name") == names[0]:
-            held = mapping(volume.get("emptyDir"))
-            at = f"{pod}.volumes[{index}].emptyDir.sizeLimit"
-            return _bytes(held.get("sizeLimit") if held.get("medium") == "Memory" else None), at
-    return None, ""
+    name = names[0] if names else None
+    if not isinstance(name, str) or name not in volumes.named:
+        return None, ""
+    held, pod = mapping(volumes.named[name].get("emptyDir")), path.rpartition(".containers[")[0]
+    at = f"{pod}.volumes[{volumes.places[name]}].emptyDir.sizeLimit"
+    return _bytes(held.get("sizeLimit") if held.get("medium") == "Memory" else None), at
 
 
 def _memory_limit(container: Mapping[str, Any]) -> MaybeInt | None:

@@ -38,11 +38,11 @@ def network_variables(
         path: Path of the container.
     """
     names = [mapping(item).get("name") for item in sequence(container.get("env"))]
-    texts = [*argv, *(text for mount in given.files for _, text in mount.files if text)]
+    files = dict.fromkeys(mount.contents for mount in given.files)
     found: dict[str, VariableFacts] = {}
     for name in _NAMES:
         value: MaybeText | None = given.env.get(name)
-        if any(isinstance(text, str) and name in text for text in texts):
+        if any(name in word for word in argv) or any(each.mention(name) for each in files):
             value = Unknown(f"the command may set {name}")
         elif value is None:
             by = next((by for prefix, by in given.hidden if name.startswith(prefix)), None)

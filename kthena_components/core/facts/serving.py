@@ -1,11 +1,12 @@
 """The numbers that checks need, read from pod templates only."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
+from kthena_components.core.findings import paths_above
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 
 __all__ = [
@@ -63,16 +64,10 @@ class EngineFacts:
     order: StartOrder | None = field(default=None, compare=False)
     """Why its other pods wait for the first one. None: they do not."""
 
-    def waiting(self, edges: Mapping[str, frozenset[str]], order: StartOrder) -> "EngineFacts":
-        """Return the engine with an order, if the template of its workers waits for its own.
-
-        Args:
-            edges: Paths of templates, and of those that each waits for.
-            order: The order.
-        """
+    def worker_template(self, paths: Container[str]) -> str:
+        """Return which of some templates its workers are made from; empty if none."""
         at = "" if self.worker is None else self.worker.command_path
-        late = next((path for path in edges if at.startswith(f"{path}.")), "")
-        return replace(self, order=order) if self.path in edges.get(late, ()) else self
+        return next((path for path in paths_above(at, ".") if path in paths), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

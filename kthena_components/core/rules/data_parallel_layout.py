@@ -1,5 +1,6 @@
 """Checks that the copies in a vLLM command line fit each other and the nodes."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts, gpus_of, ranks_of
@@ -42,9 +43,10 @@ def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/parallel.py; vllm/engine/arg_utils.py, create_engine_config;
     vllm/entrypoints/cli/serve.py.
     """
+    beside = Counter(engine.path for engine in facts.engines)
     for start in starts(facts, "vllm"):
         found = [*_local_copies(start), *outside_balance(start), *_copies_on_nodes(start)]
-        if sum(engine.path == start.engine.path for engine in facts.engines) == 1:
+        if beside[start.engine.path] == 1:
             found += process_alone(start)
         # One line per unknown value is enough.
         yield from dict.fromkeys(found)

@@ -56,6 +56,8 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
         value.name == own or value.name.startswith(own) for own in told
     ):
         return ""
+    if isinstance(value, OfController) and value.elsewhere:
+        return ""
     if isinstance(value, NotSet):
         by_service = _OF_SERVICE.fullmatch(value.name) is not None
         return "" if by_service else f"and nothing sets {value.name}, so it stays as it is"

@@ -1,6 +1,7 @@
 """The rule shm-size."""
 
 from collections.abc import Iterator
+from decimal import Context, Decimal
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -14,6 +15,8 @@ from kthena_components.core.values.unknown import Unknown
 
 _RULE = "shm-size"
 _MIB = 2**20
+_DIGITS = Context(prec=6)
+"""Amounts in messages. A float has no room for each one that may be stated."""
 _USUAL = 64 * _MIB
 """What a container gets without a volume: shm-present advises against it."""
 _QUEUES: tuple[tuple[Version, int], ...] = (((0, 12), 240 * _MIB), ((0, 11), 160 * _MIB))
@@ -96,4 +99,4 @@ def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Fin
 
 def _shown(amount: int) -> str:
     unit, name = (2**30, "GiB") if amount % 2**30 == 0 and amount else (_MIB, "MiB")
-    return f"{amount / unit:g} {name}"
+    return f"{_DIGITS.divide(Decimal(amount), unit):g} {name}"

@@ -60,6 +60,8 @@ class OfController(Unknown):
     """The value of a variable that no env sets, but some controller may."""
 
     name: str = ""
+    elsewhere: bool = False
+    """Whether a source that is not read may set it as well."""
 
 
 @dataclass(frozen=True, slots=True)

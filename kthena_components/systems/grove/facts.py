@@ -56,14 +56,15 @@ def _in_order(view: CliqueSet) -> Iterator[EngineFacts]:
 
     Source: ai-dynamo/grove operator/initc/internal/wait.go, which waits until pods are ready.
     """
-    edges = view.starts_after
     path = view.object.at(f"{TEMPLATE}.cliqueStartupType")
     kind = view.template.get("cliqueStartupType")
     why = f"is {kind}, by which Grove starts the workers when their leader is ready"
     order = StartOrder(path=path, why=why, remedy=write("CliqueStartupTypeAnyOrder"))
-    at = {clique.name: view.object.at(clique.path) for clique in view.cliques}
-    paths = {at[name]: frozenset(at[other] for other in edges[name]) for name in edges}
-    return (engine.waiting(paths, order) for engine in _engines(view))
+    names = {view.object.at(clique.path): clique.name for clique in view.cliques}
+    waits = view.waiting()
+    for engine in _engines(view):
+        leader, late = names.get(engine.path), names.get(engine.worker_template(names))
+        yield replace(engine, order=order) if waits(late, leader) else engine
 
 
 def _hidden(view: CliqueSet) -> Iterator[EngineFacts]:

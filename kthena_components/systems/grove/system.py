@@ -36,14 +36,13 @@ def tells(view: CliqueSet) -> Told:
     operator/internal/controller/podclique/components/pod/pod.go.
     """
     leaders = {engine.path for engine in facts(view).engines}
+    grouped = view.grouped
     names = [c.name for c in view.cliques if is_name(c.name) and view.object.at(c.path) in leaders]
     return Told(
         size=(GROUP_PODS,),
         ordinal=("GROVE_PCLQ_POD_INDEX",),
         addresses=tuple(
-            rf"{_GROUP}-{re.escape(str(name))}-0\.{_DOMAIN}"
-            for name in names
-            if name in view.grouped
+            rf"{_GROUP}-{re.escape(str(name))}-0\.{_DOMAIN}" for name in names if name in grouped
         ),
         others=("GROVE_",),
     )

@@ -1,6 +1,7 @@
 """Reads Grove's PodCliqueSet; never raises."""
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ SET: GroupKind = (GROVE, "PodCliqueSet")
 TEMPLATE = "spec.template"
 EXPLICIT = "CliqueStartupTypeExplicit"
 IN_ORDER = "CliqueStartupTypeInOrder"
+Name = MaybeText | None
+"""The name of a clique; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,31 +77,34 @@ class CliqueSet:
         for clique in alone.values():
             yield None, [clique]
 
-    @property
-    def starts_after(self) -> dict[str, frozenset[str]]:
-        """The cliques that each clique waits for, those that they wait for included."""
-        kind, found = self.template.get("cliqueStartupType"), dict[str, frozenset[str]]()
-        names = [clique.name for clique in self.cliques if isinstance(clique.name, str)]
+    def waiting(self) -> Callable[[Name, Name], bool]:
+        """Return whether a clique waits for another one, by name, at once or by others."""
+        named = [clique for clique in self.cliques if isinstance(clique.name, str)]
+        places = {clique.name: at for at, clique in enumerate(named)}
+        kind = self.template.get("cliqueStartupType")
         if kind == IN_ORDER:
-            return {name: frozenset(names[:at]) for at, name in enumerate(names)}
+            return lambda late, first: places.get(first, len(named)) < places.get(late, 0)
         if kind != EXPLICIT:
-            return {}
+            return lambda _late, _first: False
         given = {
             clique.name: [
-                name for name in sequence(clique.spec.get("startsAfter")) if name in names
+                name
+                for name in sequence(clique.spec.get("startsAfter"))
+                if isinstance(name, str) and name in places
             ]
-            for clique in self.cliques
-            if isinstance(clique.name, str)
+            for clique in named
         }
-        for name in names:
-            left, seen = list(given[name]), set[str]()
-            while left:
-                at = left.pop()
+
+        def waits(late: Name, first: Name) -> bool:
+            left, seen = deque(given.get(late, ())), set[str]()
+            while left and first not in seen:
+                at = left.popleft()
                 if at not in seen:
                     seen.add(at)
                     left += given[at]
-            found[name] = frozenset(seen)
-        return found
+            return first in seen
+
+        return waits
 
     @property
     def gap(self) -> Unknown | None:

@@ -172,7 +172,8 @@ def _kept_pod(spec: Any, *beside: str) -> Any:
         return spec
     own = {key: spec[key] for key in (*_PARTS, *_CONTAINERS) if key in spec}
     pruned = kept_pods({"spec": {"containers": [], **own}})["spec"]
-    for was, kept_one in zip(sequence(spec.get("containers")), pruned["containers"], strict=False):
+    containers = zip(sequence(spec.get("containers")), sequence(pruned["containers"]), strict=False)
+    for was, kept_one in containers:
         _keep_claim(was, kept_one)
     return {**only(spec, frozenset(beside)), **pruned}
 

@@ -4,7 +4,7 @@ Source: Volcano v1.14 pkg/controllers/job/job_controller_util.go createJobPod,
 pkg/controllers/job/plugins, pkg/webhooks/admission/jobs/mutate/mutate_job.go.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,22 +108,27 @@ def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
     gap = unknown_in(plugins) or (_REPLACED if "ray" in mapping(plugins) else None)
     if gap is not None:
         return tuple(replace(e, pods=gap, worker=None) for e in engines)
-    return tuple(_in_order(engine, parts) for engine in engines)
+    return tuple(_in_order(engines, parts))
 
 
-def _in_order(engine: EngineFacts, parts: Sequence[_Part]) -> EngineFacts:
-    """Return an engine with why its workers wait for its leader.
+def _in_order(engines: Iterable[EngineFacts], parts: Sequence[_Part]) -> Iterator[EngineFacts]:
+    """Return the engines, with why their workers wait for their leaders.
 
     Source: Volcano v1.14 pkg/controllers/job/job_controller_actions.go isDependsOnPodsReady.
     """
     paths = {part.name: part.path for part in parts}
-    for part in parts:
-        stated = sequence(mapping(part.task.fields.get("dependsOn")).get("name"))
-        edges = {part.path: frozenset(paths[name] for name in stated if name in paths)}
-        at = f"{part.path.removesuffix('.template')}.dependsOn"
-        why = "names the leader's task, so Volcano creates these pods when the leader is ready"
-        engine = engine.waiting(edges, StartOrder(path=at, why=why, remedy=remove()))
-    return engine
+    edges = {
+        part.path: {paths[name] for name in stated if isinstance(name, str) and name in paths}
+        for part in parts
+        if (stated := sequence(mapping(part.task.fields.get("dependsOn")).get("name")))
+    }
+    why = "names the leader's task, so Volcano creates these pods when the leader is ready"
+    for engine in engines:
+        late = engine.worker_template(edges)
+        waits = engine.path in edges.get(late, ())
+        at = f"{late.removesuffix('.template')}.dependsOn"
+        order = StartOrder(path=at, why=why, remedy=remove()) if waits else None
+        yield replace(engine, order=order)
 
 
 def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
