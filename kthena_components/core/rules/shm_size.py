@@ -1,6 +1,7 @@
 """The rule shm-size."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -96,4 +97,4 @@ def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Fin
 
 def _shown(amount: int) -> str:
     unit, name = (2**30, "GiB") if amount % 2**30 == 0 and amount else (_MIB, "MiB")
-    return f"{amount / unit:g} {name}"
+    return f"{Decimal(amount) / unit:.6g} {name}"  # a float ends at 1e308
