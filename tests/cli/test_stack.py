@@ -172,7 +172,7 @@ def test_the_budget_is_of_all_files(run: Command, write: Write) -> None:
         write(f"m/{i}.yaml", text(pods(f"chat-{i}", 2)))
     assert run("m", "--gpu-budget", "48").status == 0
     assert line_with(run, "gpu-budget", "m", "--gpu-budget", "47") == (
-        "m/0.yaml:1: mandatory: all objects: these pods request 48 GPUs, but its "
+        "m/0.yaml:1: mandatory: all objects: these pods request 48 GPUs, but the "
         "budget is 47. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     )
     assert run("m", "--gpu-budget", "47").status == 1

@@ -210,8 +210,8 @@ def test_what_objects_refer_to_is_judged_in_the_stack() -> None:
     node = {**api, "metadata": {"name": "rack-1"}, "spec": rack}
     (found,) = group_refusals([in_stack(gang), in_stack(node)])
     said = (
-        "spec.networkTopology.highestTierAllowed: is 2, but the highest tier of the HyperNodes in "
-        "this stack is 1; above it Volcano uses the whole cluster, so the constraint has no "
+        "spec.networkTopology.highestTierAllowed: is 2, but the highest tier of these "
+        "HyperNodes is 1; above it Volcano uses the whole cluster, so the constraint has no "
         "effect. Write at most 1. [topology-tier-exists]"
     )
     assert found == ("default/chat-0", said)

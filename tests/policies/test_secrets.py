@@ -168,8 +168,8 @@ def test_a_key_that_a_secret_does_not_have_is_said_without_those_it_has() -> Non
     ((_, message),) = group_refusals([in_stack(body), in_stack(held)])
     (line,) = shown(message)
     assert line == (
-        f"{ENGINE}.env[0].valueFrom.secretKeyRef.key: is 'token', but the Secret 'hf' of this "
-        "stack has no such key, and the container does not start without it. Compare it with the "
+        f"{ENGINE}.env[0].valueFrom.secretKeyRef.key: is 'token', but the Secret 'hf' "
+        "has no such key, and the container does not start without it. Compare it with the "
         "rule: A Secret has every key that pods use. [secret-key-exists]"
     )
 

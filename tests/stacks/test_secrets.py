@@ -58,13 +58,13 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], dict[str, str], list[str]]]] = {
     "a key that its pods do not use": (
         {"secrets[0].data": {"HF_TOKEN": "hf_token"}}, TOKEN,
         [("servings[0].roles[0].hugging_face_token: uses the key 'HUGGING_FACE_HUB_TOKEN', but the "
-          "Secret 'hf-token' has no such key, and the container does not start "
+          "Secret 'hf-token' of this stack has no such key, and the container does not start "
           "without it. Known: HF_TOKEN. [secret-key-exists]")],
     ),
     "a key that its pods have by another slip": (
         {"servings[0].roles[0].hugging_face_token.key": "HUGING_FACE_HUB_TOKEN"}, TOKEN,
         [("servings[0].roles[0].hugging_face_token: uses the key 'HUGING_FACE_HUB_TOKEN', but the "
-          "Secret 'hf-token' has no such key, and the container does not start "
+          "Secret 'hf-token' of this stack has no such key, and the container does not start "
           "without it. Write 'HUGGING_FACE_HUB_TOKEN'. [secret-key-exists]")],
     ),
     "a Secret in a file": ({"output": "render"}, TOKEN, [RENDERED]),

@@ -72,8 +72,11 @@ def test_the_kinds_that_complete_others_are_those_of_the_index() -> None:
 
 def test_every_package_or_module_is_a_system_and_has_its_own_name() -> None:
     packages = {path.parent.name for path in (PACKAGE / "systems").glob("*/__init__.py")}
-    modules = {path.stem for path in (PACKAGE / "systems").glob("*.py")}
-    modules -= {"__init__", "contract", "describer"}
+    modules = {path.stem for path in (PACKAGE / "systems").glob("*.py")} - {
+        "__init__",
+        "contract",
+        "describer",
+    }
     assert not packages & modules
     assert packages | modules == set(SYSTEMS)
     assert [find_system(name).name for name in SYSTEMS] == list(SYSTEMS)

@@ -56,8 +56,8 @@ def gang_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
         elif short:
             yield Finding(
                 path=path,
-                seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name "
-                "of these pods, so it never starts",
+                seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name, "
+                "so it never starts",
                 remedy=either(
                     write(number, f"write minMember {number}"), "give more pods the annotation"
                 ),
