@@ -26,12 +26,12 @@ _OF_THE_LAUNCH = frozenset(
         *("data_local", "data_start_rank", "data_rank", "data_mode", "data_backend"),
         *("nnodes", "node_rank", "executor", "headless", "devices", "gpus_per_node"),
         *("mpi_ranks", "mpi_session", "mpi_per_host", "mpi_slots"),
-        *("ray_role", "ray_cluster_size", "ray_gpus", "ray_script"),
+        *("ray_role", "ray_cluster_size", "ray_gpus", "ray_port", "ray_blocks", "ray_script"),
     }
 )
 """Facts that may differ: how the pods are joined, because the package uses its own launcher, and
 facts that quote the command line."""
-_VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _OF_THE_LAUNCH)
+_VALUES = tuple(f.name for f in fields(CommandFacts) if f.compare and f.name not in _OF_THE_LAUNCH)
 _BY_VARIABLES = frozenset({"long_context_allowed", "stages_draft"})
 """Facts that an unknown variable may set: a Secret that the object mounts by its controller."""
 Pair = tuple[str, object, object]

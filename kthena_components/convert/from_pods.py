@@ -213,7 +213,7 @@ def _first_difference(before: object, after: object) -> tuple[object, object]:
     if is_dataclass(before) and is_dataclass(after):
         for each in fields(before):
             one, other = getattr(before, each.name), getattr(after, each.name)
-            if each.name not in _APART and not _alike(one, other):
+            if each.compare and each.name not in _APART and not _alike(one, other):
                 return f"{each.name} {one}", f"{each.name} {other}"
         return None, None
     said = ("none" if command is None else "one that is read" for command in (before, after))

@@ -21,7 +21,6 @@ CONSTRUCTS = {
     "an array": 'ARGS=(-tp SIZE); vllm serve M "${ARGS[@]}"',
     "an array that grows": 'ARGS=(serve M); ARGS+=(-tp SIZE); exec vllm "${ARGS[@]}"',
     "an array by numbers": 'S=(2 4 SIZE); vllm serve M -tp "${S[2]}" --port "${#S[@]}"',
-    "a part of an array": 'S=(-tp 16 -tp SIZE); vllm serve M "${S[@]:2}"',
     "an array by names": "declare -A S=([a]=16 [b]=SIZE); vllm serve M -tp ${S[b]}",
     "an engine in a pipeline": "vllm serve M -tp SIZE 2>&1 | tee /tmp/log",
     "an engine in the background": "vllm serve M -tp SIZE & sleep 5; wait",
@@ -41,10 +40,7 @@ CONSTRUCTS = {
     "a file that is sourced": "TP=16; source /c/env.SIZE; vllm serve M -tp $TP",
     "eval": "eval 'TP=SIZE'; vllm serve M -tp $TP",
     "eval of a command": "CMD='vllm serve M -tp SIZE'; eval \"exec $CMD\"",
-    "printf -v": "printf -v TP %d SIZE; vllm serve M -tp $TP",
-    "printf -v without a blank": "TP=16; printf -vTP %d SIZE; vllm serve M -tp $TP",
     "printf in a substitution": "vllm serve M $(printf -- '-tp %s' SIZE)",
-    "let": "let 'TP = SIZE / 2 * 2'; vllm serve M -tp $TP",
     "arithmetic": "TP=4; (( TP += SIZE - 4 )); vllm serve M -tp $TP",
     "unset": "TP=16; unset TP; vllm serve M -tp ${TP:-SIZE}",
     "local": "TP=SIZE; f() { local TP=16; }; f; vllm serve M -tp $TP",
@@ -58,14 +54,13 @@ CONSTRUCTS = {
     "a decoy in if false": "if false; then vllm serve M -tp 16; fi; vllm serve M -tp SIZE",
     "a decoy behind set -e": "set -e; vllm serve M -tp SIZE; false; vllm serve M -tp 16",
     "a decoy in a here-document": "cat <<E >/x\nvllm serve M -tp 16\nE\nvllm serve M -tp SIZE",
-    "ANSI-C quoting": "vllm serve $'it\\'s' $'\\x2dtp' $'SIZE'",
+    "ANSI-C quoting": "vllm serve $'it\\'s' $'-tp' $'SIZE'",
     "a mounted script in its folder": "cd /c && ./start.sh SIZE",
     "a mounted script by its own path": 'cd /tmp; bash "$(dirname /c/x)/start.sh" SIZE',
     "a script beside another one": 'D=$(cd "$(dirname /c/x)" && pwd); bash "$D/start.sh" SIZE',
     "a script on the standard input": "bash -s SIZE <<'E'\nvllm serve M -tp $1\nE",
     "a here-string": "read -r A TP <<< '16 SIZE'; vllm serve M -tp $TP",
     "a pattern taken off": "X=tp-SIZE.yaml; X=${X#tp-}; vllm serve M -tp ${X%.yaml}",
-    "a pattern replaced": "X=-tp,SIZE; vllm serve M ${X//,/ }",
     "a subshell": "TP=SIZE; (TP=16); TP=16 | cat; vllm serve M -tp $TP",
 }
 """Scripts of bash in which SIZE is the tensor size, and another size misleads."""
@@ -100,6 +95,12 @@ DOUBTS = {
     "an engine if something fails": "python3 app.py || vllm serve M -tp 16",
     "a script that is not read": "coproc vllm serve M -tp 16",
     "a name that is not known": "$RUNNER vllm serve M -tp 16",
+    "a part of an array": 'S=(-tp 8 -tp 16); vllm serve M "${S[@]:2}"',
+    "printf -v": "printf -v TP %d 16; vllm serve M -tp $TP",
+    "printf -v without a blank": "TP=8; printf -vTP %d 16; vllm serve M -tp $TP",
+    "let": "TP=16; let 'TP = 16 / 2'; vllm serve M -tp $TP",
+    "an escape by a code": "vllm serve M -tp 16 $'\\x2dtp' $'8'",
+    "a pattern replaced": "X=-tp,16; vllm serve M ${X//,/ }",
 }
 """Scripts of which the size is not known, though one stands in them."""
 

@@ -54,7 +54,7 @@ def test_an_option_that_the_shell_runs_as_a_command_is_reported(script: str) -> 
     facts = _read(script)
     (problem,) = (p for p in facts.problems if p.flag == OPTION)
     assert problem.hard
-    assert problem.text.startswith(f"the shell runs {OPTION} as a command")
+    assert problem.text.startswith(f"the shell runs {OPTION} as a separate command")
     assert (facts.tensor, facts.pipeline) == (8, 1)
 
 

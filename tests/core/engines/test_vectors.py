@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.values.unknown import Unknown, Varying
+from kthena_components.core.values.unknown import OfController, Unknown, Varying
 
 KTHENA_EXAMPLE = (
     "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh leader"
@@ -131,7 +131,7 @@ def test_a_late_variable_is_unknown_with_the_controller_that_sets_it() -> None:
     script = "python -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE}"
 
     because = "no env sets TENSOR_PARALLEL_SIZE; KServe does in the pods that it creates"
-    assert read("bash", "-c", script).tensor == Unknown(because)
+    assert read("bash", "-c", script).tensor == OfController(because, "TENSOR_PARALLEL_SIZE")
     assert read("bash", "-c", script, TENSOR_PARALLEL_SIZE="8").tensor == 8
 
 

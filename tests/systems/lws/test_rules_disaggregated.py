@@ -76,7 +76,14 @@ def test_other_numbers_of_roles_are_refused(count: int, remedy: str) -> None:
             ),
         ),
         (
-            {"metadata/name": "c" * 32},
+            {"metadata/name": "c" * 32, f"{ROLE}/leaderWorkerTemplate/size": 2},
+            (
+                "spec.roles[0].name: is 'prefill', and the generated names have up to 64 "
+                "characters; at most 63 are allowed. Shorten it or metadata.name by 1"
+            ),
+        ),
+        (
+            {"metadata/name": "c" * 34},
             (
                 "spec.roles[0].name: is 'prefill', and the generated names have up to 64 "
                 "characters; at most 63 are allowed. Shorten it or metadata.name by 1"
@@ -92,7 +99,8 @@ def test_a_disaggregated_set_with_a_fault_is_refused(changes: dict[str, Any], sa
     "changes",
     [
         {},
-        {"metadata/name": "c" * 31},
+        {"metadata/name": "c" * 31, f"{ROLE}/leaderWorkerTemplate/size": 2},
+        {"metadata/name": "c" * 33},
         {"spec/slices": 10, "metadata/name": "c" * 31},
         {f"{ROLE}/replicas": 0, "spec/roles/1/spec/replicas": 0},
         {f"{ROLE}/replicas": 0, "spec/roles/0/scaling": {"mode": "External"}},

@@ -11,7 +11,7 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.facts.workload import ELSEWHERE, NOT_STATED
 from kthena_components.core.findings import Level
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import OfController, Unknown
 from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support.specs import REMOVED, Args, changed, gpu_template, template
 from tests.support.strategies import damaged
@@ -164,8 +164,9 @@ def test_requests_are_filled_from_limits() -> None:
 MPI = "mpirun -np 16 -host $MPI_HOST trtllm-llmapi-launch trtllm-serve m --tp_size 16"
 SSHD = "mkdir -p /var/run/sshd; /usr/sbin/sshd -D"
 EITHER = f"if [ $VC_TASK_INDEX = 0 ]; then {RAY_HEAD}; else {RAY_WORKER}; fi"
-NOT_TOLD = Unknown(
-    "no env sets VC_SERVER_NUM; a plugin of a Volcano Job does in the pods that it creates"
+NOT_TOLD = OfController(
+    "no env sets VC_SERVER_NUM; a plugin of a Volcano Job does in the pods that it creates",
+    "VC_SERVER_NUM",
 )
 
 OPEN: dict[str, tuple[Args, Unknown]] = {

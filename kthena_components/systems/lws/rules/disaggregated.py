@@ -19,7 +19,7 @@ from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
 
 _FEWEST, _MOST = 2, 10
 _SLICES = 100
-_REVISION, _SERVICE, _HASH = 8, len("-prv"), len("-0123456789")
+_REVISION, _HASH = 8, len("-0123456789")
 _EXCLUSIVE = (
     "leaderworkerset.sigs.k8s.io/exclusive-topology",
     "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
@@ -96,16 +96,21 @@ def _replicas(view: Sets) -> Iterator[Finding]:
 
 @part_of_rule
 def _generated(view: Sets, group: Group) -> Iterator[Finding]:
-    """Check the longest name that contains a role's name: a Service's, or a label of workers."""
+    """Check the longest name that contains a role's name: the revision label of a StatefulSet.
+
+    The workers of a group are a StatefulSet with the name of their leader; a group of one pod has
+    none. The name of the Service, with `-prv`, is shorter.
+    """
     name, at = text(group.role.get("name")), f"{group.role_path}.name"
     slices, replicas = whole(view.object.spec.get("slices")), group.replicas
-    require_known(at, view.object.name, name, slices, replicas)
+    require_known(at, view.object.name, name, slices, replicas, group.size)
     if not isinstance(view.object.name, str) or not isinstance(name, str):
         return
     last = max(slices - 1, 0) if isinstance(slices, int) else 0
     index = max(replicas - 1, 0) if isinstance(replicas, int) else 0
     made = len(view.object.name) + len(name) + 3 + _digits(last) + _REVISION
-    longest = made + max(_SERVICE, 1 + _digits(index) + _HASH)
+    of_leader = 1 + _digits(index) if isinstance(group.size, int) and group.size > 1 else 0
+    longest = made + of_leader + _HASH
     over = longest - naming.DNS_LABEL
     if over > 0:
         seen = (
