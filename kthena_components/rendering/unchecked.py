@@ -18,8 +18,8 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
-from kthena_components.rendering.kustomize import holds_serving, is_hinted
 from kthena_components.rendering.rendered import Rendered, Rendering
+from kthena_components.rendering.servings import holds_serving, is_hinted
 from kthena_components.systems import all_systems, find_kind
 from kthena_components.systems.contract import Kind
 

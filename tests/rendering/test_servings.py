@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kthena_components.reading.kustomization import Kustomization
-from kthena_components.rendering.kustomize import may_serve
+from kthena_components.rendering.servings import may_serve
 
 WEB = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1}\n"
 CRD = (
