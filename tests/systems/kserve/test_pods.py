@@ -281,3 +281,9 @@ def test_command_lines_and_values_are_not_held() -> None:
     for service in services:
         held = str(reduce_object(service))
         assert not [word for word in ("args", "command", "hidden") if word in held]
+
+
+def test_containers_that_are_no_list_are_kept_as_they_are() -> None:
+    for path in (f"{P}/containers", f"{P}/workerSpec/containers"):
+        for odd in (1.5, "x", {"a": 1}, None):
+            reduce_object(changed(WIDE, {path: odd}))
