@@ -319,3 +319,11 @@ def test_a_part_of_a_pods_own_name_still_varies_between_pods() -> None:
     facts = run_bash('[ "${HOSTNAME: -1}" = 0 ] && vllm serve M -tp 8 || vllm serve M -tp 8 -pp 2')
 
     assert facts.tensor == 8
+
+
+@pytest.mark.parametrize("word", ['"1$@"', '"$@6"'])
+def test_text_beside_parameters_that_may_be_nothing_may_belong_to_others(word: str) -> None:
+    """`set -- $A 6` has one parameter or more, so `"1$@"` may be `16`."""
+    order = "$A 6" if word.endswith('@"') else "1 $A"
+    facts = run_bash(f"set -- {order}; vllm serve m --tensor-parallel-size {word}")
+    assert isinstance(facts.tensor, Unknown)

@@ -60,6 +60,8 @@ class Fields:
     _many: bool = False
     _globs: bool = False
     _nothing: int = 0
+    _follows: bool = False
+    """Whether a field began behind another parameter of `"$@"`."""
 
     def take(self, chunks: Iterable[Chunks]) -> list[str]:
         """Return the fields of all parts."""
@@ -82,10 +84,17 @@ class Fields:
     def _next(self, mark: Next) -> None:
         if mark is NONE:
             self._nothing += 1
+        elif self._many and self._parts and len(self._parts) > 1:
+            return  # A parameter that may be nothing leaves the text before it to the next one.
         else:
             self._close(force=False)
+            self._follows = True
 
     def _add(self, text: str) -> None:
+        if self._follows and self._many and self._parts and self.found:
+            # It may be nothing, and the text behind it then belongs to the parameter before.
+            because = "a parameter behind it may be nothing"
+            self.found[-1] = Many(self.shell.gap(self.found[-1], because))
         if self._parts is None:
             self._parts = []
         self._parts.append(text)
