@@ -17,7 +17,7 @@ from kthena_components.core.values.display import listing
 if TYPE_CHECKING:
     from kthena_components.systems.contract import Emitter
 
-_OFFERED = ("native", "kthena", "lws", "kserve", "kaito", "booster")
+OFFERED = ("native", "kthena", "lws", "kserve", "kaito", "booster")
 """The backends in the order in which a remedy names them, the one without a controller first.
 
 Not matrixinfer: Kthena is its successor, and takes what it takes."""
@@ -55,7 +55,7 @@ def name_takers(plan: ServingPlan, refused: Sequence[Finding]) -> list[Finding]:
         return [*refused]
     others = {
         name: {f.path for f in found if f.level is Level.MANDATORY}
-        for name in _OFFERED
+        for name in OFFERED
         if name != plan.backend and (found := _refused_by(plan, name)) is not None
     }
     return [_with_takers(f, others) if isinstance(f.remedy, Elsewhere) else f for f in refused]

@@ -13,7 +13,6 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, total
 from kthena_components.judge.scaling import scale_of
 from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
 
-_RULE = "disruption-budget"
 _BUDGET = ("policy", "PodDisruptionBudget")
 _OWNERS = frozenset(
     {
@@ -58,7 +57,7 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
             continue
         chosen = _chosen(cluster, entry, selector.get("matchLabels"))
         if isinstance(chosen, Unknown):
-            yield not_checked(entry.at("spec.selector"), chosen, _RULE)
+            yield not_checked(entry.at("spec.selector"), chosen)
         elif chosen:
             yield from _judge(cluster, entry, chosen)
 
@@ -98,7 +97,7 @@ def _judge(cluster: ClusterObjects, entry: Object, chosen: Sequence[PodSet]) -> 
     key = "maxUnavailable" if entry.spec.get("maxUnavailable") is not None else "minAvailable"
     stated, path = entry.spec.get(key), entry.at(f"spec.{key}")
     if gap := unknown_in(stated):
-        yield not_checked(path, gap, _RULE)
+        yield not_checked(path, gap)
         return
     if stated is None or not is_budget(stated, 100):
         return
@@ -109,7 +108,7 @@ def _judge(cluster: ClusterObjects, entry: Object, chosen: Sequence[PodSet]) -> 
     level = Level.MANDATORY if any(map(_has_gpus, chosen)) else Level.ADVISORY
     if key == "maxUnavailable" and zero:
         seen = f"is {display(stated)}, so no pod may be evicted, and no drain of a node ends"
-        yield Finding(path=path, seen=seen, remedy=write(1), rule=_RULE, level=level)
+        yield Finding(path=path, seen=seen, remedy=write(1), level=level)
         return
     if key == "maxUnavailable" or isinstance(stated, str):
         uncounted = next(filter(None, map(_uncounted, chosen)), None)
@@ -143,7 +142,7 @@ def _never(path: str, key: str, stated: object, owner: Object, level: Level) -> 
         f"{owner.kind} {display(owner.name)}, and never evicts one by {word}"
     )
     remedy = "write minAvailable as a number, one less than the pods"
-    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE, level=level)
+    return Finding(path=path, seen=seen, remedy=remedy, level=level)
 
 
 def _groups(path: str, stated: object, owner: Object) -> Finding:
@@ -151,7 +150,7 @@ def _groups(path: str, stated: object, owner: Object) -> Finding:
         f"is {display(stated)}, but of the {owner.kind} {display(owner.name)} Kubernetes counts "
         "groups, and not pods"
     )
-    return advise(path, seen, "write minAvailable as a number, one less than the pods", _RULE)
+    return advise(path, seen, "write minAvailable as a number, one less than the pods")
 
 
 def _at_least(
@@ -160,11 +159,11 @@ def _at_least(
     pods: MaybeInt = total([one.count for one in chosen])
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
-        yield Finding(path=path, seen=seen, remedy=_one_less(pods), rule=_RULE, level=level)
+        yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
     elif any(_is_scaled(cluster, one.owner) for one in chosen):
         return
     elif isinstance(pods, Unknown):
-        yield not_checked(path, pods, _RULE)
+        yield not_checked(path, pods)
     else:
         least = scaled(stated, pods, up=True)
         if least is not None and least >= pods:
@@ -174,7 +173,7 @@ def _at_least(
                 f"{'has' if pods == 1 else 'have'} its labels, so none may be evicted, and no "
                 "drain of a node ends"
             )
-            yield Finding(path=path, seen=seen, remedy=_one_less(pods), rule=_RULE, level=level)
+            yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
 
 
 def _one_less(pods: MaybeInt) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
+from kthena_components.compiler.refusals import OFFERED
 from kthena_components.core.findings import SpecError
 from kthena_components.systems import EMITTERS
 from tests.support.specs import changed
@@ -51,6 +52,10 @@ def test_each_backend_that_a_remedy_names_takes_the_field() -> None:
                 if found and not found[2]:
                     assert not there, (title, path, backend, there)
     assert named > len(ROWS)
+
+
+def test_every_backend_is_offered_but_the_older_form_of_kthena() -> None:
+    assert {*OFFERED, "matrixinfer"} == {*EMITTERS}
 
 
 @pytest.mark.parametrize("backend", EMITTERS)

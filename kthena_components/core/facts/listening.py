@@ -4,11 +4,11 @@ It only covers pods in which nothing else may listen: they have one container, w
 one engine or joins one.
 """
 
-import re
 from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
+from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
@@ -17,7 +17,6 @@ DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
 tensorrt_llm/commands/serve.py."""
 _DEFAULT_HOSTS = {"vllm": "", "sglang": "127.0.0.1", "trtllm": "localhost"}
 """Addresses of their servers without --host, in the same files. Empty: all addresses of the pod."""
-_LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 _RAY = frozenset({6379, 6380, 8076, 8265, 10001, 44217, 44227, 52365})
 """Ports of Ray: its head, dashboard, agents and clients (Ray documentation, Configuring Ray)."""
 _RANDOM_FROM = 10_002
@@ -121,7 +120,7 @@ def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | 
 
 def _loopback(command: CommandFacts) -> str:
     host = command.options.get("--host", _DEFAULT_HOSTS.get(str(command.engine), ""))
-    return host if isinstance(host, str) and _LOOPBACK.fullmatch(host) else ""
+    return host if isinstance(host, str) and LOOPBACK.fullmatch(host) else ""
 
 
 def _rank(command: CommandFacts, *, first: bool | None) -> MaybeInt:

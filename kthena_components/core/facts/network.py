@@ -1,5 +1,6 @@
 """Reads the variables that say which network interface or address an engine's processes use."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,6 +12,9 @@ from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown,
 
 GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 HOST_IP, NIXL_HOST = "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST"
+LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
+"""Hosts that only the pod itself reaches."""
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared only
 _NAMES = (GLOO, NCCL, HOST_IP, NIXL_HOST)
 
 

@@ -9,6 +9,8 @@ from kthena_components.core.values.read import mapping, sequence, unknown_in, wh
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+DECIDING = frozenset({"startupProbe", "readinessProbe"})
+"""The probes without which a pod is ready as soon as its containers run."""
 _ACTIONS = ("httpGet", "tcpSocket")
 _NUMBER = re.compile(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
 _DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)

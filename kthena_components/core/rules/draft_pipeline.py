@@ -8,7 +8,6 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_startup import Start, starts
 
-_RULE = "draft-pipeline"
 _SINCE, _BEFORE = (0, 8), (0, 30)
 """The releases of vLLM that give a draft the pipeline of its model."""
 _WITH_PIPELINE = frozenset({"nemotron_h_mtp", "glm4_moe_lite_mtp", "glm_ocr_mtp", "mtp"})
@@ -31,7 +30,7 @@ def draft_pipeline(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/config/speculative.py create_draft_parallel_config and vllm/config/model.py
     verify_with_parallel_config; vllm/model_executor/models/registry.py.
     """
-    for start in starts(facts, _RULE, "vllm"):
+    for start in starts(facts, "vllm"):
         stages, config = start.command.pipeline, start.option("--speculative-config")
         level = start.since(_SINCE, _BEFORE)
         if level is None or not isinstance(config, Mapping):

@@ -9,8 +9,6 @@ from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.display import display
 
-_RULE = "engine-option-keys"
-
 
 def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     """The engine's release has every key of the JSON objects in its options.
@@ -24,7 +22,7 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory; advisory if the image states no release.
     Source: vllm/config of the releases, run as they are published.
     """
-    for start in starts(facts, _RULE, "vllm"):
+    for start in starts(facts, "vllm"):
         release, table = start.command.release, load("vllm")
         if release is None:
             continue

@@ -9,7 +9,6 @@ from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.images import Version
 
-RULE = "headless-copies"
 _COMPARED: Version = (0, 10)
 """The first vLLM whose first pod compares --headless of the others with its load balancing."""
 _START_OF_NONE: Version = (0, 28)
@@ -32,7 +31,7 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/v1/engine/utils.py wait_for_engine_startup (remote_should_be_headless), of 0.10.0
     to 0.33.0; vllm/engine/arg_utils.py create_engine_config.
     """
-    for start in starts(facts, RULE, "vllm"):
+    for start in starts(facts, "vllm"):
         worker = start.engine.worker
         other = None if worker is None else worker.command
         if worker is None or other is None or other.engine != "vllm" or start.engine.pods == 1:
@@ -82,6 +81,5 @@ def _finding(start: Start, path: str, seen: str, remedy: str, level: Level) -> F
         path=path,
         seen=f"engine '{start.engine.name}' {seen}",
         remedy=remedy,
-        rule=RULE,
         level=level,
     )

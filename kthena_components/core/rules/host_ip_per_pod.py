@@ -1,16 +1,12 @@
 """Checks that each pod of an engine has an address of its own in VLLM_HOST_IP."""
 
-import re
 from collections.abc import Iterator
 
-from kthena_components.core.facts.network import HOST_IP
+from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import remove
 from kthena_components.core.values.display import display
-
-RULE = "host-ip-per-pod"
-_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1|0\.0\.0\.0", re.IGNORECASE)
 
 
 def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
@@ -39,13 +35,12 @@ def _judge(engine: EngineFacts, *, ray: bool) -> Iterator[Finding]:
     values = [str(one.value) for one in fixed]
     for one, value in zip(fixed, values, strict=True):
         shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
-        if shared or _LOOPBACK.fullmatch(value):
+        if shared or value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
             yield Finding(
                 path=one.path,
                 seen=f"is {display(value)} in every pod of the template, and each pod of "
                 f"engine '{engine.name}' needs its own address",
                 remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
-                rule=RULE,
                 level=Level.MANDATORY if ray else Level.ADVISORY,
             )
             return

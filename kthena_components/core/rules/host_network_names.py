@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.meetings import Meeting, is_itself, meetings
+from kthena_components.core.rules.support.meetings import LEADERS, Meeting, is_itself, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import OfController
 
-RULE = "host-network-names"
 _IN_CLUSTER = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
 _ADDRESS = re.compile(r"[\d.]+(?::\d+)?")
 _POLICY = "ClusterFirstWithHostNet"
 _SAID = f"write dnsPolicy: {_POLICY}"
-_LEADERS = frozenset({"ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS"})
-"""Variables of controllers with the name of a pod in the cluster."""
 
 
 def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
@@ -41,7 +38,6 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
                     seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)}, a "
                     "name of the cluster, and its pods do not ask the cluster's DNS server",
                     remedy=write(_POLICY, _SAID, at=f"{spec}.dnsPolicy") if spec else _SAID,
-                    rule=RULE,
                 )
                 break
 
@@ -49,6 +45,6 @@ def host_network_names(facts: ServingFacts) -> Iterator[Finding]:
 def _is_name(meeting: Meeting) -> bool:
     value = meeting.address
     if isinstance(value, OfController):
-        return value.name in _LEADERS
+        return value.name in LEADERS
     known = isinstance(value, str) and not is_itself(value) and not _ADDRESS.fullmatch(value)
     return known and _IN_CLUSTER.fullmatch(str(value)) is not None

@@ -1,18 +1,17 @@
 """Checks that the address of an engine's first rank is one that its other pods can use."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.meetings import RAY, Meeting, is_itself, meetings
+from kthena_components.core.rules.support.meetings import LEADERS, RAY, Meeting, is_itself, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import NotSet, OfController, Unknown
 
-RULE = "leader-address"
 _TWO = 2
 _OF_SERVICE = re.compile(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
@@ -43,7 +42,7 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
             seen = _no_value(facts, pod, meeting) or _no_form(meeting)
             seen = seen or _one_copy(facts, engine, meeting)
             if seen and not (pod.on_host and is_itself(meeting.address)):
-                yield _finding(engine, pod, meeting, seen)
+                yield _finding(facts, engine, pod, meeting, seen)
                 break
 
 
@@ -99,16 +98,21 @@ def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str
     return f"the name of one pod, but there are {copies} copies of the engine"
 
 
-def _finding(engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str) -> Finding:
+def _finding(
+    facts: ServingFacts, engine: EngineFacts, pod: PodFacts, meeting: Meeting, seen: str
+) -> Finding:
     return Finding(
         path=pod.command_path,
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
-        remedy=f"write {_form(meeting)} with the variable that the controller sets: "
-        "ENTRY_ADDRESS in a ModelServing, LWS_LEADER_ADDRESS in a LeaderWorkerSet",
-        rule=RULE,
+        remedy=_remedy(facts.told or (), pod, meeting),
     )
 
 
-def _form(meeting: Meeting) -> str:
-    return "a host" if meeting.option in _HOST_ONLY else "host:port"
+def _remedy(told: Iterable[str], pod: PodFacts, meeting: Meeting) -> str:
+    """Name the variable that the controller of the pods sets, or else the pod itself."""
+    own = next((f"$({name})" for name in LEADERS if name in told), "the name of the first pod")
+    # The script of the image adds the port.
+    by_script = pod.command is not None and pod.command.ray_script is not None
+    alone = meeting.option in _HOST_ONLY or by_script
+    return f"write {own}, {'without a port' if alone else 'with the port of the first rank'}"

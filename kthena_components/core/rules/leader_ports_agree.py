@@ -9,7 +9,6 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.meetings import RAY, meeting_of, meetings
 from kthena_components.core.rules.support.messages import title
 
-RULE = "leader-ports-agree"
 _PORT = re.compile(r":(\d+)$")
 _OPTIONS = {
     "--master-addr": ("--master-port", 29501),
@@ -43,7 +42,6 @@ def leader_ports_agree(facts: ServingFacts) -> Iterator[Finding]:
                     seen=f"{title(engine)} has its first rank at port {first}, and its workers "
                     f"look for it at port {other} ({option})",
                     remedy=f"write port {first} in the workers, too",
-                    rule=RULE,
                 )
                 break
 

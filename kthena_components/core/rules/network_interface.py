@@ -11,7 +11,6 @@ from kthena_components.core.remedies import remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 
-RULE = "network-interface"
 _LOOPBACK = "lo"
 _PATTERN = re.compile(r"[\^=*?!:/\s]")
 """Characters of NCCL's lists and of patterns. The kernel rejects `/`, `:` and blanks in the name of
@@ -46,7 +45,7 @@ def _judge(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             continue
         if isinstance(stated.value, Unknown):
             if engine.pods != 1 and stated.path.endswith(".value"):
-                yield not_checked(stated.path, stated.value, RULE)
+                yield not_checked(stated.path, stated.value)
         elif name == GLOO and (wrong := _no_name(stated.value)):
             yield _finding(stated, f"{wrong}, and Gloo looks for an interface of that name")
         elif engine.pods != 1 and not pod.on_host and _is_loopback(stated.value):
@@ -71,5 +70,4 @@ def _finding(stated: VariableFacts, wrong: str) -> Finding:
         path=stated.path,
         seen=f"is {display(stated.value)}, {wrong}",
         remedy=remove("write the name of one interface, such as eth0, or remove the variable"),
-        rule=RULE,
     )

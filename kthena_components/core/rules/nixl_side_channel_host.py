@@ -1,19 +1,14 @@
 """Checks that the other half of an engine reaches it to ask for its KV cache."""
 
-import re
 from collections.abc import Iterator
 
-from kthena_components.core.facts.network import NIXL_HOST
+from kthena_components.core.facts.network import EVERY_ADDRESS, LOOPBACK, NIXL_HOST
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.kv_halves import NIXL, Half, halves_of, pairs_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
-
-RULE = "nixl-side-channel-host"
-_ANY = "0.0.0.0"  # noqa: S104 - compared only
-_LOOPBACK = re.compile(r"127(?:\.\d+){3}|localhost|::1|0\.0\.0\.0|", re.IGNORECASE)
 
 
 def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
@@ -42,11 +37,13 @@ def _judge(half: Half, level: Level) -> Iterator[Finding]:
     pod = half.start.engine.entry
     stated = pod.variables.get(NIXL_HOST)
     value = "" if stated is None else stated.value
-    if isinstance(value, Unknown) or not _LOOPBACK.fullmatch(value):
+    if isinstance(value, Unknown):
+        return
+    if value and value != EVERY_ADDRESS and not LOOPBACK.fullmatch(value):
         return
     if stated is not None:
         # Some routers may replace the address of all interfaces.
-        level = Level.ADVISORY if value == _ANY else level
+        level = Level.ADVISORY if value == EVERY_ADDRESS else level
         yield _finding(stated.path, f"is {display(value)}", level)
     else:
         seen = f"{half.name} {half.verb} ({half.connector}) without {NIXL_HOST}, whose default is "
@@ -58,7 +55,6 @@ def _finding(path: str, seen: str, level: Level) -> Finding:
         path=path,
         seen=f"{seen}: the other half then asks its own pod for the cache",
         remedy=f"set {NIXL_HOST} by a fieldRef to status.podIP",
-        rule=RULE,
         level=level,
     )
 

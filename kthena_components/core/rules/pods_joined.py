@@ -9,7 +9,6 @@ from kthena_components.core.rules.support.messages import title, unjudged
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown, may_be
 
-RULE = "pods-joined"
 _REMEDIES = {
     "sglang": "add --nnodes {pods} with --node-rank and --dist-init-addr to all pods",
     "trtllm": "start it by mpirun and trtllm-llmapi-launch with {ranks} processes",
@@ -48,7 +47,7 @@ def _judge(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Fi
         copy *= command.data if may_be(command.executor, None) else 1
     unknown = first_unknown(pod.one_process, pod.on_cpus, copy, gpus, pod.gap)
     if unknown is not None:
-        yield from unjudged(engine, unknown, RULE)
+        yield from unjudged(engine, unknown)
     elif isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0:
         pods = engine.pods if isinstance(engine.pods, int) else "N"
         remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
@@ -57,7 +56,6 @@ def _judge(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Fi
             seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
             f"{count_of(gpus, 'GPU')} in a pod, but {seen}",
             remedy=remedy,
-            rule=RULE,
         )
 
 

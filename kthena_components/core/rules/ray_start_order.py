@@ -6,8 +6,6 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.messages import title
 
-RULE = "ray-start-order"
-
 
 def ray_start_order(facts: ServingFacts) -> Iterator[Finding]:
     """A script that starts Ray and then an engine gets to the engine.
@@ -28,5 +26,4 @@ def ray_start_order(facts: ServingFacts) -> Iterator[Finding]:
                 seen=f"{title(engine)} is started after `ray start --block`, which runs until Ray "
                 "stops, so it never starts",
                 remedy="remove --block from that `ray start`",
-                rule=RULE,
             )

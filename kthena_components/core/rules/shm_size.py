@@ -13,7 +13,6 @@ from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.unknown import Unknown
 
-_RULE = "shm-size"
 _MIB = 2**20
 _DIGITS = Context(prec=6)
 """Amounts in messages. A float has no room for each one that may be stated."""
@@ -52,14 +51,14 @@ def _judge(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         return
     limit, most = own.shm_limit, own.memory_limit
     if isinstance(limit, Unknown):
-        yield not_checked(own.shm_path, limit, _RULE)
+        yield not_checked(own.shm_path, limit)
         return
     if isinstance(most, int) and limit > most:
         seen = (
             f"is {_shown(limit)}, but container '{own.name}' may use {_shown(most)} of memory, and "
             "what is in /dev/shm counts"
         )
-        yield advise(own.shm_path, seen, write(f"{most // _MIB}Mi"), _RULE)
+        yield advise(own.shm_path, seen, write(f"{most // _MIB}Mi"))
     ranks = command.per_rank_world
     if not isinstance(ranks, int) or ranks < 2:  # noqa: PLR2004 - several
         return
@@ -69,7 +68,7 @@ def _judge(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         yield _small(own.shm_path, limit, queue, level, start)
     elif limit <= _USUAL:
         seen = f"is {_shown(limit)}, and the {ranks} ranks of {title(engine)} exchange data there"
-        yield advise(own.shm_path, seen, "write some GiB", _RULE)
+        yield advise(own.shm_path, seen, "write some GiB")
 
 
 def _queue(start: Start) -> tuple[int, Level | None]:
@@ -94,7 +93,7 @@ def _small(path: str, limit: int, queue: int, level: Level, start: Start) -> Fin
         f"is {_shown(limit)}, but {title(start.engine)} has a queue of {_shown(queue)} there "
         f"for the messages of its ranks, and {start.product} {so}{note}"
     )
-    return Finding(path=path, seen=seen, remedy=write("2Gi"), rule=_RULE, level=level)
+    return Finding(path=path, seen=seen, remedy=write("2Gi"), level=level)
 
 
 def _shown(amount: int) -> str:

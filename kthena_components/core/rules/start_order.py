@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.listening import DEFAULT_PORTS, listening
-from kthena_components.core.facts.ports import ProbeFacts
+from kthena_components.core.facts.ports import DECIDING, ProbeFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.support.messages import title
 
-_RULE = "start-order"
 _TWO = 2
-_DECIDING = frozenset({"startupProbe", "readinessProbe"})
-"""The probes without which a pod is ready as soon as its containers run."""
 
 
 def start_order(facts: ServingFacts) -> Iterator[Finding]:
@@ -70,14 +67,13 @@ def _by_controller(engine: EngineFacts, port: int) -> Iterator[Finding]:
     order, own = engine.order, engine.entry.own
     if order is None or own is None:
         return
-    probe = next((p for p in own.ports.probes if p.kind in _DECIDING and p.port == port), None)
+    probe = next((p for p in own.ports.probes if p.kind in DECIDING and p.port == port), None)
     if probe is None:
         return
     yield Finding(
         path=order.path,
         seen=f"{order.why}, but {_never(engine, port)}, and its {_named(probe)} waits for that",
         remedy=order.remedy,
-        rule=_RULE,
     )
 
 
@@ -107,5 +103,4 @@ def _by_script(engine: EngineFacts, port: int) -> Iterator[Finding]:
                 f"first pod answers, but {_never(engine, port)}",
                 remedy="wait for the port at which they join, or remove the loop: engines wait for "
                 "each other",
-                rule=_RULE,
             )

@@ -321,9 +321,13 @@ def test_a_part_of_a_pods_own_name_still_varies_between_pods() -> None:
     assert facts.tensor == 8
 
 
-@pytest.mark.parametrize("word", ['"1$@"', '"$@6"'])
-def test_text_beside_parameters_that_may_be_nothing_may_belong_to_others(word: str) -> None:
-    """`set -- $A 6` has one parameter or more, so `"1$@"` may be `16`."""
-    order = "$A 6" if word.endswith('@"') else "1 $A"
-    facts = run_bash(f"set -- {order}; vllm serve m --tensor-parallel-size {word}")
+def test_text_before_parameters_that_may_be_nothing_may_belong_to_the_next() -> None:
+    """If A is empty, the engine gets `m--enable-expert-parallel`, and not the switch."""
+    facts = run_bash('set -- $A --enable-expert-parallel; vllm serve "m$@" -tp 2')
+    assert facts.expert is not True
+
+
+def test_text_behind_parameters_that_may_be_nothing_may_belong_to_those_before() -> None:
+    """If A is empty, the tensor size is 16."""
+    facts = run_bash('set -- 1 $A; vllm serve m --tensor-parallel-size "$@6"')
     assert isinstance(facts.tensor, Unknown)

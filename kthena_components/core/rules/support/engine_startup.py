@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
@@ -13,7 +14,6 @@ from kthena_components.core.rules.support.messages import part_of_engine, title
 from kthena_components.core.values.images import Image, Version, read_image
 from kthena_components.core.values.unknown import Unknown
 
-_TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 ALWAYS = Level.MANDATORY
 """The level if every release with the options rejects it."""
 
@@ -46,7 +46,7 @@ class Start:
         """The engine and its release, for messages: vLLM 0.26.0."""
         if self.command.release is not None:
             return self.command.release.title
-        return _TITLES.get(self.command.engine or "", "the engine")
+        return TITLES.get(self.command.engine or "", "the engine")
 
     def since(self, first: Version, before: Version | None = None) -> Level | None:
         """Return the level of what some releases reject."""

@@ -16,6 +16,8 @@ LOOPBACK = re.compile(
 """Also nothing, and what makes Ray look for a cluster in the pod."""
 _TWO = 2
 RAY = "ray start --address"
+LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS")
+"""Variables of controllers with the name of an engine's first pod in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)

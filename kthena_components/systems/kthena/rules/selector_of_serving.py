@@ -5,8 +5,7 @@ pkg/kthena-router/controller/modelserver_controller.go: each ready pod that a Mo
 gets requests, whatever it is.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
@@ -21,29 +20,8 @@ from kthena_components.systems.kubernetes.selectors import Selector, selectors
 _SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """A selector, and the ModelServing that it names."""
-
-    selector: Selector
-    serving: Object
-    pods: tuple[PodSet, ...]
-    """All pods of the ModelServing."""
-
-    @property
-    def owner(self) -> Object:
-        return self.selector.owner
-
-    @property
-    def path(self) -> str:
-        return self.selector.path
-
-    @property
-    def labels(self) -> Mapping[str, Any]:
-        return self.selector.labels
-
-
-def _of_servings(cluster: ClusterObjects) -> Iterator[_Named]:
+def _of_servings(cluster: ClusterObjects) -> Iterator[tuple[Selector, Object, list[PodSet]]]:
+    """Yield each selector with the ModelServing that it names, and all pods of that."""
     owned: dict[int, list[PodSet]] = {}
     for pods in cluster.pods:
         if pods.owner.group_kind == MODEL_SERVING:
@@ -52,7 +30,7 @@ def _of_servings(cluster: ClusterObjects) -> Iterator[_Named]:
     for each in selectors(cluster) if servings else ():
         key = (str(each.owner.namespace), str(each.labels.get(naming.NAME)))
         if serving := servings.get(key):
-            yield _Named(selector=each, serving=serving, pods=tuple(owned.get(serving.index, ())))
+            yield each, serving, owned.get(serving.index, [])
 
 
 def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -70,42 +48,39 @@ def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: volcano-sh/kthena v1.0.0 pkg/model-serving-controller/utils/utils.go createBasePod,
     GenerateEntryPod.
     """
-    for each in _of_servings(cluster):
+    for each, serving, pods in _of_servings(cluster):
         at = each.owner.at(each.path)
-        found = [selects(each.labels, pods) for pods in each.pods]
-        gap = each.selector.gap or (None if True in found else first_unknown(*found, _hidden(each)))
+        found = [selects(each.labels, one) for one in pods]
+        gap = each.gap or (None if True in found else first_unknown(*found, _hidden(serving)))
         if gap:
             yield not_checked(at, gap)
-        elif True not in found and each.pods:
+        elif True not in found and pods:
+            wrong = _wrong(each.labels, pods)
             shown = ", ".join(f"{k}={display(v)}" for k, v in list(each.labels.items())[:_SHOWN])
-            seen = f"selects {shown}, which no pod of ModelServing {display(each.serving.name)} has"
-            yield refuse(at, f"{seen}{_which(each)}", _remedy(each))
+            seen = f"selects {shown}, which no pod of ModelServing {display(serving.name)} has"
+            if wrong:
+                seen += f": none has {wrong[0]}={display(each.labels[wrong[0]])}"
+            yield refuse(at, seen, _remedy(wrong, pods))
 
 
-def _hidden(each: _Named) -> Unknown | None:
+def _hidden(serving: Object) -> Unknown | None:
     """Explain why the ModelServing may have other pods than those that are known."""
-    roles = mapping(each.serving.spec.get("template")).get("roles")
+    roles = mapping(serving.spec.get("template")).get("roles")
     return first_unknown(roles, *sequence(roles))
 
 
-def _wrong(each: _Named) -> list[str]:
+def _wrong(labels: Mapping[str, Any], pods: Sequence[PodSet]) -> list[str]:
     """Return the labels that no pod has; empty if only no pod has all of them."""
     return [
         key
-        for key, value in each.labels.items()
-        if all(has_label(pods, str(key), value) is False for pods in each.pods)
+        for key, value in labels.items()
+        if all(has_label(one, str(key), value) is False for one in pods)
     ]
 
 
-def _which(each: _Named) -> str:
-    wrong = _wrong(each)
-    return f": none has {wrong[0]}={display(each.labels[wrong[0]])}" if wrong else ""
-
-
-def _remedy(each: _Named) -> str:
-    roles = [display(pods.added[naming.ROLE]) for pods in each.pods if pods.added]
-    wrong = _wrong(each)
+def _remedy(wrong: Sequence[str], pods: Sequence[PodSet]) -> str:
     if naming.ROLE in wrong:
+        roles = [display(one.added[naming.ROLE]) for one in pods if one.added]
         return f"write a role that it has: {', '.join(dict.fromkeys(roles))}"
     if naming.ENTRY in wrong:
         return 'write "true", which Kthena gives the entry pods'

@@ -11,7 +11,6 @@ from kthena_components.core.values.read import first_unknown, mapping, whole
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
-_RANGE, _REPLICAS = "autoscaler-range", "autoscaler-replicas"
 _FIELDS: Mapping[GroupKind, tuple[str, int, str, int | None]] = {
     HPA: ("minReplicas", 1, "maxReplicas", None),
     SCALED_OBJECT: ("minReplicaCount", 0, "maxReplicaCount", 100),
@@ -38,26 +37,26 @@ def autoscaler_range(cluster: ClusterObjects) -> Iterator[Finding]:
                           ((lower, fewest), (upper, most)))  # fmt: skip
             idle = whole(entry.spec.get("idleReplicaCount")) if kind == SCALED_OBJECT else None
             if gap := first_unknown(least, top, idle):
-                yield not_checked(entry.at(f"spec.{upper}"), gap, _RANGE)
+                yield not_checked(entry.at(f"spec.{upper}"), gap)
                 continue
             if isinstance(top, int) and isinstance(least, int):
                 yield from _bounds(entry, lower, least, upper, top)
             if isinstance(idle, int) and isinstance(least, int) and idle >= least:
                 seen = f"is {idle}, but must be less than {lower}, which is {least}"
                 path = entry.at("spec.idleReplicaCount")
-                yield Finding(path=path, seen=seen, remedy=remove(), rule=_RANGE)
+                yield Finding(path=path, seen=seen, remedy=remove())
 
 
 def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:
     path = entry.at(f"spec.{upper}")
     if top < 1:
         seen = f"is {top}, but must be at least 1"
-        yield Finding(path=path, seen=seen, remedy=or_more(max(least, 1)), rule=_RANGE)
+        yield Finding(path=path, seen=seen, remedy=or_more(max(least, 1)))
     elif least > top:
         seen = f"is {top}, but {lower} is {least}, and no number of replicas is in that range"
         fewer = at_most(top).then(f" as {lower}")
         remedy = either(or_more(least), write(top, fewer, at=entry.at(f"spec.{lower}")))
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=_RANGE)
+        yield Finding(path=path, seen=seen, remedy=remedy)
 
 
 def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -84,7 +83,6 @@ def autoscaler_replicas(cluster: ClusterObjects) -> Iterator[Finding]:
                 seen=f"is {display(replicas)}, which each apply sets again, but the {entry.kind} "
                 f"{display(entry.name)} scales it",
                 remedy=remove(),
-                rule=_REPLICAS,
                 level=Level.ADVISORY,
                 most=Level.ADVISORY,
             )

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.facts.listening import listening
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects
@@ -18,7 +20,6 @@ from kthena_components.core.values.read import first_unknown, is_name, mapping, 
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
-_NAMED, _PUBLISHED = "first-pod-named", "first-pod-published"
 _ASKED = "(asked)"
 """Key of a reduced spec, which no manifest has: the Service whose names its pods need to start."""
 _FEWEST = 2
@@ -47,22 +48,19 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
             continue
         path = pod.command_path
         if gap := first_unknown(service, found.spec.get("replicas")):
-            yield not_checked(path, gap, _NAMED)
+            yield not_checked(path, gap)
         elif is_name(service) and host["domain"] != service:
             seen = f"looks for the first pod at {display(meeting.shown)}, but serviceName is "
             yield refuse(
                 path,
                 f"{seen}{display(service)}, and the pods have no names below another Service",
                 f"write {host['pod']}.{service} in {meeting.option}",
-                _NAMED,
             )
         elif int(pod_number[1][:9]) not in _numbers(found.spec):
             seen = f"looks for the first pod at {display(meeting.shown)}, and its pods are "
             numbers = _numbers(found.spec)
             seen += f"{name}-{numbers.start} to {name}-{numbers.stop - 1}"
-            yield refuse(
-                path, seen, f"write {name}-{numbers.start}.{service} in {meeting.option}", _NAMED
-            )
+            yield refuse(path, seen, f"write {name}-{numbers.start}.{service} in {meeting.option}")
         else:
             continue
         return
@@ -99,19 +97,27 @@ def _service_asked(found: Object) -> str:
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    for _, meeting in _asked(facts_of_copies(found)) if probed else ():
-        host = _HOST.fullmatch(str(meeting.address))
+    for pod, meeting in _asked(facts_of_copies(found)) if probed else ():
+        host = _HOST.fullmatch(str(meeting.address)) if _waits(pod) else None
         if host is not None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"]):
             return host["domain"]
     return ""
+
+
+def _waits(pod: PodFacts) -> bool:
+    """Return whether the first pod is ready only when its engine answers requests."""
+    found = listening(pod, first=True)
+    if found is None or pod.own is None:
+        return False
+    return any(p.kind in DECIDING and p.port == found.answers for p in pod.own.ports.probes)
 
 
 def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
     """A Service by which pods find each other before they are ready names them before that.
 
     The pods of an engine become ready when all of them have met. A Service has names of ready pods
-    only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe, the
-    others never find the first pod.
+    only, unless publishNotReadyAddresses is true: with a readinessProbe or a startupProbe on the
+    port of the engine, the others never find the first pod.
 
     Pass: publishNotReadyAddresses true for 2 pods; 2 pods without probes.
     Fail: clusterIP None, a readinessProbe, and --dist-init-addr chat-0.chat:5000 in 2 pods.
@@ -128,8 +134,8 @@ def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:
         published = service.spec.get("publishNotReadyAddresses")
         path = service.at("spec.publishNotReadyAddresses")
         if gap := first_unknown(published, service.spec):
-            yield not_checked(path, gap, _PUBLISHED)
+            yield not_checked(path, gap)
         elif published is not True:
             seen = f"is not true, but the pods of StatefulSet {display(entry.name)} look for each "
             seen += "other by this Service before they are ready"
-            yield refuse(path, seen, write(value=True), _PUBLISHED)
+            yield refuse(path, seen, write(value=True))

@@ -10,7 +10,6 @@ from kthena_components.core.values.display import display
 from kthena_components.systems.ray.served import CONFIG
 from kthena_components.systems.ray.view import RayView
 
-_RULE = "ray-engine-kwargs"
 _WITHOUT_OPTION = frozenset({"enable_mm_processor_stats", "mamba_config", "model_weights"})
 """Arguments of vLLM's engine that no option of its command line sets."""
 
@@ -41,7 +40,7 @@ def ray_engine_kwargs(view: RayView) -> Iterator[Finding]:
 
 def _finding(model: str, key: str, seen: str, remedy: str, level: Level) -> Finding:
     shown = f"states {display(key)} in engine_kwargs of {display(model)}, but {seen}"
-    return Finding(path=f"spec.{CONFIG}", seen=shown, remedy=remedy, rule=_RULE, level=level)
+    return Finding(path=f"spec.{CONFIG}", seen=shown, remedy=remedy, level=level)
 
 
 @cache

@@ -11,7 +11,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import count, first_unknown, mapping
 
-_STARTS, _ROLLOUT = "gang-starts", "gang-rollout"
 _LEAST = "scheduling.volcano.sh/group-min-member"
 _DEPLOYMENT, _SET = ("apps", "Deployment"), ("apps", "StatefulSet")
 _ORDERED, _QUARTER = "OrderedReady", "25%"
@@ -57,7 +56,6 @@ def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
             f"but {whose} waits for {count_of(member, 'pod')}, and at first {whole - late} of "
             f"{whole} exist, so none of them ever starts",
             remedy=write("Parallel"),
-            rule=_STARTS,
         )
 
 
@@ -97,7 +95,7 @@ def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
         at = owner.at("spec.strategy.rollingUpdate.maxSurge")
         stated = [rolling.get(key, _QUARTER) for key in ("maxSurge", "maxUnavailable")]
         if gap := first_unknown(pods.count, *stated):
-            yield not_checked(at, gap, _ROLLOUT)
+            yield not_checked(at, gap)
         elif isinstance(pods.count, int) and all(map(is_budget, stated)):
             yield from _rollout(owner, at, member, pods.count, stated)
 
@@ -120,5 +118,4 @@ def _rollout(
         f"{count_of(new, 'pod')} at first, but the gang of the new ReplicaSet waits for {member} "
         "(group-min-member), and the update never ends",
         remedy=remedy,
-        rule=_ROLLOUT,
     )

@@ -23,7 +23,6 @@ from kthena_components.core.values.read import count, first_unknown, mapping, pa
 from kthena_components.core.values.unknown import MaybeText, Unknown
 from kthena_components.systems.volcano.amounts import exceeds
 
-_RULE = "gang-within-queue"
 _USUAL = "default"
 """The queue of pods that name none."""
 _DEEPEST = 32
@@ -62,7 +61,7 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     for wanted in _everything(cluster):
         queue = _USUAL if wanted.queue in (None, "") else wanted.queue
         if gap := first_unknown(queue):
-            yield not_checked(wanted.path, gap, _RULE)
+            yield not_checked(wanted.path, gap)
         elif isinstance(queue, str) and queue in queues:
             same = cluster.source_of(queues[queue]) == cluster.source_of(wanted.owner)
             found = _judge(wanted, queue, queues)
@@ -130,7 +129,7 @@ def _amounts(stated: object) -> _Amounts:
 
 def _judge(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
     if isinstance(wanted.amounts, Unknown):
-        yield not_checked(wanted.path, wanted.amounts, _RULE)
+        yield not_checked(wanted.path, wanted.amounts)
         return
     for resource, amount in wanted.amounts.items():
         for above in _upwards(name, queues):
@@ -164,5 +163,4 @@ def _finding(
         seen=f"is {display(name)}, and {wanted.title} requests {asked} of {resource} at once, but "
         f"the capability{whose} is {limit}, so it never starts",
         remedy=write(asked, f"raise the capability to {asked}, or request less", at=at),
-        rule=_RULE,
     )

@@ -10,8 +10,6 @@ from kthena_components.core.values.quantity import is_accelerator, render_quanti
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import NODE, nodes_of
 
-_RULE = "pod-fits-node"
-
 
 def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     """A pod with accelerators requests at most what one of the given Nodes can allocate.
@@ -31,7 +29,7 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
     for pods in cluster.pods:
         asked = requests_of(pods)
         if isinstance(asked, Unknown):
-            yield not_checked(pods.at("spec.containers"), asked, _RULE)
+            yield not_checked(pods.at("spec.containers"), asked)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
             same = sources == {cluster.source_of(pods.owner)}
             yield from _judge(pods, asked, nodes, same=same, whole=cluster.complete)
@@ -55,6 +53,5 @@ def _judge(
         seen=f"request {what}, but of the {len(nodes)} Nodes here none has room for that, "
         f"the largest has {render_quantity(most)}, so these pods never start",
         remedy="request less in each pod, or add a larger Node",
-        rule=_RULE,
         level=Level.MANDATORY if (known and same) or whole else Level.ADVISORY,
     )
