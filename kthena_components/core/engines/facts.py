@@ -144,6 +144,8 @@ class RayLaunch:
     """Port of the Ray cluster that this pod starts, as text. None: it starts none."""
     ray_blocks: bool = False
     """Whether `ray start --block` keeps the script from starting the engine after it."""
+    ray_ends: bool = False
+    """Whether the command ends when it has joined a Ray cluster: its container stops, and Ray."""
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
     path is unknown, or a volume may contain it.

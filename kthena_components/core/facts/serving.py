@@ -110,7 +110,7 @@ class ServingFacts:
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
     copies: MaybeInt = field(default=1, compare=False)
-    """Number of copies of all of this; only used by the sum over a whole stack."""
+    """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 
 
 # Counts the accelerators of servings whose pods are not in the manifest.

@@ -51,6 +51,7 @@ from kthena_components.core.rules.network_interface import network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
+from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined import pods_joined
@@ -91,6 +92,7 @@ CHECKS: tuple[Check, ...] = (
     moe_ranks,
     visible_gpus,
     whole_gpus,
+    one_gpu_vendor,
     init_container_ends,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
