@@ -32,7 +32,7 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
         if command is None or command.engine != "vllm" or engine.pods == 1:
             continue
         ray = command.executor == "ray" or command.data_backend == "ray"
-        yield from _judge(engine, stops=ray or _spans_pods(command))
+        yield from _check(engine, stops=ray or _spans_pods(command))
 
 
 def _spans_pods(command: CommandFacts) -> bool:
@@ -42,7 +42,7 @@ def _spans_pods(command: CommandFacts) -> bool:
     return several and command.data == 1 and command.executor in {None, "mp"}
 
 
-def _judge(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
+def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
     pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
     stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
     fixed = [one for one in stated if isinstance(one.value, str) and one.value]
