@@ -42,7 +42,13 @@ from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_known, is_unresolved
+from kthena_components.core.values.unknown import (
+    MaybeBool,
+    MaybeInt,
+    Unknown,
+    is_known,
+    is_unresolved,
+)
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 

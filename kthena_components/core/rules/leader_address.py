@@ -25,9 +25,10 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     """The address of an engine's first rank has a value, its option's form, and is one per copy.
 
     A controller sets only its own variables: Kthena ENTRY_ADDRESS, LeaderWorkerSet
-    LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and a $NAME of a script is empty,
-    unless the image sets it. vLLM's --master-addr and --data-parallel-address are a host, SGLang's --dist-init-addr and `ray start --address` have
-    a port. The name of one pod is the address of one copy of the engine.
+    LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and $NAME in a script is empty,
+    unless the image sets it. vLLM's --master-addr and --data-parallel-address are a host,
+    SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod is the
+    address of one copy of the engine.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
     Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;

@@ -219,7 +219,7 @@ _BRIEF = frozenset(
     ]
 )
 _BRIEF_OF_RAY = frozenset({"--version", "list", "status", "summary"})
-_LONGEST_PAUSE = 600
+_LONGEST_PAUSE, _TWO = 600, 2
 
 
 def _is_brief(words: Sequence[str]) -> bool:
@@ -228,7 +228,7 @@ def _is_brief(words: Sequence[str]) -> bool:
     if name == "ray":
         return argument in _BRIEF_OF_RAY
     if name == "sleep":
-        return argument.isdecimal() and len(words) == 2 and int(argument[:9]) <= _LONGEST_PAUSE
+        return argument.isdecimal() and len(words) == _TWO and int(argument[:9]) <= _LONGEST_PAUSE
     return name in _BRIEF and (name != "env" or len(words) == 1)
 
 
