@@ -60,6 +60,8 @@ class Started:
 
     blocked: bool = False
     """Whether `ray start --block` stands before it in its script, and does not end."""
+    slept: int = 0
+    """Seconds that its script surely sleeps before it."""
     followed: bool = False
     """Whether a command stands behind it that may run for long."""
 

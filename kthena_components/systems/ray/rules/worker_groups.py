@@ -35,8 +35,8 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
     without GPUs.
     Fail: num-gpus "8" on pods of 4 GPUs; num-gpus "4" on pods of 8 (advisory); num-gpus 8 without
     quotes.
-    Level: mandatory; advisory if GPUs only stay idle, and if a pod has none: such GPUs exist only for
-    Ray's scheduler, as in tests.
+    Level: mandatory; advisory if GPUs only stay idle, and if a pod has none: such GPUs exist only
+    for Ray's scheduler, as in tests.
     Source: ray-project/kuberay ray-operator/controllers/ray/common/pod.go
     addWellKnownAcceleratorResources, updateRayStartParamsResources;
     vllm/v1/executor/ray_utils.py initialize_ray_cluster, _wait_until_pg_ready.
