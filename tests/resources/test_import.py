@@ -43,7 +43,7 @@ def test_core_and_backends_work_without_pulumi() -> None:
 
 def test_words_are_there_without_models() -> None:
     loaded = modules_after("from kthena_components import EngineKind, KthenaVersion")
-    assert ours(loaded, "core.spec.") == {"words"}
+    assert ours(loaded, "core.spec.") == {"enums"}
     assert "pydantic" not in loaded
 
 
