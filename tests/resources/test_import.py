@@ -83,7 +83,7 @@ def test_a_serving_loads_its_own_backend_and_no_reader_of_yaml(backend: str) -> 
     assert {part[0] for part in parts} - BESIDE == {backend} | BASES.get(backend, set())
     assert not {part for part in parts if part[-1].startswith(("rules", "stack", "schema"))}
     assert not {"yaml", "tabulate", "kubernetes"} & loaded
-    assert not ours(loaded, "judge.") - {"waivers"}
+    assert not ours(loaded, "checker.") - {"waivers"}
     assert not ours(loaded, "core.topology.")
 
 
