@@ -8,7 +8,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.engine import Placed, larger_sizes, placed_engines
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
@@ -33,7 +33,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown):
-            yield from unjudged(engine, placed)
+            yield from cannot_check(engine, placed)
         elif placed.weights > placed.budget:
             yield Finding(
                 path=engine.entry.command_path,
@@ -66,7 +66,7 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
             continue
         estimate = estimate_of(placed)
         if isinstance(estimate, Unknown):
-            yield from unjudged(engine, estimate)
+            yield from cannot_check(engine, estimate)
         elif estimate.verdict is not Verdict.FITS:
             yield _too_little(placed, estimate)
 

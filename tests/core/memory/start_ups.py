@@ -15,7 +15,7 @@ from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, judged
+from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.memory.engine import placed_engines
 from kthena_components.core.memory.estimate import Estimate, estimate_of
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
@@ -72,7 +72,7 @@ class StartUp:
     def findings(self) -> list[Finding]:
         """What the rules about memory report."""
         rules = (memory_weights_fit, memory_one_sequence)
-        return [found for rule in rules for found in judged(rule, self.serving)]
+        return [found for rule in rules for found in run_rule(rule, self.serving)]
 
     @property
     def error(self) -> float | None:
