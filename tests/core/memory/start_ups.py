@@ -31,7 +31,7 @@ _COMMANDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartUp:
+class Measured:
     """One published start-up."""
 
     id: str
@@ -88,13 +88,13 @@ def _label(gpu: str) -> str:
 
 
 @cache
-def start_ups() -> tuple[StartUp, ...]:
+def start_ups() -> tuple[Measured, ...]:
     """Read all start-ups."""
     return tuple(_read())
 
 
-def _read() -> Iterator[StartUp]:
+def _read() -> Iterator[Measured]:
     for line in _FILE.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         lists = {key: tuple(row.get(key, ())) for key in ("args", "assumed")}
-        yield StartUp(**{**row, **lists})
+        yield Measured(**{**row, **lists})
