@@ -21,8 +21,9 @@ _LARGE_GPU, _LARGEST_GPU = 70, 160
 """GiB from which a GPU has the larger defaults."""
 _A100_SMALL, _GB10_SMALL, _LARGEST_SINCE = (0, 9), (0, 24), (0, 30)
 """The first releases with exceptions for A100 and GB10, and with a class for the largest GPUs."""
-_LONGEST_WHOLE = 32768
-"""Length up to which V0 does not split a prompt."""
+_LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
+"""Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
+Its run has no sampler then, as no prompt ends."""
 
 _TOKEN = 2
 """Bytes of a number of the activations."""
@@ -133,8 +134,9 @@ def is_linked(gpu: str) -> bool:
 
 def _defaults(start: StartUp) -> tuple[int, int]:
     if start.before(_ENGINE_V1):
-        whole = start.length is not None and start.length <= _LONGEST_WHOLE
-        return _SMALL[0], max(start.length or 0, _SMALL[1]) if whole else _SMALL[1]
+        if _is_split(start):
+            return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
+        return _SMALL[0], max(start.length or 0, _SMALL[1])
     if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
         return _LARGEST
     small = "A100" in start.gpu and not start.before(_A100_SMALL)
@@ -142,8 +144,15 @@ def _defaults(start: StartUp) -> tuple[int, int]:
     return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
 
 
+def _is_split(start: StartUp) -> bool:
+    """Return whether V0 splits prompts by default."""
+    return start.before(_ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
+
+
 def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
+    if _is_split(start):
+        return layers
     return None if layers is None or sampler is None else max(layers, sampler)
 
 
