@@ -30,8 +30,8 @@ _TOKEN = 2
 _SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
 """Bytes for each logit that is sampled, as start-ups with four vocabularies state them. The source
 shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
-rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers (4)
-are left."""
+rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers
+(4) are left."""
 _WIDTHS = 3
 """Hidden states, residual and norm of each token."""
 _MATRICES = 3
