@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.findings import READING_ALL, Finding, judged
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import (
@@ -38,6 +40,7 @@ def judge_stack(
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
+    gpus: GpuChoice = NO_CHOICE,
 ) -> list[Finding]:
     """Check objects of one cluster by the rules that need several objects.
 
@@ -50,16 +53,22 @@ def judge_stack(
         budget: Maximum accelerators that they may request; no limit if left out.
         gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
+        gpus: The GPUs of pods whose manifests name none.
     """
     beside = ReferencedObjects(COMPLETING, NAMED_BY)
     for body in bodies.values():
         beside.add(body)
-    context = Context(config_maps=gather(bodies.values()), referenced=beside, versions=versions)
+    maps, named = gather(bodies.values()), Context(gpus=gpus)
+    context = replace(named, config_maps=maps, referenced=beside, versions=versions)
     findings = list(judged(_grouped, bodies, context, name=READING_ALL))
     findings += judged(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
     findings += judged(_completed, bodies, context, name=READING_ALL)
     if findings:
-        alone = (f for body in bodies.values() for f in judge_manifest(body, versions=versions))
+        alone = (
+            finding
+            for body in bodies.values()
+            for finding in judge_manifest(body, versions=versions, context=named)
+        )
         said = {(finding.rule, finding.seen) for finding in alone}
         findings = [f for f in findings if (f.rule, f.seen) not in said]
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}

@@ -27,7 +27,9 @@ from pulumi_policy import (
     proxy,
 )
 
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, fault, today
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER
@@ -72,6 +74,7 @@ def judge_resource(
     versions: Mapping[str, str] = MappingProxyType({}),
     today: date | None = None,
     asked: frozenset[str] = frozenset(),
+    gpus: GpuChoice = NO_CHOICE,
 ) -> list[Finding]:
     """Check one resource by every rule for its type, and apply its waivers.
 
@@ -81,7 +84,8 @@ def judge_resource(
         return []
     if resource_type in COMPONENTS:
         return judge_sealed(partial(_judge_component, today=today), plain(props))
-    judge = partial(judge_manifest, today=today, versions=versions, asked=asked)
+    context = Context(gpus=gpus)
+    judge = partial(judge_manifest, context=context, today=today, versions=versions, asked=asked)
     return judge_sealed(judge, {**plain(props), **_identity(resource_type)})
 
 
@@ -166,7 +170,7 @@ def _judge_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:
     if not is_judged(args.resource_type):
         return []
     props, rules = read_props(args.props), by.levels.asked
-    asked = (args.resource_type, props, by.versions, today(), rules)
+    asked = (args.resource_type, props, by.versions, today(), rules, by.gpus)
     if getattr(_last, "asked", None) != asked:
         _last.found = judge_resource(*asked)
         _last.asked = asked
@@ -198,7 +202,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
     Each finding comes with the URN of its object, and its path is relative to the object.
     """
-    limits = by.gpu_budget, by.gpu_types, by.versions
+    limits = by.gpu_budget, by.gpu_types, by.versions, by.gpus
     asked = (_clusters(args), today(), limits)
     if getattr(_last, "stack", None) != asked:
         _last.in_stack = [
@@ -219,6 +223,7 @@ def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
         budget=by.gpu_budget,
         gpu_types=by.gpu_types,
         versions=by.versions,
+        gpus=by.gpus,
     )
     return judge_sealed(judge, bodies)
 

@@ -49,10 +49,13 @@ NO_CHOICE = GpuChoice()
 
 
 def parse_choice(stated: Iterable[str]) -> GpuChoice | Unknown:
-    """Read names of GPUs: `h100` for all pods, `POOL=h100` for those of a node selector's value."""
+    """Read names of GPUs: `h100` for all pods, `POOL=h100` for those of a node selector's value.
+
+    A text may have several, with commas.
+    """
     default: Gpu | None = None
     pools: dict[str, Gpu] = {}
-    for text in stated:
+    for text in (part.strip() for each in stated for part in each.split(",")):
         pool, equals, name = text.rpartition("=")
         gpu = find_gpu(name)
         if isinstance(gpu, Unknown):

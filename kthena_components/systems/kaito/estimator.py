@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.facts.context import NO_CONTEXT
-from kthena_components.core.hardware import Instance, gpu_of_label, find_instance
+from kthena_components.core.hardware import Instance, find_instance, gpu_of_label
 from kthena_components.core.memory import cache_per_token
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.models import ModelShape

@@ -25,6 +25,7 @@ CHOICES: list[tuple[list[str], dict[str, Any], list[str], GpuFacts | Unknown | N
     (["h100"], {}, [AMD], Unknown("it requests amd.com/gpu, which is no NVIDIA H100")),
     (["h100"], POOL, [NVIDIA], H100),
     (["h100", "big=h200"], POOL, [NVIDIA], H200),
+    (["h100, big=h200"], POOL, [NVIDIA], H200),
     (["big=h200", "h100"], POOL, [NVIDIA], H200),
     (["h100", "big=h200"], {"nodeSelector": {"pool": "small"}}, [NVIDIA], H100),
     (["big=h200"], {"nodeSelector": {"pool": "small"}}, [NVIDIA], None),
