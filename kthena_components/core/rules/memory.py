@@ -15,7 +15,7 @@ from kthena_components.core.memory.engine import (
     placed_engines,
 )
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
@@ -32,9 +32,9 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     The node selector or the required node affinity names the GPU, else the annotation
     kthena-components/gpu of the pods, else --gpu. Its memory is what the driver reports. If nothing
     names it, the rule reports weights that no GPU in the table holds, and `check` says once per
-    object that memory was not checked. If a GPU is named but something else is unknown (the model, the format
-    of its weights, the part that stays in host memory), this rule reports it once for both rules
-    about memory. The default share is 0.92, or 0.9 up to vLLM 0.19.
+    object that memory was not checked. If a GPU is named but something else is unknown (the model,
+    the format of its weights, the part that stays in host memory), this rule reports it once for
+    both rules about memory. The default share is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -44,7 +44,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown):
-            yield from unjudged(engine, placed)
+            yield from cannot_check(engine, placed)
         elif placed.weights > placed.budget:
             yield Finding(
                 path=engine.entry.command_path,
@@ -102,12 +102,12 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         length, each = length_of(placed), cache_of(placed)
         unknown = next((value for value in (length, each) if isinstance(value, Unknown)), None)
         if unknown is not None:
-            yield from unjudged(engine, unknown)
+            yield from cannot_check(engine, unknown)
         elif isinstance(length, int) and isinstance(each, int):
-            yield from _judge(placed, length, each)
+            yield from _check(placed, length, each)
 
 
-def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
+def _check(placed: Placed, length: int, each: int) -> Iterator[Finding]:
     left = placed.left
     needed = length * each / GIB
     if left is None or needed <= left:
