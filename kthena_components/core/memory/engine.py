@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.hardware import GpuFacts, largest_gpu
 from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
@@ -151,6 +151,21 @@ def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | 
         command, gpu = engine.entry.command, engine.entry.gpu
         if command is not None and command.engine in ENGINES and gpu is not None:
             yield engine, _placed(engine, command, gpu)
+
+
+def engines_without_gpu(facts: ServingFacts) -> Iterator[Placed]:
+    """Return each engine whose GPU nothing names, on the largest GPU that its pods may request.
+
+    Engines whose memory cannot be checked for another reason are left out.
+    """
+    for engine in facts.engines:
+        entry, command = engine.entry, engine.entry.command
+        if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
+            continue
+        if entry.gpu is None:
+            placed = _placed(engine, command, largest_gpu(entry.accelerators))
+            if isinstance(placed, Placed):
+                yield placed
 
 
 def _placed(

@@ -40,10 +40,10 @@ def usable_memory(gpu: GpuFacts) -> float:
 def count_option(command: CommandFacts, option: str) -> int | None:
     """Return a count above zero that an option states."""
     value = command.options.get(option)
-    return value if _iscount_option(value) else None
+    return value if _is_count_option(value) else None
 
 
-def _iscount_option(value: object) -> bool:
+def _is_count_option(value: object) -> bool:
     return type(value) is int and value > 0
 
 
