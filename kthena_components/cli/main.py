@@ -17,6 +17,7 @@ INTERRUPTED = 128 + signal.SIGINT
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("check_options", "check manifests in files; needs no cluster"),
     "convert": ("convert", "write servings of one backend for another one, or as a program"),
+    "size": ("size", "show in which shapes a model fits on GPUs, the cheapest first"),
     "review": ("review", "write the comment on a pull request from Pulumi previews"),
     "policy-pack": ("policy_pack", "write the policy pack for pulumi preview --policy-pack"),
     "doctor": ("doctor", "check that a cluster has what servings need, before you deploy"),

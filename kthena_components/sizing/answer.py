@@ -40,6 +40,8 @@ class Row:
     """Requests of the asked length that one engine holds at once."""
     engines: int
     """Engines for all requests."""
+    nodes: int
+    """Nodes for all engines."""
     copies: int
     """GPUs of a tensor group that store the same part of a token."""
     doubt: Finding | None
@@ -235,7 +237,7 @@ def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding |
     at_once = None
     if tokens is not None and isinstance(length, int) and length:
         at_once = max(tokens // length, 1) * shape.data
-    wanted = question.requests or 1
+    engines = 1 if at_once is None else -(-(question.requests or 1) // at_once)
     return Row(
         shape=shape,
         weights=placed.fullest,
@@ -243,20 +245,24 @@ def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding |
         tokens=None if tokens is None else tokens * shape.data,
         at_least=at_least,
         at_once=at_once,
-        engines=1 if at_once is None else -(-wanted // at_once),
+        engines=engines,
+        nodes=_nodes(shape, engines, question.gpus_per_node),
         copies=copies_of_a_token(question.model, shape.tensor) // shape.decode_context,
         doubt=doubt,
     )
 
 
+def _nodes(shape: Shape, engines: int, gpus_per_node: int) -> int:
+    """Count the nodes for some engines; several that have one pod each may share a node."""
+    if shape.pods > 1:
+        return engines * shape.pods
+    return -(-engines // (gpus_per_node // shape.gpus_per_pod))
+
+
 def _within(question: Question, row: Row) -> Row | Impossible:
     """Return the row if the nodes hold all its engines."""
-    shape, nodes = row.shape, question.nodes
-    room = nodes // shape.pods
-    if shape.pods == 1:
-        room = nodes * (question.gpus_per_node // shape.gpus_per_pod)
-    if row.engines <= room:
+    if row.nodes <= question.nodes:
         return row
-    seen = f"holds {row.at_once} requests at once, so that {question.requests} need "
-    seen += f"{row.engines} engines, but {nodes} × {question.gpus_per_node} GPUs hold {room}"
-    return Impossible(shape=shape, seen=seen, rule="")
+    seen = f"{question.requests} requests at once need {row.engines} engines of {row.at_once} each, "
+    seen += f"{row.gpus} GPUs on {row.nodes} nodes, and there are {question.nodes}"
+    return Impossible(shape=row.shape, seen=seen, rule="")

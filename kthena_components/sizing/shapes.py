@@ -30,6 +30,11 @@ class Shape:
         return self.pods * self.gpus_per_pod
 
     @property
+    def expert_ranks(self) -> int:
+        """Ranks that share the experts, each of them whole; 0 if every expert is sliced."""
+        return self.tensor * self.data if self.expert else 0
+
+    @property
     def spans_pods(self) -> bool:
         """Whether the ranks of one tensor group are on several pods."""
         return self.tensor > self.gpus_per_pod
