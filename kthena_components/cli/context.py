@@ -160,40 +160,22 @@ def read_shapes(stated: Sequence[str]) -> dict[str, ModelShape]:
 
 
 def _shape(model: str, path: str) -> ModelShape:
-    about = f"--model-config {model}:"
-    shape = shape_from_config(read_config(about, path))
-    if isinstance(shape, ModelShape):
-        return shape
-    message = f"{about} {_config_in(path)} cannot be used: {shape.because}"
-    raise ModelConfigError(message)
-
-
-def read_config(about: str, path: str) -> dict[str, Any]:
-    """Read a config.json, or the one in a folder.
-
-    Args:
-        about: The option that names it, for messages.
-        path: The file, or its folder.
-
-    Raises:
-        ModelConfigError: It cannot be read, or is not a JSON object.
-    """
-    place = _config_in(path)
+    inside = Path(path).is_dir()
+    place = Path(path, _CONFIG) if inside else Path(path)
+    about = f"--model-config {model}: {place}"
     # Links are followed, because model caches contain links to the downloaded files.
-    text = read_text(str(place), named=place == Path(path))
+    text = read_text(str(place), named=not inside)
     if isinstance(text, Unreadable):
-        message = f"{about} {place} {text.because}"
+        message = f"{about} {text.because}"
         raise ModelConfigError(message)
     try:
         config = json.loads(text)
     except (ValueError, RecursionError):
-        message = f"{about} {place} is not JSON"
+        message = f"{about} is not JSON"
         raise ModelConfigError(message) from None
-    if isinstance(config, dict):
-        return config
-    message = f"{about} {place} is not a JSON object"
+    shape = shape_from_config(config) if isinstance(config, dict) else None
+    if isinstance(shape, ModelShape):
+        return shape
+    message = f"{about} {'cannot be used' if shape else 'is not a JSON object'}"
+    message += f": {shape.because}" if shape else ""
     raise ModelConfigError(message)
-
-
-def _config_in(path: str) -> Path:
-    return Path(path, _CONFIG) if Path(path).is_dir() else Path(path)

@@ -1,11 +1,16 @@
 """`kthena-components size`: the shapes in which a model fits on GPUs, the cheapest first."""
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kthena_components.cli.terminal import Progress
-from kthena_components.core.values.visible import visible, visible_lines
+from kthena_components.core.values.visible import shell_word, visible, visible_lines
+
+if TYPE_CHECKING:
+    from kthena_components.sizing import Answer, Question
 
 FOUND, NOTHING, WRONG = 0, 1, 2
 _MOST = 10**9
@@ -96,7 +101,9 @@ def _about_the_output(parser: argparse.ArgumentParser) -> None:
         "backend, or python, typescript or stack",
     )
     parser.add_argument(
-        "--shape", metavar="TPxPPxDP", help="with --write: another shape of the table, such as 8x2x1"
+        "--shape",
+        metavar="TPxPPxDP",
+        help="with --write: another shape of the table, such as 8x2x1",
     )
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"
@@ -106,7 +113,6 @@ def _about_the_output(parser: argparse.ArgumentParser) -> None:
 def run(asked: argparse.Namespace) -> int:
     """Write the answer and return the exit status."""
     # These are slow to import, and `--help` needs none of them.
-    from kthena_components.cli.size_output import written  # noqa: PLC0415
     from kthena_components.cli.size_question import UsageError, read_question  # noqa: PLC0415
     from kthena_components.core.findings import SpecError  # noqa: PLC0415
     from kthena_components.sizing import find_shapes  # noqa: PLC0415
@@ -115,7 +121,7 @@ def run(asked: argparse.Namespace) -> int:
         question = read_question(asked)
         with Progress(sys.stderr, "comparing shapes"):
             answer = find_shapes(question)
-        text = written(question, answer, asked)
+        text = _written(question, answer, asked)
     except UsageError as error:
         sys.stderr.write(f"kthena-components size: {visible(str(error))}\n")
         return WRONG
@@ -124,6 +130,19 @@ def run(asked: argparse.Namespace) -> int:
         return NOTHING
     sys.stdout.write(text)
     return FOUND if answer.rows else NOTHING
+
+
+def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) -> str:
+    from kthena_components.cli.size_output import as_json, as_text  # noqa: PLC0415
+
+    if asked.write is not None and answer.rows:
+        from kthena_components.cli.size_write import write_serving  # noqa: PLC0415
+
+        command = f"kthena-components size {shell_word(asked.model)} --gpu {shell_word(asked.gpu)}"
+        return write_serving(question, answer, asked.write, asked.shape, command)
+    if asked.output == "json":
+        return f"{json.dumps(as_json(question, answer), ensure_ascii=False)}\n"
+    return as_text(question, answer)
 
 
 def _number_of(things: str) -> Callable[[str], int]:

@@ -1,76 +1,28 @@
-"""Writes the answer of `size`: as a table, as JSON, or as a serving of one of its shapes."""
+"""Writes the answer of `size` as a table or as JSON."""
 
-import argparse
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from tabulate import tabulate
 
-from kthena_components.cli.convert_output import write_program, write_stack, write_typescript, write_yaml
-from kthena_components.cli.size_question import UsageError
-from kthena_components.compiler.compile import compile_serving
-from kthena_components.convert.conversion import Converted
 from kthena_components.core.engines.options import TITLES
-from kthena_components.core.findings import count_of, suggest
+from kthena_components.core.findings import count_of
 from kthena_components.core.values.images import read_image
-from kthena_components.core.values.visible import shell_word, visible_lines
+from kthena_components.core.values.visible import visible_lines
 from kthena_components.sizing import Answer, Impossible, Question, Row
-from kthena_components.systems import EMITTERS
 
 _HOURS = 24
 _NAMED = 6
 """Shapes that do not fit in the text at most; JSON has all."""
-_PROGRAMS: Mapping[str, Callable[..., str]] = {
-    "python": write_program,
-    "typescript": write_typescript,
-    "stack": write_stack,
-}
-_TARGETS = (*EMITTERS, *_PROGRAMS)
 _Column = tuple[str, Callable[[Row], object]]
 
 
-def written(question: Question, answer: Answer, asked: argparse.Namespace) -> str:
-    """Return what the command writes.
-
-    Raises:
-        UsageError: There is no such target or shape.
-        SpecError: The backend does not take the shape.
-    """
-    if asked.shape is not None and asked.write is None:
-        raise UsageError("--shape is only for --write")
-    if asked.write is not None and answer.rows:
-        return _serving(question, _chosen(answer, asked.shape), asked)
-    if asked.output == "json":
-        return f"{json.dumps(_as_json(question, answer), ensure_ascii=False)}\n"
-    parts = [_title(question), _table(question, answer), _advice(question, answer), _refused(answer.impossible)]
-    return visible_lines("\n\n".join(part for part in parts if part)) + "\n"
-
-
-def _chosen(answer: Answer, text: str | None) -> Row:
-    sizes = (text or "").replace("×", "x").replace(" ", "")
-    for row in answer.rows:
-        if not sizes or row.shape.sizes.replace(" × ", "x") == sizes:
-            return row
-    known = dict.fromkeys(row.shape.sizes.replace(" × ", "x") for row in answer.rows)
-    raise UsageError(f"--shape {text}: no shape of these sizes fits; known: {', '.join(known)}")
-
-
-def _serving(question: Question, row: Row, asked: argparse.Namespace) -> str:
-    if asked.write not in _TARGETS:
-        meant = suggest(asked.write, _TARGETS)
-        raise UsageError(f"--write {asked.write}: there is no such target; {meant}")
-    backend = asked.write if asked.write in EMITTERS else "native"
-    args = question.args(row.shape, engines=row.engines, backend=backend)
-    compiled = compile_serving(args, f"--write {asked.write}")
-    serving = Converted(
-        source={}, backend=backend, args=args, compiled=compiled, losses=(), notes=()
-    )
-    if asked.write in EMITTERS:
-        return write_yaml([serving])
-    origin = f"kthena-components size {shell_word(asked.model)} --gpu {shell_word(asked.gpu)}"
-    return _PROGRAMS[asked.write]([serving], origin)
+def as_text(question: Question, answer: Answer) -> str:
+    """Write the table, the recommendation, and what does not fit."""
+    parts = (_title(question), _table(question, answer), _advice(question, answer))
+    text = "\n\n".join(filter(None, (*parts, _refused(answer.impossible))))
+    return f"{visible_lines(text)}\n"
 
 
 def _title(question: Question) -> str:
@@ -82,7 +34,8 @@ def _title(question: Question) -> str:
     return (
         f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"
         f"{TITLES[question.engine]} {tag.removeprefix('v')} on "
-        f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB{requests}"
+        f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB"
+        f"{requests}"
     )
 
 
@@ -109,7 +62,7 @@ def _columns(question: Question, answer: Answer) -> list[_Column]:
     columns += [
         ("weights", lambda row: f"{row.weights:.1f}"),
         ("cache", lambda row: f"{row.cache:.1f}"),
-        ("tokens", lambda row: _tokens(row)),
+        ("tokens", _tokens),
         ("at once", lambda row: "?" if row.at_once is None else row.at_once),
         ("limited by", _limit),
     ]
@@ -171,13 +124,16 @@ def _refused(impossible: tuple[Impossible, ...]) -> str:
     shown = list(first.values())[:_NAMED]
     if not shown:
         return ""
-    lines = [f"  {one.shape.title}: {one.seen}{f' [{one.rule}]' if one.rule else ''}" for one in shown]
+    lines = [
+        f"  {one.shape.title}: {one.seen}{f' [{one.rule}]' if one.rule else ''}" for one in shown
+    ]
     left = len(impossible) - len(shown)
     more = [f"  and {count_of(left, 'other')}: -o json lists all"] if left else []
     return "\n".join(["These do not fit:", *lines, *more])
 
 
-def _as_json(question: Question, answer: Answer) -> dict[str, Any]:
+def as_json(question: Question, answer: Answer) -> dict[str, Any]:
+    """Return everything that was found."""
     return {
         "model": question.model.name,
         "weights_gib": question.model.weights_gib,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kthena_components.cli.context import ModelConfigError, read_config
+from kthena_components.cli.model_config import ModelConfigError, shape_of
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.hardware.names import find_gpu
@@ -16,7 +16,6 @@ from kthena_components.core.models import (
     ModelShape,
     all_names,
     find_model,
-    shape_from_config,
     shape_keys,
 )
 from kthena_components.core.models.table import copies_of
@@ -42,11 +41,13 @@ def read_question(asked: argparse.Namespace) -> Question:
     Raises:
         UsageError: It is wrong.
     """
+    if asked.shape is not None and asked.write is None:
+        raise UsageError("--shape is only for --write")
     gpu = find_gpu(asked.gpu)
     if isinstance(gpu, Unknown):
         raise UsageError(f"--gpu: {gpu.because}")
-    config = None if asked.hf_config is None else _config(asked.hf_config)
-    model = _model(asked, config)
+    model, config = (_in_table(asked), None) if asked.hf_config is None else _of_config(asked)
+    model = _weighed(asked, model)
     if model.context is not None and (asked.context or 0) > model.context:
         longest = count_of(model.context, "token")
         raise UsageError(f"--context {asked.context}: {model.name} supports {longest} at most")
@@ -75,20 +76,16 @@ def _nodes(text: str) -> tuple[int, int]:
     return nodes, gpus
 
 
-def _config(path: str) -> Mapping[str, Any]:
-    try:
-        return read_config("--hf-config", path)
-    except ModelConfigError as error:
-        raise UsageError(str(error)) from None
-
-
-def _model(asked: argparse.Namespace, config: Mapping[str, Any] | None) -> ModelShape:
+def _weighed(asked: argparse.Namespace, model: ModelShape) -> ModelShape:
     """Return the model with the size of its weights."""
-    model = _in_table(asked) if config is None else _of_config(asked, config)
     if asked.weights is not None:
         return replace(model, weights_gib=asked.weights)
     if model.weights_gib is None:
-        where = f"the folder of --hf-config has no {_INDEX}" if config else "the table has none"
+        where = (
+            f"the folder of --hf-config has no {_INDEX}"
+            if asked.hf_config
+            else "the table has none"
+        )
         raise UsageError(f"the size of the weights of {model.name} is not known: {where}; "
                          "write --weights GIB")  # fmt: skip
     return model
@@ -117,13 +114,15 @@ def _copy(model: ModelShape, precision: str) -> ModelShape:
                      f"{model.name}; {told}")  # fmt: skip
 
 
-def _of_config(asked: argparse.Namespace, config: Mapping[str, Any]) -> ModelShape:
+def _of_config(asked: argparse.Namespace) -> tuple[ModelShape, Mapping[str, Any]]:
     if asked.precision is not None:
         raise UsageError("--precision is for models of the table, and not with --hf-config")
-    shape = shape_from_config(config)
-    if isinstance(shape, Unknown):
-        raise UsageError(f"--hf-config {asked.hf_config} cannot be used: {shape.because}")
-    return replace(shape, name=asked.model, weights_gib=_size_beside(Path(asked.hf_config)))
+    try:
+        shape, config = shape_of("--hf-config", asked.hf_config)
+    except ModelConfigError as error:
+        raise UsageError(str(error)) from None
+    weights = _size_beside(Path(asked.hf_config))
+    return replace(shape, name=asked.model, weights_gib=weights), config
 
 
 def _size_beside(place: Path) -> float | None:

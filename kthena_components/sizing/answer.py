@@ -1,11 +1,11 @@
 """Answers a question: compiles a serving of each shape, and reads its memory from the facts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
@@ -99,7 +99,7 @@ def find_shapes(question: Question) -> Answer:
         SpecError: No engine can be written for it, whatever its shape: the image, the options or
             the model are wrong.
     """
-    base = _facts(question, Shape())
+    base = compiled_facts(question, Shape())
     placed = _placed(base)
     if isinstance(placed, Unknown):
         return Answer(rows=(), impossible=(), not_checked=placed.because)
@@ -165,22 +165,21 @@ def _divides(base: ServingFacts, tensor: int) -> bool:
 
 def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossible:
     """Check the memory first, without a compilation: most shapes that are refused need more."""
-    refused = _refused(shape, _too_small(_resized(base, shape)))
-    if refused is not None:
-        return refused
+    facts = _resized(base, shape)
+    found, placed = _too_small(facts), _placed(facts)
+    sure = next((each for each in found if each.most is Level.MANDATORY), None)
+    if sure is not None:
+        return _impossible(shape, sure)
+    if isinstance(placed, Unknown):
+        return Impossible(shape=shape, seen=placed.because, rule="")
     try:
-        facts = _facts(question, shape)
+        compile_serving(question.args(shape))
     except SpecError as error:
         return _impossible(shape, error.findings[0])
-    found = _too_small(facts)
-    refused = _refused(shape, found)
-    placed = _placed(facts)
-    if refused is not None or isinstance(placed, Unknown):
-        return refused or Impossible(shape=shape, seen=str(placed), rule="")
     return _within(question, _measured(question, shape, placed, next(iter(found), None)))
 
 
-def _facts(question: Question, shape: Shape) -> ServingFacts:
+def compiled_facts(question: Question, shape: Shape) -> ServingFacts:
     """Compile a serving and return its facts, with the GPU and the model that were asked for."""
     facts = facts_from_plan(compile_serving(question.args(shape)).plan)
     (engine,) = facts.engines
@@ -189,7 +188,10 @@ def _facts(question: Question, shape: Shape) -> ServingFacts:
 
 
 def _resized(base: ServingFacts, shape: Shape) -> ServingFacts:
-    """Return the facts of an engine with other sizes, as far as its memory depends on them."""
+    """Return the facts of an engine with other sizes, as far as its memory depends on them.
+
+    A test compares them with the facts of a compilation.
+    """
     (engine,) = base.engines
     if engine.entry.command is None:
         return base
@@ -216,12 +218,6 @@ def _too_small(facts: ServingFacts) -> list[Finding]:
         for finding in rule(facts)
         if finding.level is not Level.UNKNOWN
     ]
-
-
-def _refused(shape: Shape, found: Sequence[Finding]) -> Impossible | None:
-    """Return the finding about memory that surely applies."""
-    sure = next((each for each in found if each.most is Level.MANDATORY), None)
-    return None if sure is None else _impossible(shape, sure)
 
 
 def _impossible(shape: Shape, finding: Finding) -> Impossible:
@@ -263,6 +259,8 @@ def _within(question: Question, row: Row) -> Row | Impossible:
     """Return the row if the nodes hold all its engines."""
     if row.nodes <= question.nodes:
         return row
-    seen = f"{question.requests} requests at once need {row.engines} engines of {row.at_once} each, "
+    seen = (
+        f"{question.requests} requests at once need {row.engines} engines of {row.at_once} each, "
+    )
     seen += f"{row.gpus} GPUs on {row.nodes} nodes, and there are {question.nodes}"
     return Impossible(shape=row.shape, seen=seen, rule="")

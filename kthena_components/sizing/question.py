@@ -13,7 +13,8 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.spec.words import EngineKind
 from kthena_components.sizing.shapes import Shape
 
-_LONGEST_NAME = 40
+DEFAULT_RESOURCE = "nvidia.com/gpu"
+_LONGEST_NAME = 32
 _IMAGES = {
     EngineKind.VLLM: f"{VLLM_IMAGE}:v",
     EngineKind.SGLANG: f"{SGLANG_IMAGE}:v",
@@ -42,7 +43,7 @@ class Question:
 
     model: ModelShape
     gpu: GpuFacts
-    resource: str = "nvidia.com/gpu"
+    resource: str = DEFAULT_RESOURCE
     """The extended resource by which pods request the GPU."""
     nodes: int = 4
     gpus_per_node: int = 8
@@ -64,29 +65,33 @@ class Question:
 
     def args(self, shape: Shape, *, engines: int = 1, backend: str = "native") -> dict[str, Any]:
         """Return the arguments of a ModelServing with engines of this shape."""
-        return {
-            "name": _name_of(self.model.name),
-            "backend": backend,
-            "replicas": engines,
-            "roles": [self._role(shape)],
-        }
+        args: dict[str, Any] = {"name": _name_of(self.model.name), "backend": backend}
+        if engines > 1:
+            args["replicas"] = engines
+        return {**args, "roles": [self._role(shape)]}
 
     def _role(self, shape: Shape) -> dict[str, Any]:
-        sizes = {"tensor": shape.tensor, "pipeline": shape.pipeline, "data": shape.data}
-        parallelism: dict[str, Any] = {name: size for name, size in sizes.items() if size > 1}
-        if shape.expert:
-            parallelism["expert"] = True
-        engine: dict[str, Any] = {
-            "kind": self.engine.value, "image": self.image, "model": self.model.name,
-            "parallelism": parallelism, "extra_args": self._words(shape),
-        }  # fmt: skip
-        if self.hf_config is not None:
-            engine["hf_config"] = dict(self.hf_config)
         resources: dict[str, Any] = {"gpus_per_pod": shape.gpus_per_pod}
-        if self.resource != "nvidia.com/gpu":
+        if self.resource != DEFAULT_RESOURCE:
             resources["gpu_resource"] = self.resource
-        role: dict[str, Any] = {"name": "serve", "engine": engine, "resources": resources}
+        role: dict[str, Any] = {
+            "name": "serve", "engine": self._engine(shape), "resources": resources,
+        }  # fmt: skip
         return role if shape.pods == 1 else {**role, "worker_replicas": shape.pods - 1}
+
+    def _engine(self, shape: Shape) -> dict[str, Any]:
+        sizes = {"tensor": shape.tensor, "pipeline": shape.pipeline, "data": shape.data}
+        parallelism = {name: size for name, size in sizes.items() if size > 1}
+        parallelism |= {"expert": True} if shape.expert else {}
+        more = {
+            "parallelism": parallelism,
+            "extra_args": self._words(shape),
+            "hf_config": self.hf_config,
+        }
+        kept = {name: value for name, value in more.items() if value}
+        return {
+            "kind": self.engine.value, "image": self.image, "model": self.model.name, **kept,
+        }  # fmt: skip
 
     def _words(self, shape: Shape) -> list[str]:
         words = [] if self.context is None else [_LENGTH_FLAGS[self.engine], str(self.context)]
