@@ -93,7 +93,7 @@ def _advice(question: Question, answer: Answer) -> str:
     row = answer.recommended
     if row is not None:
         note = "Weights and cache are GiB of one GPU. Throughput and latency are not estimated."
-        return f"* {_reason(answer, row)}.\n{note}"
+        return f"* recommended: {_reason(answer, row)}.\n{note}"
     if answer.smallest is None:
         return "No shape fits."
     least = answer.smallest
@@ -107,12 +107,12 @@ def _advice(question: Question, answer: Answer) -> str:
 def _reason(answer: Answer, row: Row) -> str:
     """Say why the first row is recommended."""
     shape, alike = row.shape, [one for one in answer.rows if one.gpus == row.gpus]
-    reasons = [f"{count_of(row.gpus, 'GPU')}, the fewest"]
+    reasons = ["the fewest GPUs"]
     if shape.tensor > 1:
-        inside = "spans pods" if shape.spans_pods else "stays inside one node"
-        reasons.append(f"tensor {shape.tensor} {inside}")
+        place = "spans nodes" if shape.spans_pods else "stays inside one node"
+        reasons.append(f"tensor {shape.tensor} {place}")
     if len(alike) > 1 and row.requests == max(one.requests or 0 for one in alike):
-        reasons.append("most requests at once")
+        reasons.append("the most requests at once")
     return ", ".join(reasons)
 
 
