@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.hardware import GpuFacts, known_gpus
 from kthena_components.core.models import known_models
-from kthena_components.core.spec.words import EngineKind
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.core.spec.enums import EngineKind
 from kthena_components.sizing import Answer, Question, Row, find_shapes
 from kthena_components.sizing.question import newest_image
 from kthena_components.systems import EMITTERS
@@ -72,7 +72,7 @@ def mistakes_of(question: Question, answer: Answer, taken: Counter[str]) -> Iter
                 continue
             taken[backend] += 1
             for manifest in manifests:
-                for finding in judge_manifest(manifest.body):
+                for finding in check_manifest(manifest.body):
                     if _counts(finding, row):
                         yield f"{_title(question, row)}, {backend}: {finding}"
 

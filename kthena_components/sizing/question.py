@@ -10,7 +10,7 @@ from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.vllm_launch import IMAGE as VLLM_IMAGE
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
-from kthena_components.core.spec.words import EngineKind
+from kthena_components.core.spec.enums import EngineKind
 from kthena_components.sizing.shapes import Shape
 
 DEFAULT_RESOURCE = "nvidia.com/gpu"

@@ -12,7 +12,7 @@ from kthena_components.core.hardware import Gpu, GpuFacts
 from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
 from kthena_components.core.models import ModelShape, find_model
-from kthena_components.core.spec.words import EngineKind
+from kthena_components.core.spec.enums import EngineKind
 from kthena_components.sizing import Question, Row, find_shapes
 from kthena_components.sizing.answer import compiled_facts
 from kthena_components.sizing.question import newest_image
