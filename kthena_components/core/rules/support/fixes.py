@@ -14,7 +14,7 @@ from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, set_size
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.memory.sharding import Sharding, fits, model_shape
+from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Change, Remedy, either, mapped, together, write
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
@@ -200,8 +200,3 @@ def sizes_of(command: CommandFacts) -> list[tuple[str, int]]:
 def _always(command: CommandFacts) -> frozenset[str]:
     """Return the sizes that a message names even if they are 1: those that the engine has."""
     return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
-
-
-def is_whole(tensor: int, gpus: int, pods: int) -> bool:
-    """Return whether tensor groups do not share pods partially."""
-    return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core.engines.facts import one_of_sizes, set_size
 from kthena_components.core.facts.serving import gpus_of, ranks_of
-from kthena_components.core.memory.engine import has_room, placed_engine
-from kthena_components.core.memory.sharding import Sharding, divisors
+from kthena_components.core.memory.engine import Placed, has_room, placed_engine
+from kthena_components.core.memory.sharding import Sharding, divisors, is_whole
 from kthena_components.core.remedies import Remedy, either, together
-from kthena_components.core.rules.support.fixes import is_whole
 from kthena_components.core.values.unknown import all_known
 
 _ANY_WAY = "change the parallelism"
@@ -73,7 +72,7 @@ def _on_all_gpus(sharding: Sharding, sizes: list[int]) -> Iterator[tuple[int, in
 def _has_room(sharding: Sharding, tensor: int, pipeline: int) -> bool:
     """Return whether the weights fit into the GPUs, as far as that is known."""
     placed = placed_engine(sharding.engine)
-    return placed is None or has_room(placed, tensor, pipeline)
+    return not isinstance(placed, Placed) or has_room(placed, tensor, pipeline)
 
 
 def _both(sharding: Sharding, tensor: int, pipeline: int) -> Remedy:
