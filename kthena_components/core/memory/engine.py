@@ -14,6 +14,8 @@ from kthena_components.core.memory import (
     overhead,
     weights_on_gpu,
 )
+from kthena_components.core.memory.padding import loaded_weights
+from kthena_components.core.memory.sglang_reserve import default_share, taken_before
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -24,6 +26,7 @@ from kthena_components.core.memory.sharding import (
     model_shape,
 )
 from kthena_components.core.memory.sizes import part_left
+from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version, read_image
 from kthena_components.core.values.read import first_unknown
@@ -31,6 +34,12 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
 """vLLM's default of --gpu-memory-utilization, now and before 0.20."""
+_CUDA, _KEPT, _KEPT_SHARE = ("NVIDIA", "a GPU"), 0.4, 0.0015
+"""GPUs whose driver keeps memory, and how much: a base and a share, in GiB."""
+_OF_HOST = 1.0
+"""What firmware and host leave of GB10's memory: 119.7 to 121.69 GiB are seen, the middle here."""
+_STATES = 0.9
+"""SGLang's default of --mamba-full-memory-ratio: memory for states to that for the cache."""
 _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
@@ -51,6 +60,8 @@ class Placed:
     split: Split
     share: float
     """Share of a GPU for weights, or for weights, overhead and cache together."""
+    version: Version | None = None
+    """Release of vLLM that the image states."""
 
     @property
     def budget(self) -> float:
@@ -68,16 +79,61 @@ class Placed:
         return fullest_weights(self.shape, self.split, self.gib)
 
     @property
+    def loaded(self) -> float:
+        """The same, filled up as the engine's kernels need it."""
+        return loaded_weights(self.shape, self.split, self.gib)
+
+    @property
+    def usable(self) -> float:
+        """Memory of one GPU that CUDA reports to the engine: less than the driver does."""
+        return usable_memory(self.gpu)
+
+    @property
+    def room(self) -> float:
+        """Memory of one GPU for weights, cache and the overhead of `overhead`."""
+        return self.share * self.usable
+
+    @property
+    def terms(self) -> Terms | None:
+        """The parts of vLLM's overhead; None for another engine, or without the model's sizes."""
+        if self.command.engine not in VLLM:
+            return None
+        length = self.command.max_model_len
+        return terms_of(
+            StartUp(
+                shape=self.shape,
+                split=self.split,
+                gpu=self.gpu.name,
+                memory_gib=self.usable,
+                version=self.version,
+                length=length if isinstance(length, int) else self.shape.context,
+                sequences=_count(self.command, "--max-num-seqs"),
+                tokens=_count(self.command, "--max-num-batched-tokens"),
+                eager=self.command.options.get("--enforce-eager") is True,
+            )
+        )
+
+    @property
     def overhead(self) -> float:
-        """Activations, graphs and buffers on a GPU."""
-        return overhead(self.shape, self.fullest)
+        """Memory that the room has to hold beside weights and cache.
+
+        SGLang takes its share of what is free before the weights, and leaves the rest to
+        activations and graphs.
+        """
+        if self.command.engine == "sglang":
+            ranks = self.split.tensor * self.split.pipeline
+            return self.share * taken_before(ranks, linked=is_linked(self.gpu.name))
+        terms = self.terms
+        return terms.total if terms else overhead(self.shape, self.fullest)
 
     @property
     def left(self) -> float | None:
         """Memory of a GPU that is left for the KV cache; None if its size is stated in bytes."""
-        left = self.budget - self.fullest - self.overhead
+        left = self.room - self.loaded - self.overhead
         if self.command.kv_cache_bytes is not None:
             return None
+        if self.command.engine == "sglang" and self.shape.state_layers:
+            return left / (1 + _STATES)
         if self.command.engine == "trtllm":
             fraction = self.command.memory_fraction
             return left * (fraction if isinstance(fraction, float) else _FREE)
@@ -113,7 +169,7 @@ def _placed(
 ) -> Placed | Unknown:
     shape, share, split = (
         model_shape(command, engine.entry.shape),
-        _share_of(engine, command),
+        _share_of(engine, command, gpu),
         split_of(command),
     )
     unknown = first_unknown(gpu, shape, split, share)
@@ -130,7 +186,14 @@ def _placed(
     if isinstance(gib, Unknown):
         return gib
     return Placed(
-        engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share
+        engine=engine,
+        command=command,
+        shape=shape,
+        gpu=gpu,
+        gib=gib,
+        split=split,
+        share=share,
+        version=_vllm_of(engine, command),
     )
 
 
@@ -159,7 +222,30 @@ def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
     return read_image(image).vllm_version
 
 
-def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
+def usable_memory(gpu: GpuFacts) -> float:
+    """Return the GiB that CUDA reports of a GPU: its driver keeps a part of them.
+
+    Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
+    """
+    if not gpu.name.startswith(_CUDA):
+        return gpu.memory_gib
+    if "GB10" in gpu.name:
+        return gpu.memory_gib - _OF_HOST
+    return gpu.memory_gib - _KEPT - _KEPT_SHARE * gpu.memory_gib
+
+
+def _count(command: CommandFacts, option: str) -> int | None:
+    value = command.options.get(option)
+    return value if _is_count(value) else None
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def _share_of(
+    engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown | None
+) -> float | Unknown:
     stated = command.memory_fraction
     if command.engine == "trtllm":
         return 1.0
@@ -168,8 +254,23 @@ def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
     if stated is not None:
         fits = 0 < stated <= 1
         return float(stated) if fits else Unknown(f"{stated:g} is not a share of a GPU's memory")
+    if command.engine == "sglang" and isinstance(gpu, GpuFacts):
+        return _sglang_share(command, gpu)
     version = _vllm_of(engine, command)
     return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
+
+
+def _sglang_share(command: CommandFacts, gpu: GpuFacts) -> float | Unknown:
+    tensor, pipeline = command.tensor, command.pipeline
+    unknown = first_unknown(tensor, pipeline)
+    if unknown is not None or not (isinstance(tensor, int) and isinstance(pipeline, int)):
+        return unknown or Unknown("its sizes are not known")
+    return default_share(
+        gpu.memory_gib,
+        tensor * pipeline,
+        chunk=_count(command, "--chunked-prefill-size"),
+        graphs=command.options.get("--disable-cuda-graph") is not True,
+    )
 
 
 def split_of(command: CommandFacts) -> Split | Unknown:
@@ -214,19 +315,25 @@ def length_of(placed: Placed) -> MaybeInt:
 
 
 def cache_of(placed: Placed) -> MaybeInt:
-    """Return the bytes of a token on one GPU, 0 if some layers do not store every token."""
+    """Return the bytes of a token on one GPU, in the layers that store every token.
+
+    0 if the table of models does not have how many of its layers do.
+    """
     stated = placed.command.kv_cache_dtype
     if isinstance(stated, Unknown):
         return stated
-    if not placed.shape.full_cache:
-        return 0
+    shape = placed.shape
+    if not shape.full_cache:
+        if shape.full_layers is None:
+            return 0
+        shape = replace(shape, layers=shape.full_layers)
     kind = cache_type(stated)
     if isinstance(kind, Unknown):
         return kind
-    each = cache_per_token_on_gpu(placed.shape, placed.split, kind)
+    each = cache_per_token_on_gpu(shape, placed.split, kind)
     if each is not None:
         return each
-    if cache_per_token_on_gpu(placed.shape, placed.split) is None:
+    if cache_per_token_on_gpu(shape, placed.split) is None:
         return Unknown("the table of models has no size of its cache")
     return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")
 
