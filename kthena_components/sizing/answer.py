@@ -88,8 +88,9 @@ class Answer:
 
     @property
     def recommended(self) -> Row | None:
-        """The first row, if there is one."""
-        return self.rows[0] if self.rows else None
+        """The first row whose memory is not in doubt, or else the first one."""
+        sure = (row for row in self.rows if row.doubt is None)
+        return next(sure, self.rows[0] if self.rows else None)
 
 
 def find_shapes(question: Question) -> Answer:
@@ -225,27 +226,32 @@ def _impossible(shape: Shape, finding: Finding) -> Impossible:
 
 
 def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding | None) -> Row:
-    each, at_least = cache_of(placed), False
-    if each == 0:
-        each, at_least = cache_per_token_on_gpu(placed.shape, placed.split) or 0, True
-    cache, length = max(placed.left or 0.0, 0.0), length_of(placed)
-    tokens = int(cache * GIB / each) if isinstance(each, int) and each else None
+    cache, each, length = max(placed.left or 0.0, 0.0), _bytes_of_a_token(placed), length_of(placed)
+    tokens = int(cache * GIB / each) if each else None
     at_once = None
     if tokens is not None and isinstance(length, int) and length:
         at_once = max(tokens // length, 1) * shape.data
     engines = 1 if at_once is None else -(-(question.requests or 1) // at_once)
     return Row(
         shape=shape,
-        weights=placed.fullest,
+        weights=placed.loaded,
         cache=cache,
         tokens=None if tokens is None else tokens * shape.data,
-        at_least=at_least,
+        at_least=not placed.shape.full_cache,
         at_once=at_once,
         engines=engines,
         nodes=_nodes(shape, engines, question.gpus_per_node),
         copies=copies_of_a_token(question.model, shape.tensor) // shape.decode_context,
         doubt=doubt,
     )
+
+
+def _bytes_of_a_token(placed: Placed) -> int | None:
+    """Return the bytes of a token on a GPU, as if every layer stored it."""
+    if not placed.shape.full_cache:
+        return cache_per_token_on_gpu(placed.shape, placed.split)
+    each = cache_of(placed)
+    return None if isinstance(each, Unknown) else each
 
 
 def _nodes(shape: Shape, engines: int, gpus_per_node: int) -> int:

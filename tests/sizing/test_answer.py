@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from bench.sizing import mistakes_of, questions
 from kthena_components.core.hardware import Gpu, GpuFacts
 from kthena_components.core.hardware.names import find_gpu
-from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
+from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.estimate import Verdict, estimate_of
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing import Question, Row, find_shapes
 from kthena_components.sizing.answer import compiled_facts
 from kthena_components.sizing.question import newest_image
@@ -58,9 +60,11 @@ def test_the_memory_of_a_row_is_that_of_its_compiled_serving(drawn: Question) ->
     for row in find_shapes(drawn).rows:
         ((_, placed),) = placed_engines(compiled_facts(drawn, row.shape))
         assert isinstance(placed, Placed)
-        assert (row.weights, row.cache) == (placed.fullest, max(placed.left or 0, 0))
-        each = cache_of(placed)
-        assert row.at_least == (each == 0)
+        assert (row.weights, row.cache) == (placed.loaded, max(placed.left or 0, 0))
+        estimate = estimate_of(placed)
+        assert isinstance(estimate, Unknown) or estimate.verdict is (
+            Verdict.TIGHT if row.doubt else Verdict.FITS
+        )
 
 
 @pytest.mark.property
@@ -88,6 +92,16 @@ def test_tensor_stays_inside_a_node_and_pipeline_spans_nodes() -> None:
     answer = find_shapes(question("meta-llama/Llama-3.1-405B-Instruct-FP8", "h100",
                                   context=32768, requests=40))  # fmt: skip
     assert sizes(answer.recommended) == "8 × 2 × 1 on 2 × 8"
+
+
+def test_a_shape_in_doubt_is_shown_and_not_recommended() -> None:
+    answer = find_shapes(question("meta-llama/Llama-3.3-70B-Instruct", "h100", nodes=1,
+                                  context=32768))  # fmt: skip
+    first = answer.rows[0]
+    assert first.doubt is not None
+    assert answer.recommended is not None
+    assert answer.recommended.doubt is None
+    assert answer.recommended.gpus > first.gpus
 
 
 def test_copies_of_a_cache_are_counted() -> None:

@@ -107,7 +107,8 @@ def _advice(question: Question, answer: Answer) -> str:
 def _reason(answer: Answer, row: Row) -> str:
     """Say why the first row is recommended."""
     shape, alike = row.shape, [one for one in answer.rows if one.gpus == row.gpus]
-    reasons = ["the fewest GPUs"]
+    passed = answer.rows[0].doubt is not None and row.doubt is None
+    reasons = [f"the fewest GPUs{' whose memory is not tight' if passed else ''}"]
     if shape.tensor > 1:
         place = "spans nodes" if shape.spans_pods else "stays inside one node"
         reasons.append(f"tensor {shape.tensor} {place}")

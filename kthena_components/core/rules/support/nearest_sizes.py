@@ -18,8 +18,8 @@ def nearest_sizes(sharding: Sharding, fits: Callable[[Sharding], bool]) -> Remed
     """Suggest the tensor sizes that fit below and above one that does not.
 
     Sizes with which the engine has a rank for each of its GPUs, if necessary with another pipeline,
-    are suggested alone. So are sizes with which the weights fit into the GPUs, and those that
-    divide every padded vocabulary, since it is split as well.
+    are suggested alone. So are sizes that divide every padded vocabulary, since it is split as
+    well, stages with as many layers, and sizes with which the weights fit into the GPUs.
 
     Args:
         sharding: The engine and its model.
@@ -32,6 +32,7 @@ def nearest_sizes(sharding: Sharding, fits: Callable[[Sharding], bool]) -> Remed
     legal = [size for size in _legal(sharding) if size != tensor and fits(sharding.at(size))]
     legal = [size for size in legal if _VOCABULARY % size == 0] or legal
     pairs = list(_on_all_gpus(sharding, legal)) or [(size, pipeline) for size in legal]
+    pairs = [pair for pair in pairs if sharding.shape.layers % pair[1] == 0] or pairs
     room = [pair for pair in pairs if _has_room(sharding, *pair)] or pairs
     below = max((pair for pair in room if pair[0] < tensor), default=None)
     above = min((pair for pair in room if pair[0] > tensor), default=None)
@@ -76,8 +77,11 @@ def _has_room(sharding: Sharding, tensor: int, pipeline: int) -> bool:
 
 
 def _both(sharding: Sharding, tensor: int, pipeline: int) -> Remedy:
+    command = sharding.command
+    if pipeline == command.pipeline:
+        return set_size(command, "tensor", tensor)
     return together(
-        set_size(sharding.command, "tensor", tensor),
-        set_size(sharding.command, "pipeline", pipeline),
+        set_size(command, "tensor", tensor),
+        set_size(command, "pipeline", pipeline),
         text=f"set tensor to {tensor} and pipeline to {pipeline}",
     )
