@@ -148,9 +148,20 @@ class Placed:
 def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
     """Return each engine whose pods state a GPU, or why its memory cannot be checked."""
     for engine in facts.engines:
-        command, gpu = engine.entry.command, engine.entry.gpu
-        if command is not None and command.engine in ENGINES and gpu is not None:
-            yield engine, _placed(engine, command, gpu)
+        placed = placed_engine(engine)
+        if placed is not None:
+            yield engine, placed
+
+
+def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
+    """Return an engine whose pods state a GPU, or why its memory cannot be checked.
+
+    None if they state no GPU, or run no engine whose command line names the model.
+    """
+    command, gpu = engine.entry.command, engine.entry.gpu
+    if command is None or command.engine not in ENGINES or gpu is None:
+        return None
+    return _placed(engine, command, gpu)
 
 
 def engines_without_gpu(facts: ServingFacts) -> Iterator[Placed]:
@@ -289,7 +300,7 @@ def larger_sizes(placed: Placed) -> list[tuple[int, int]]:
     One of both sizes is the present one, and the other is larger. The model has to divide by them,
     and tensor groups must not share pods. Empty if there are none.
     """
-    found = [pair for pair in (*_tensors(placed), *_pipelines(placed)) if _has_room(placed, *pair)]
+    found = [pair for pair in (*_tensors(placed), *_pipelines(placed)) if has_room(placed, *pair)]
     least = min((tensor * pipeline for tensor, pipeline in found), default=0)
     return [(tensor, pipeline) for tensor, pipeline in found if tensor * pipeline == least]
 
@@ -312,7 +323,8 @@ def _pipelines(placed: Placed) -> Iterator[tuple[int, int]]:
         yield placed.split.tensor, pipeline
 
 
-def _has_room(placed: Placed, tensor: int, pipeline: int) -> bool:
+def has_room(placed: Placed, tensor: int, pipeline: int) -> bool:
+    """Return whether the weights fit into the GPUs with other sizes."""
     command = replace(placed.command, tensor=tensor, pipeline=pipeline)
     split = split_of(command)
     if not isinstance(split, Split):
