@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
@@ -18,6 +18,7 @@ from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.judge.update import judge_change
+from kthena_components.systems import CLAIMING, NAMED_BY
 from tests.support.specs import REMOVED, changed
 
 TESTS = Path(__file__).parents[1]
@@ -113,10 +114,14 @@ def judge_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
 def judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around, limits = PodPolicies(complete=True), LimitRanges()
+    claims = ReferencedObjects(CLAIMING, NAMED_BY)
     for body in bodies:
         around.add(body)
         limits.add(body)
-    context = Context(config_maps=gather(bodies), pod_policies=around, limits=limits)
+        claims.add(body)
+    context = Context(
+        config_maps=gather(bodies), pod_policies=around, limits=limits, referenced=claims
+    )
     given = {"context": context, "versions": asked.get("versions", {})}
     given["asked"] = PRODUCTION_NAMES
     alone = [f for name, body in named.items() for f in judge_manifest(body, name, **given)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.devices import Sharing
+from kthena_components.core.facts.sharing import Sharing
 from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 

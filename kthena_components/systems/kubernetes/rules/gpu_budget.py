@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, not_checked, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import PodSet, gpus_of
+from kthena_components.core.objects.object import PodSet, gpus_of, shared_gpus
 from kthena_components.core.remedies import Remedy, rename, together
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
@@ -30,7 +30,11 @@ PRODUCT_LABELS = frozenset(
 def gpus_asked(cluster: ClusterObjects) -> tuple[int, Unknown | None]:
     """Add up the accelerators of a stack, and explain why there may be more."""
     used, gap = 0, None
-    for number in (*map(gpus_of_pods, cluster.pods), *(held.gpus for _, held in cluster.demands)):
+    shared = {
+        key: n for pods in cluster.pods if pods.count != 0 for key, n in shared_gpus(pods).items()
+    }
+    demands = (held.gpus for _, held in cluster.demands)
+    for number in (*map(gpus_of_pods, cluster.pods), *demands, *shared.values()):
         if isinstance(number, int):
             used += number
         else:
@@ -39,7 +43,7 @@ def gpus_asked(cluster: ClusterObjects) -> tuple[int, Unknown | None]:
 
 
 def gpus_of_pods(pods: PodSet) -> MaybeInt:
-    """Count the accelerators of all pods of one template."""
+    """Count the accelerators of all pods of one template, without those shared with others."""
     each = gpus_of(pods)
     if each == 0 or pods.count == 0:
         return 0
@@ -52,7 +56,8 @@ def gpu_budget(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
     """The accelerators of all pods of a stack are within its budget.
 
     Counted are Pods, the pods that Kubernetes, Volcano, Kthena and LeaderWorkerSet create from
-    templates, and the servings of the other supported systems, each with all its replicas.
+    templates, and the servings of the other supported systems, each with all its replicas. GPUs by
+    resource claims count as well, those of a ResourceClaim that several pods name once.
 
     Pass: a budget of 16, two pods of 8 GPUs.
     Fail: a budget of 8, two pods of 8 GPUs.
