@@ -166,6 +166,8 @@ def _of_claim(
 ) -> Iterator[ClaimedDevices | Unknown]:
     if gap := claim.gap:
         yield Unknown(f"the requests of {claim.title} are not known yet: {gap.because}")
+    elif request not in (None, "", *(item.get("name") for item in claim.requests)):
+        yield Unknown(f"{claim.title} has no request {display(request)}")
     shared = claim.kind == CLAIM
     owner = f"{claim.name} shared" if shared else entry
     for index, item in enumerate(claim.requests):

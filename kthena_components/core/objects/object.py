@@ -273,7 +273,7 @@ def gpus_of(pods: PodSet) -> int | Unknown:
     if isinstance(asked, Unknown):
         return asked
     own = sum(int(amount) for resource, amount in asked.items() if is_accelerator(resource))
-    found, gap = _claims(pods)
+    found, gap = claims_of(pods)
     claimed = total(each.asked.count for each in found if not each.shared)
     if gap is not None and not own and not found:
         return gap
@@ -282,11 +282,11 @@ def gpus_of(pods: PodSet) -> int | Unknown:
 
 def shared_gpus(pods: PodSet) -> dict[tuple[object, str], MaybeInt]:
     """Return the accelerators that pods share with others, by namespace and claim."""
-    found, _ = _claims(pods)
+    found, _ = claims_of(pods)
     return {(pods.owner.namespace, each.key): each.asked.count for each in found if each.shared}
 
 
-def _claims(pods: PodSet) -> tuple[list[ClaimedDevices], Unknown | None]:
+def claims_of(pods: PodSet) -> tuple[list[ClaimedDevices], Unknown | None]:
     """Return what all containers of a pod get by claims, and why they may get more."""
     found: dict[str, ClaimedDevices] = {}
     gap = None

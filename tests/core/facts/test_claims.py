@@ -227,9 +227,12 @@ def test_a_container_uses_one_request_of_a_claim_or_all() -> None:
     context = beside(template(exactly("a", count=2), exactly("b", count=4)))
     pods = {
         requests: read_pod(pod_of(container("engine", *requests)), "", context=context).gpus
-        for requests in (("",), ("a",), ("b",), ("a", "b"), ("", "a"), ("c",))
+        for requests in (("",), ("a",), ("b",), ("a", "b"), ("", "a"))
     }
-    assert pods == {("",): 6, ("a",): 2, ("b",): 4, ("a", "b"): 6, ("", "a"): 6, ("c",): 0}
+    assert pods == {("",): 6, ("a",): 2, ("b",): 4, ("a", "b"): 6, ("", "a"): 6}
+    none = read_pod(pod_of(container("engine", "c")), "", context=context).gpus
+    assert isinstance(none, Unknown)
+    assert none.because.endswith("and ResourceClaimTemplate 'gpus' has no request 'c'")
 
 
 def test_the_containers_of_a_pod_share_a_claim() -> None:
