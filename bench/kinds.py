@@ -5,7 +5,7 @@ from datetime import date
 from typing import Final
 
 from bench.shapes import GPUS, Body, Shape, Work, container, custom, judged, workload
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.systems.volcano.emit_cluster import compile_topology
 
 
@@ -122,7 +122,7 @@ def _waived(n: int) -> Work:
     day = "2030-12-31 the new image is not there yet"
     stated = {f"waive.kthena-components/no-such-{i}": day for i in range(n)}
     body["metadata"]["annotations"] = {"waive.kthena-components/shm-present": day, **stated}
-    return lambda: judge_manifest(body, today=date(2026, 6, 30))
+    return lambda: check_manifest(body, today=date(2026, 6, 30))
 
 
 def _topology(n: int) -> Work:

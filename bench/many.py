@@ -9,16 +9,16 @@ from typing import Any, Final
 import yaml
 
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
-from kthena_components.cli.check import CheckOptions, check
-from kthena_components.cli.comment import write_comment
-from kthena_components.cli.preview import parse_preview
-from kthena_components.cli.results import Summary
-from kthena_components.cli.stack_review import reviewed
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.together import check_objects_together
+from kthena_components.cli.check.files import CheckOptions, check
+from kthena_components.cli.check.results import Summary
+from kthena_components.cli.review.comment import write_comment
+from kthena_components.cli.review.preview import parse_preview
+from kthena_components.cli.review.stack import reviewed
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.topology.domains import read_domains
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.together import judge_stack
 
 _SCHEDULING, _TOPOLOGY = "scheduling.volcano.sh/v1beta1", "topology.volcano.sh/v1alpha1"
 _DAY = "2030-12-31 the new image is not there yet"
@@ -132,7 +132,7 @@ def _policies(n: int) -> Work:
     for body in bodies.values():
         body["metadata"]["annotations"] = {"waive.kthena-components/secret-key-exists": _DAY}
     bodies["urn:secret"] = {**core("Secret", "hf", {}), "data": {"token": ""}}
-    return lambda: judge_stack(bodies)
+    return lambda: check_objects_together(bodies)
 
 
 def _token(i: int) -> Body:
@@ -143,7 +143,7 @@ def _namespaces(n: int) -> Work:
     maps = gather(config_map({"start": "vllm serve m"}, namespace=f"n{i}") for i in range(n))
     env = [{"configMapRef": {"name": "engine"}} for _ in range(99)]
     body = workload(*(container(f"e{i}", envFrom=env) for i in range(n // 99 + 1)))
-    return lambda: judge_manifest(body, context=Context(config_maps=maps))
+    return lambda: check_manifest(body, context=Context(config_maps=maps))
 
 
 TOGETHER: Final[Mapping[str, Shape]] = {

@@ -69,7 +69,7 @@ class Report:
             "Modules that cost most, Pulumi's own left out": _table(
                 ("module", "ms by -X importtime"), self.modules
             ),
-            "From args to judged manifests, processor time for one serving": _table(
+            "From args to checked manifests, processor time for one serving": _table(
                 ("backend", "µs"), self.compile.items()
             ),
             "Commands of the dev stack, seconds": _table(

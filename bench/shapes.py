@@ -6,8 +6,8 @@ This module has pods and command lines, `kinds` lists of other kinds, and `many`
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context, gather
-from kthena_components.judge.manifest import judge_manifest
 
 Body = dict[str, Any]
 Work = Callable[[], object]
@@ -53,7 +53,7 @@ def judged(make: Callable[[int], Body]) -> Shape:
 
     def shape(size: int) -> Work:
         body = make(size)
-        return lambda: judge_manifest(body)
+        return lambda: check_manifest(body)
 
     return shape
 
@@ -64,7 +64,7 @@ def beside(make: Callable[[int], tuple[Body, Body]]) -> Shape:
     def shape(size: int) -> Work:
         body, beside = make(size)
         around = Context(config_maps=gather([beside]))
-        return lambda: judge_manifest(body, context=around)
+        return lambda: check_manifest(body, context=around)
 
     return shape
 

@@ -20,7 +20,7 @@ from conformance.__main__ import Context
 from conformance.emission import namespace
 from conformance.faults_world import FORCE
 from conformance.waiting import wait
-from kthena_components.cli.convert_output import IMPORTS, plain
+from kthena_components.cli.convert.output import IMPORTS, plain
 from kthena_components.cli.main import main
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving

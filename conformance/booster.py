@@ -21,8 +21,8 @@ from kthena_components.core.facts.serving import EngineFacts, PodFacts, ServingF
 from kthena_components.core.findings import SpecError
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan
-from kthena_components.systems.booster.config import env_of
 from kthena_components.systems.booster.emit import EMITTER, comparable, serving_name
+from kthena_components.systems.booster.worker_config import env_of
 from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.view import read_serving

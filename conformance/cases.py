@@ -17,6 +17,8 @@ from conformance import (
     volcano,
 )
 from conformance.deliberate import KAITO, SANDBOX, Differences
+from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.object import (
@@ -27,8 +29,6 @@ from kthena_components.core.objects.object import (
     QUEUE,
     GroupKind,
 )
-from kthena_components.judge.crd_schema import SCHEMA_RULE, SCHEMA_RULES
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.kthena.view_autoscaling import POLICY
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
@@ -212,7 +212,7 @@ def wrong_pods(kind: Kind, body: Body) -> bool:
     known = find_kind(kind.of)
     if known is None or not known.templates or kind.of == MODEL_SERVING:
         return False
-    return any(f.rule == "pod-schema" and f.level is Level.MANDATORY for f in judge_manifest(body))
+    return any(f.rule == "pod-schema" and f.level is Level.MANDATORY for f in check_manifest(body))
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:

@@ -14,9 +14,9 @@ import yaml
 from conformance import volcano
 from conformance.cases import VERSIONS
 from conformance.report import Part
+from kthena_components.checker.cluster_objects import read_objects
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.judge.cluster_objects import read_objects
-from kthena_components.systems.volcano.rules.cluster_queues import queue_within_parent
+from kthena_components.systems.volcano.rules.queue_references import queue_within_parent
 
 NUMBER, LEAST = 500, 100
 _PATIENCE = 120.0

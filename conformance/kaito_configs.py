@@ -10,7 +10,7 @@ from conformance.kaito_world import SORTS
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.models import ModelShape
-from kthena_components.systems.kaito.config import config_map, rejected_file
+from kthena_components.systems.kaito.inference_config import config_map, rejected_file
 from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import WORKSPACE
 

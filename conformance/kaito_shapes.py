@@ -12,7 +12,7 @@ from conformance.kaito_cases import SPACE, Case, Outcome
 from conformance.report import Part
 from conformance.waiting import PERIOD, wait
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.systems.kaito.config import PORT
+from kthena_components.systems.kaito.inference_config import PORT
 from kthena_components.systems.kaito.limits_preset import IMAGE
 from kthena_components.systems.kaito.objects import SET_LABEL, WORKSPACE_LABEL
 

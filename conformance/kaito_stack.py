@@ -7,7 +7,7 @@ from typing import Any
 from conformance.__main__ import Context
 from conformance.emission import namespace
 from conformance.kaito_world import SORTS
-from kthena_components.systems.kaito.config import PORT
+from kthena_components.systems.kaito.inference_config import PORT
 from kthena_components.systems.kaito.limits_preset import IMAGE
 from sandbox.cluster import Sandbox
 from tests.support.engine import Run, Stack

@@ -10,10 +10,10 @@ from typing import Any
 
 from conformance.report import Part
 from conformance.waiting import wait
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.pods import pods
 from kthena_components.systems.kserve.view import GPU_TYPES, OWN_RUNTIME, read_service
@@ -67,7 +67,7 @@ def compare_modes(part: Part, api: Cluster) -> None:
     """Create an engine of several pods in each mode: only Standard makes workers."""
     for mode in ("Knative", "Serverless", "ModelMesh"):
         body = _service(mode.lower(), _NVIDIA, _NVIDIA, {_MODE: mode})
-        said = [f for f in judge_manifest(body) if f.rule == "kserve-multinode-mode"]
+        said = [f for f in check_manifest(body) if f.rule == "kserve-multinode-mode"]
         part.check("a mode without workers is reported", holds=len(said) == 1, seen=mode)
         api.create(body)
         if mode == "ModelMesh":
@@ -90,7 +90,7 @@ def compare_gpu_types(part: Part, api: Cluster) -> None:
     for number, (head, worker) in enumerate(_TYPES):
         body = _service(f"types-{number}", head, worker, {_MODE: "Standard"})
         body["metadata"]["annotations"][_ACCEPTED] = f'["{_MIG}"]'
-        said = [f for f in judge_manifest(body) if f.rule == "kserve-one-gpu-type"]
+        said = [f for f in check_manifest(body) if f.rule == "kserve-one-gpu-type"]
         api.create(body)
         both = wait(partial(_has_both, api, body), _PATIENCE)
         found = {kind for each in _deployments(api, body) for kind in _vendors(each)}

@@ -10,7 +10,7 @@ from conformance.report import Part
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.values.read import sequence
-from kthena_components.systems.kserve.merged import merge
+from kthena_components.systems.kserve.runtime_merge import merge
 
 _PATIENCE = 120
 _SPACE = "serving"

@@ -12,10 +12,10 @@ from typing import Any
 from conformance.pod_changes import CHANGES
 from conformance.pod_draws import Body, Change
 from conformance.report import Part
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level, SpecError
-from kthena_components.judge.manifest import judge_manifest
 
 NUMBER, LEAST = 1_000, 200
 _PATH = "/api/v1/namespaces/default"
@@ -90,7 +90,7 @@ def compare_values(part: Part, api: Cluster, seed: int, number: int) -> None:
     for verdict, times in verdicts.items():
         part.count(f"pod templates {verdict}", times)
     seen = "\n".join(differ[:3])
-    part.check("values of pods are judged as by the API server", holds=not differ, seen=seen)
+    part.check("values of pods are checked as by the API server", holds=not differ, seen=seen)
 
 
 def theirs(api: Cluster, template: Body) -> str | None:
@@ -129,7 +129,7 @@ def deployment(template: Body) -> Body:
 
 def checked(template: Body) -> list[str]:
     """Return the findings of `check` about the values, in a Deployment."""
-    found = judge_manifest(deployment(template))
+    found = check_manifest(deployment(template))
     return [str(f) for f in found if f.level is Level.MANDATORY and f.rule in _RULES]
 
 

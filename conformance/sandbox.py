@@ -19,13 +19,13 @@ from conformance.rivals import compete
 from conformance.sandbox_page import run_page
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
-from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.fetch import fetch
 from kthena_components.cluster.fetch_servings import look_at_servings
 from kthena_components.cluster.objects import name_of
 from kthena_components.cluster.requirements import MODEL_SERVING, POD_GROUP, SERVICE, STATEFUL_SET
 from kthena_components.cluster.snapshot import Status
-from kthena_components.cluster.stack_file import read_stack_file
+from kthena_components.cluster.stack_servings import read_stack_file
 from kthena_components.cluster.status import Servings, render_status, state_of, waits
 from sandbox.cluster import Sandbox, Size, down, up
 from sandbox.layout import HOST, Layout
@@ -217,9 +217,7 @@ def _stack(context: Context, sandbox: Sandbox) -> None:
 def _doctor(part: Part, api: Cluster, when: str) -> None:
     read = read_stack_file(ROOT, STACK)
     seen = fetch(api, str(api.ask("GET", "/version")["gitVersion"]), read.need)
-    bad = [
-        line for line in judge_cluster(seen, read.need) if line.mark in {Status.FAIL, Status.WARN}
-    ]
+    bad = [line for line in diagnose(seen, read.need) if line.mark in {Status.FAIL, Status.WARN}]
     part.check(f"doctor finds the cluster sound {when}", holds=not bad, seen=bad)
 
 

@@ -9,7 +9,7 @@ from textwrap import indent
 from typing import Any
 
 from conformance.report import Part
-from kthena_components.cli.convert_output import dump
+from kthena_components.cli.convert.output import dump
 from kthena_components.cluster.client import Cluster
 from kthena_components.reading.documents import Document, read_documents
 

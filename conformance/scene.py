@@ -121,15 +121,15 @@ class Scene:
         """Check that a whole gang waits: Volcano reports it, and none of its pods has a node."""
         chosen = selector or group_selector(gang)
 
-        def judged() -> bool:
+        def checked() -> bool:
             group = self.pod_group(gang)
             phase = (group.get("status") or {}).get("phase")
             return phase in {"Pending", "Inqueue"} and len(self.pods(chosen)) >= max(pods, 1)
 
         return (
-            self.until(f"{what}: its pods are there and its PodGroup waits", judged)
+            self.until(f"{what}: its pods are there and its PodGroup waits", checked)
             and self.stays(f"{what}: none of its pods has a node", lambda: not self.bound(chosen))
-            and self.check(f"{what}: its PodGroup still waits", holds=judged())
+            and self.check(f"{what}: its PodGroup still waits", holds=checked())
         )
 
     def check(self, what: str, *, holds: bool, seen: object = "") -> bool:

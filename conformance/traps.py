@@ -9,11 +9,11 @@ from typing import Any
 
 from conformance.cases import VERSIONS
 from conformance.scene import NAMESPACE, PODGROUP, Scene
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
 from kthena_components.core.findings import Level
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest
 from sandbox.cluster import Size
 from sandbox.nodes import hyper_nodes, node, nodes
 
@@ -217,7 +217,7 @@ def _refused(scene: Scene) -> None:
 
 def rules_of(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the names of the rules with findings in the objects, alone and together."""
-    found = [finding for body in bodies for finding in judge_manifest(body, versions=VERSIONS)]
+    found = [finding for body in bodies for finding in check_manifest(body, versions=VERSIONS)]
     found += compare_objects(bodies, versions=VERSIONS)
     return {finding.rule for finding in found if finding.level is not Level.UNKNOWN}
 

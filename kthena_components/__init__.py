@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kthena_components.core.spec.words import (
+    from kthena_components.core.spec.enums import (
         EngineKind,
         KthenaVersion,
         KvConnector,

@@ -15,7 +15,7 @@ _KTHENA = {
     "modelroutes": ("networking", "/validate/modelroute"),
     "modelservers": ("networking", "/validate/modelserver"),
 }
-"""The API group of each kind, without its end, and the path that judges it."""
+"""The API group of each kind, without its end, and the path that checks it."""
 
 
 def configurations(layout: Layout) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ SOURCES = sorted(
 PURE = [
     "kthena_components.core",
     "kthena_components.core.plan.report",
-    "kthena_components.judge.manifest",
+    "kthena_components.checker.manifest",
     "kthena_components.cli.main",
 ]
 

@@ -14,8 +14,8 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli import post_comment as script
-from kthena_components.cli.post_comment import MARK, fitting
+from kthena_components.cli.review import post_comment as script
+from kthena_components.cli.review.post_comment import MARK, fitting
 from tests.cli.test_shown import Page, nasty
 from tests.support.for_each import for_each
 
@@ -78,7 +78,7 @@ def test_our_own_comment_stays_what_it_is() -> None:
     assert script.sealed(script.sealed(OURS)) == script.sealed(OURS)
 
 
-def test_what_the_judge_says_cannot_be_left_out() -> None:
+def test_what_the_check_says_cannot_be_left_out() -> None:
     said = "**A person must approve this branch.** It changes ci/review."
     judge = f"{said}\n\n- gpuBudget would be 64\n\n{MARK}\n"
     folded = f"<details>\n{said}\n</details>"
@@ -98,7 +98,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
         assert script.read(str(tmp_path / name)) is None
 
 
-def test_the_findings_of_the_judge_are_cut_last() -> None:
+def test_the_findings_of_the_check_are_cut_last() -> None:
     judge = "\n".join(f"- the judge's {number}" for number in range(1000))
     body = script.sealed(script.written(judge, ITEMS)[0])
     assert f"{judge}\n" in body

@@ -143,7 +143,7 @@ def test_the_jobs_with_a_token_or_a_required_verdict_run_nothing_of_the_branch(j
             assert own or "/" not in program, words
             assert words[:3] != ["make", "-C", "branch"], words
             outside = [word for word in words if "CI_PROJECT_DIR" in word or "WORKSPACE" in word]
-            assert not outside or "kthena_components.cli.post_comment" in words
+            assert not outside or "kthena_components.cli.review.post_comment" in words
             assert job.startswith("github") or not outside
         written = set(re.findall(r">+ *([^\s;)]+)", script))
         assert written <= {"judge.md", "comment.md", '"$GITHUB_STEP_SUMMARY"', '"$GITHUB_OUTPUT"'}
@@ -262,7 +262,7 @@ def test_a_verdict_is_given_after_the_comment_is_kept() -> None:
     assert jobs("gitlab-ci")["review"]["artifacts"]["when"] == "always"
 
 
-def test_what_the_judge_says_does_not_travel_between_jobs() -> None:
+def test_what_the_check_says_does_not_travel_between_jobs() -> None:
     """A job that runs code of the branch could replace an artifact of the same run."""
     body = content("github-actions")["jobs"]
     assert [name for name, job in body.items() if "outputs" in job] == []

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli import hosts
-from kthena_components.cli import post_comment as script
-from kthena_components.cli.artifact import MOST_BYTES
-from kthena_components.cli.post_comment import MARK
+from kthena_components.cli.review import hosts
+from kthena_components.cli.review import post_comment as script
+from kthena_components.cli.review.artifact import MOST_BYTES
+from kthena_components.cli.review.post_comment import MARK
 from tests.support.comments import Host, host
 from tests.test_ci_comment import COMMIT, OURS, SCRIPT
 
@@ -191,7 +191,7 @@ def kept(host: str, *arguments: str, **more: str) -> subprocess.CompletedProcess
     """Ask for what a job has kept, as the last job of GitLab does."""
     own = {"GITLAB_TOKEN": "t", "CI_API_V4_URL": host, "CI_PROJECT_ID": "3"}
     return subprocess.run(
-        [sys.executable, "-I", "-m", "kthena_components.cli.artifact", *arguments],
+        [sys.executable, "-I", "-m", "kthena_components.cli.review.artifact", *arguments],
         env={**os.environ, **own, "no_proxy": "127.0.0.1", **more},
         check=False, capture_output=True, text=True,
     )  # fmt: skip

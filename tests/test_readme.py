@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.checker.levels import LevelOverride, parse_settings
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.waivers import annotated, read_waiver
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError, Waiver
 from kthena_components.core.plan.report import render_table
-from kthena_components.judge.levels import LevelOverride, parse_settings
-from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.waivers import annotated, read_waiver
 from sandbox.cluster import Size
 from tests.support.specs import GUIDE
 
@@ -59,7 +59,7 @@ def test_the_policy_finding_is_the_one_of_three_nodes() -> None:
     body = copy.deepcopy(dict(serving.body))
     role = body["spec"]["template"]["roles"][0]
     role["name"], role["workerReplicas"] = "decode", 2
-    found = [f for f in judge_manifest(body) if f.rule == "world-size-equals-gpus"]
+    found = [f for f in check_manifest(body) if f.rule == "world-size-equals-gpus"]
     assert [f"  {finding}\n" in REVIEW for finding in found] == [True]
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress, paint
-from kthena_components.core.values.visible import visible, visible_lines
+from kthena_components.core.values.safe_text import visible, visible_lines
 
 if TYPE_CHECKING:
-    from kthena_components.cluster.stack_file import ReadStack
+    from kthena_components.cluster.stack_servings import ReadStack
 
 _EXITS = """exit status:
   0  nothing failed
@@ -50,7 +50,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write one line for each check, and return the exit status."""
     # Imported here because most commands do not need it.
     from kthena_components.cluster.requirements import DEFAULT, requirements_of_backends  # noqa: PLC0415
-    from kthena_components.cluster.stack_file import (  # noqa: PLC0415
+    from kthena_components.cluster.stack_servings import (  # noqa: PLC0415
         StackFileError,
         read_stack_file,
         usable_kubeconfig,
@@ -69,13 +69,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
         need = stack.need
     with opened(asked, parser) as (cluster, version):
-        from kthena_components.cluster.doctor import judge_cluster, judge_stack_file  # noqa: PLC0415
+        from kthena_components.cluster.doctor import check_stack_file, diagnose  # noqa: PLC0415
         from kthena_components.cluster.fetch import fetch  # noqa: PLC0415
         from kthena_components.cluster.snapshot import exit_status, render_lines  # noqa: PLC0415
 
         with Progress(sys.stderr, "reading the cluster"):
             seen = fetch(cluster, version, need)
-        lines = [*judge_stack_file(stack), *judge_cluster(seen, need)]
+        lines = [*check_stack_file(stack), *diagnose(seen, need)]
         sys.stdout.write(f"{_painted(visible_lines(render_lines(lines)))}\n")
         sys.stdout.flush()
         return exit_status(lines)

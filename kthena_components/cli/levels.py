@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from kthena_components.core.findings import suggest
-from kthena_components.judge.enforcement import PackConfig, read_pack
-from kthena_components.judge.levels import (
+from kthena_components.checker.enforcement import PackConfig, read_pack
+from kthena_components.checker.levels import (
     ENVIRONMENTS,
     SettingError,
     Settings,
@@ -17,9 +16,10 @@ from kthena_components.judge.levels import (
     parse_settings,
     parse_version,
 )
-from kthena_components.reading.agreed import DisputedError, check_json
+from kthena_components.core.findings import suggest
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
+from kthena_components.reading.pulumi_agreement import DisputedError, check_json
 
 POLICY = "serving-rules"
 """The policy whose settings the command line uses from a config file of the policy pack."""

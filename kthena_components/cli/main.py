@@ -15,9 +15,12 @@ WRONG = 2
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "check": ("check_options", "check manifests in files; needs no cluster"),
-    "convert": ("convert", "write servings of one backend for another one, or as a program"),
-    "review": ("review", "write the comment on a pull request from Pulumi previews"),
+    "check": ("check.options", "check manifests in files; needs no cluster"),
+    "convert": (
+        "convert.command",
+        "write servings of one backend for another one, or as a program",
+    ),
+    "review": ("review.command", "write the comment on a pull request from Pulumi previews"),
     "policy-pack": ("policy_pack", "write the policy pack for pulumi preview --policy-pack"),
     "doctor": ("doctor", "check that a cluster has what servings need, before you deploy"),
     "status": ("status", "show where the pods of servings run, and why others wait"),

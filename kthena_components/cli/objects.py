@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from kthena_components.core.engines.late import LATE_VARIABLES
+from kthena_components.checker.manifest import has_rules, is_compared
+from kthena_components.checker.unread import is_foreign
+from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.numbers import takes_number
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
-from kthena_components.judge.manifest import has_rules, is_compared
-from kthena_components.judge.unread import is_foreign
 from kthena_components.reading.documents import Document
 
 _LIST = "List"
@@ -71,13 +71,13 @@ def is_wanted(version: object, kind: object, text: str) -> bool:
     There are rules for it, or it is a list, or nobody knows its kind and its text has words of an
     engine or of accelerators.
     """
-    if is_judged(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST)):
+    if is_checked(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST)):
         return True
     body = {"apiVersion": version, "kind": kind}
     return is_foreign(body) and may_hold_signs(text)
 
 
-def is_judged(version: object, kind: object) -> bool:
+def is_checked(version: object, kind: object) -> bool:
     """Return whether a kind has rules, for one object or for all objects together."""
     return isinstance(version, str) and isinstance(kind, str) and _has_reader(version, kind)
 

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kthena_components import __version__
-from kthena_components.core.values.visible import visible
-from kthena_components.judge.levels import ENVIRONMENTS
+from kthena_components.checker.levels import ENVIRONMENTS
+from kthena_components.core.values.safe_text import visible
 
 FOLDER, SETTINGS, START, LEVELS = "policies", "PulumiPolicy.yaml", "__main__.py", "levels"
 WROTE, WRONG = 0, 2

@@ -2,10 +2,10 @@
 
 from tabulate import tabulate
 
+from kthena_components.checker.catalogue import BRANCH, all_rules
+from kthena_components.checker.levels import ENVIRONMENTS, environment_levels
 from kthena_components.core.findings import Level, nearest
 from kthena_components.core.rules.support.documentation import RuleDoc
-from kthena_components.judge.catalogue import BRANCH, all_rules
-from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
 
 
 class UnknownRuleError(LookupError):
@@ -14,7 +14,7 @@ class UnknownRuleError(LookupError):
 
 def list_rules() -> str:
     """Write one line per rule: its name, its level, what it checks and what it requires."""
-    rows = [(rule.name, shown_level(rule), rule.judges, rule.summary) for rule in all_rules()]
+    rows = [(rule.name, shown_level(rule), rule.subject, rule.summary) for rule in all_rules()]
     return tabulate(rows, headers=("rule", "level", "checks", "requirement"), tablefmt="plain")
 
 
@@ -39,11 +39,11 @@ def find_rule(name: str) -> RuleDoc:
 
 def explain(rule: RuleDoc) -> str:
     """Write a rule's documentation."""
-    facts = [f"level: {rule.weighs}", *_by_environment(rule), f"checks: {rule.judges}"]
+    facts = [f"level: {rule.weighs}", *_by_environment(rule), f"checks: {rule.subject}"]
     facts += [f"{'pass' if case.passes else 'fail'}: {case.text}" for case in rule.examples]
     facts += [f"source: {source}" for source in rule.sources]
     facts += [f"code: {rule.file}"] if rule.file else []
-    facts += [f"cases: {rule.cases}"] if rule.cases and rule.judges != BRANCH else []
+    facts += [f"cases: {rule.cases}"] if rule.cases and rule.subject != BRANCH else []
     parts = [f"{rule.name}: {rule.summary}", rule.body, "\n".join(facts)]
     return "\n\n".join(part for part in parts if part)
 

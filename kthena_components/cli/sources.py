@@ -16,7 +16,7 @@ from kthena_components.core.values.blanks import mark_empty
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
-from kthena_components.rendering.rendered import Rendering
+from kthena_components.rendering.result import Rendering
 
 Place = tuple[str, int]
 """A file as messages name it, and a line in it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kthena_components.cli.connect import add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
-from kthena_components.core.values.visible import visible_lines
+from kthena_components.core.values.safe_text import visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster

@@ -15,8 +15,8 @@ from kthena_components.cluster.requirements import (
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.safe_text import shell_word
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.core.values.visible import shell_word
 from kthena_components.systems import EMITTERS, INDEX, find_emitter
 from kthena_components.systems.prometheus.emit import API_VERSION, INSTALL, KINDS
 
@@ -35,7 +35,7 @@ def allows(rules: Iterable[Mapping[str, Any]], right: Right) -> bool:
     )
 
 
-def judge_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report missing namespaces: no stack creates one."""
     for name in need.namespaces:
         there = seen.namespaces.get(name, Unknown("not checked"))
@@ -48,7 +48,7 @@ def judge_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]
             yield Diagnostic(Status.OK, "namespace", f"{name} exists")
 
 
-def judge_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report queues that are missing or not open: Volcano's admission rejects their PodGroups."""
     if not serves(seen, POD_GROUP):
         return
@@ -72,7 +72,7 @@ def judge_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             yield Diagnostic(Status.OK, "queue", f"{name} is open")
 
 
-def judge_secrets(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_secret_keys(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report Secrets that are missing or lack a key that pods use."""
     for taken in need.secrets:
         keys = seen.secrets.get((taken.namespace, taken.name), Unknown("not checked"))
@@ -98,7 +98,7 @@ def _secret(taken: SecretKey, keys: frozenset[str] | Unknown | None) -> Diagnost
     return Diagnostic(Status.OK, "secret", f"{taken} {has}")
 
 
-def judge_rights(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_rights(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report permissions that an update or a destroy needs and the user lacks."""
     places: dict[str, list[Right]] = {}
     for right in need.rights:
@@ -144,7 +144,7 @@ def own_kinds(backend: str) -> Iterator[Kind]:
             yield made.api_version, made.kind
 
 
-def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check that the cluster serves what the servings of a stack need.
 
     Without a stack, a system that the cluster does not have is optional.
@@ -166,7 +166,7 @@ def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             yield from _rivals(seen, backend) if need.stack else ()
 
 
-def judge_monitoring(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_monitoring(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check that the cluster has the Prometheus Operator, if a serving is monitored."""
     if not any(plan.monitoring for plan in need.plans):
         return

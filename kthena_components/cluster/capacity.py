@@ -33,8 +33,8 @@ from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
+from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.model import TopologySpec
-from kthena_components.core.spec.words import TopologyMode
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator
@@ -42,7 +42,7 @@ from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 
 
-def judge_gpus(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_gpus(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Count accelerators: total, used by pods, free."""
     subject = "GPUs"
     if isinstance(seen.nodes, Unknown):
@@ -80,11 +80,11 @@ def _kinds(nodes: Sequence[Body]) -> str:
     return ", ".join(f"{number} × {each}" for each, number in sorted(counts.items()))
 
 
-def judge_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report roles whose pods no large enough node accepts."""
     roles = ((plan, role) for plan in need.plans if plan.groups for role in plan.roles)
     found = (
-        _judge_pods(
+        _check_pods(
             f"{plan.namespace}/{plan.name}: no node accepts a pod of {role.name}", pod, seen
         )
         for plan, role in roles
@@ -93,7 +93,7 @@ def judge_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     yield from dict.fromkeys(line for line in found if line)
 
 
-def _judge_pods(title: str, template: Template, seen: Snapshot) -> Diagnostic | None:
+def _check_pods(title: str, template: Template, seen: Snapshot) -> Diagnostic | None:
     spec, requests = mapping(template.get("spec")), requests_of(template)
     large = [node for node in known(seen.nodes) if slots(allocatable(node), requests)]
     why = [list(obstacles(spec, node)) for node in large]
@@ -172,23 +172,23 @@ def _tolerant(templates: Sequence[Template]) -> tuple[Body, ...]:
     )
 
 
-def judge_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report for each gang of a stack whether it can ever be placed, and whether it can be now."""
     for plan in need.plans:
         for gang in gangs(plan) if plan.gang and plan.groups else ():
-            # judge_nodes reports pods that no node accepts.
+            # check_nodes reports pods that no node accepts.
             if not known(seen.nodes) or any(map(gang.may_use, known(seen.nodes))):
-                yield _judge_gang(seen, need, plan, gang)
-    yield from _judge_sum(seen, need)
+                yield _check_gang(seen, need, plan, gang)
+    yield from _check_sum(seen, need)
 
 
-def _judge_sum(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def _check_sum(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report when the servings of a stack do not fit into the cluster together."""
     if isinstance(seen.nodes, Unknown):
         return
     asked = sum(_gpus_of(plan) for plan in need.plans)
     total = sum(accelerators(allocatable(node)) for node in seen.nodes)
-    if 0 < total < asked:  # judge_gpus reports a cluster without any
+    if 0 < total < asked:  # check_gpus reports a cluster without any
         many = len(need.plans) > 1
         who = "all servings together request" if many else "the serving requests"
         text = (
@@ -214,7 +214,7 @@ def _gpus_of(plan: ServingPlan) -> int:
     return plan.groups * sum(role.replicas * accelerators(role.requests) for role in plan.roles)
 
 
-def _judge_gang(seen: Snapshot, need: Requirements, plan: ServingPlan, gang: Gang) -> Diagnostic:
+def _check_gang(seen: Snapshot, need: Requirements, plan: ServingPlan, gang: Gang) -> Diagnostic:
     domains = _usable(seen, need, gang.topology)
     if isinstance(domains, Unknown):
         return Diagnostic(
@@ -274,7 +274,7 @@ def _usable(
         return domains
     cap, top = cap_of(domains, topology), max((domain.tier for domain in domains), default=0)
     if cap is None or cap > top:
-        return [whole]  # judge_tiers reports that the constraint has no effect
+        return [whole]  # check_tiers reports that the constraint has no effect
     within = [domain for domain in domains if domain.tier <= cap]
     return within or Unknown(f"no HyperNode has a tier of at most {cap}")
 

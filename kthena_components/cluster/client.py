@@ -17,7 +17,7 @@ from kubernetes import config
 from kubernetes.client import ApiClient, ApiException
 from kubernetes.config.config_exception import ConfigException
 
-from kthena_components.judge.secrecy import without_login
+from kthena_components.checker.secrecy import without_login
 
 Body = Mapping[str, Any]
 Kubeconfig = Path | Mapping[str, Any]

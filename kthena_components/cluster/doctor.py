@@ -1,30 +1,30 @@
 """Puts the diagnostics of `doctor` together. Pure."""
 
 from kthena_components.cluster.access import (
-    judge_backends,
-    judge_monitoring,
-    judge_namespaces,
-    judge_queues,
-    judge_rights,
-    judge_secrets,
+    check_backends,
+    check_monitoring,
+    check_namespaces,
+    check_queues,
+    check_rights,
+    check_secret_keys,
 )
-from kthena_components.cluster.capacity import judge_gpus, judge_nodes, judge_room
-from kthena_components.cluster.network import judge_network, judge_tiers
+from kthena_components.cluster.capacity import check_gpus, check_nodes, check_room
+from kthena_components.cluster.network import check_network, check_tiers
 from kthena_components.cluster.requirements import Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status
-from kthena_components.cluster.stack_file import ReadStack
+from kthena_components.cluster.stack_servings import ReadStack
 from kthena_components.cluster.systems import (
-    judge_controllers,
-    judge_kthena,
-    judge_kubernetes,
-    judge_scheduler_config,
-    judge_volcano,
+    check_controllers,
+    check_kthena,
+    check_kubernetes,
+    check_scheduler_config,
+    check_volcano,
 )
 
 _SHOWN = 3
 
 
-def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
+def check_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
     """Report findings that make an update of a stack fail in any cluster."""
     if stack is None:
         return []
@@ -45,23 +45,23 @@ def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
     return found
 
 
-def judge_cluster(seen: Snapshot, need: Requirements) -> list[Diagnostic]:
+def diagnose(seen: Snapshot, need: Requirements) -> list[Diagnostic]:
     """Run all checks of a cluster, in the order in which one fixes their findings."""
     return [
-        *judge_kubernetes(seen, need),
-        *judge_volcano(seen, need),
-        *judge_kthena(seen, need),
-        *judge_backends(seen, need),
-        *judge_monitoring(seen, need),
-        *judge_controllers(seen, need),
-        *judge_scheduler_config(seen, need),
-        *judge_queues(seen, need),
-        *judge_network(seen, need),
-        *judge_tiers(seen, need),
-        *judge_gpus(seen, need),
-        *judge_nodes(seen, need),
-        *judge_room(seen, need),
-        *judge_namespaces(seen, need),
-        *judge_secrets(seen, need),
-        *judge_rights(seen, need),
+        *check_kubernetes(seen, need),
+        *check_volcano(seen, need),
+        *check_kthena(seen, need),
+        *check_backends(seen, need),
+        *check_monitoring(seen, need),
+        *check_controllers(seen, need),
+        *check_scheduler_config(seen, need),
+        *check_queues(seen, need),
+        *check_network(seen, need),
+        *check_tiers(seen, need),
+        *check_gpus(seen, need),
+        *check_nodes(seen, need),
+        *check_room(seen, need),
+        *check_namespaces(seen, need),
+        *check_secret_keys(seen, need),
+        *check_rights(seen, need),
     ]

@@ -8,8 +8,8 @@ from kthena_components.cluster.objects import accelerators, allocatable, known, 
 from kthena_components.cluster.requirements import HYPER_NODE, Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.model import TopologySpec
-from kthena_components.core.spec.words import TopologyMode
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.unknown import Unknown
@@ -21,7 +21,7 @@ _MARKS = {Level.MANDATORY: Status.FAIL, Level.ADVISORY: Status.WARN}
 _SHOWN = 3
 
 
-def judge_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check the tree by the rules of core/topology/tree.py, then which nodes are in it."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
@@ -96,7 +96,7 @@ def _tiers(domains: list[Domain]) -> str:
     return ", ".join(told)
 
 
-def judge_tiers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_tiers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report topologies whose tier has no effect or does not exist."""
     domains = seen.domains(need.hyper_nodes)
     if isinstance(domains, Unknown) or not domains:

@@ -24,7 +24,7 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import count_of
-from kthena_components.core.spec.words import KthenaVersion
+from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.emit import EMITTER
@@ -41,7 +41,7 @@ _SUB_GROUPS: Field = ("spec", "subGroupPolicy")
 _ROLE_BUDGET: Field = ("spec", "template", "roles", "maxUnavailable")
 
 
-def judge_kubernetes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_kubernetes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Report the server, the user, and whether Kubernetes is recent enough."""
     text = f"{seen.server} answers {seen.user}: Kubernetes {seen.version}"
     found = re.match(r"v?(\d+)\.(\d+)", seen.version)
@@ -52,7 +52,7 @@ def judge_kubernetes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]
         yield Diagnostic(Status.OK, "cluster", text)
 
 
-def judge_volcano(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_volcano(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check that the cluster serves Volcano's kinds in the versions that we write."""
     if not need.volcano:
         return
@@ -76,7 +76,7 @@ def judge_volcano(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
         yield Diagnostic(Status.OK, "volcano", text)
 
 
-def judge_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check that the cluster serves ModelServing in the version that we write."""
     if "kthena" not in need.backends:
         return
@@ -199,7 +199,7 @@ KTHENA = Controller(
 )  # fmt: skip
 
 
-def judge_controllers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_controllers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check that the controllers run, as far as a cluster shows it."""
     volcano = need.volcano and serves(seen, POD_GROUP)
     for wanted, controller in (
@@ -208,10 +208,10 @@ def judge_controllers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic
         ("kthena" in need.backends and serves(seen, MODEL_SERVING), KTHENA),
     ):
         if wanted:
-            yield judge_controller(seen, controller)
+            yield check_controller(seen, controller)
 
 
-def judge_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
+def check_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
     """Look for a Deployment, then a Lease, then objects that only the controller writes."""
     key, value = controller.label
     for body in known(seen.deployments):
@@ -257,7 +257,7 @@ def _time(text: object) -> datetime | None:
         return None
 
 
-def judge_scheduler_config(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+def check_scheduler_config(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Check that the scheduler enables the plugin for network topologies."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return

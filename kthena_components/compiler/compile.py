@@ -10,6 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
+from kthena_components.checker.waivers import listed, unwaivable, waive
 from kthena_components.compiler.refusals import name_takers, read_options, refuse
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
 from kthena_components.core.objects.object import VOLCANO
@@ -36,7 +37,6 @@ from kthena_components.core.spec.model import (
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.role import BLOCKING
 from kthena_components.core.spec.rules.serving import check_spec
-from kthena_components.judge.waivers import listed, unwaivable, waive
 from kthena_components.systems.kubernetes.services import emit_budget
 
 if TYPE_CHECKING:
@@ -108,13 +108,13 @@ def _compile(
             plan = replace(plan, options=options)
             refused = refuse(plan, backend)
             findings += name_takers(plan, refused) if hasattr(spec, "backend") else refused
-    judged = [] if plan is None else judge(plan, backend)
+    found_in_plan = [] if plan is None else check_plan(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
         firm = any(f.level is Level.MANDATORY for f in findings)
         emitted = () if firm or plan is None or backend is None else write(plan, backend)
-        judged, manifests = _waived(spec.waivers, findings, judged, emitted, today)
-    findings += judged
+        found_in_plan, manifests = _waived(spec.waivers, findings, found_in_plan, emitted, today)
+    findings += found_in_plan
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
     if mandatory or plan is None or backend is None:
         raise SpecError(mandatory, subject)
@@ -161,7 +161,7 @@ def _about_a_private_model(finding: Finding) -> bool:
 def _waived(
     waivers: Mapping[str, str],
     findings: Sequence[Finding],
-    judged: Sequence[Finding],
+    found_in_plan: Sequence[Finding],
     manifests: tuple[Manifest, ...],
     today: date,
 ) -> tuple[list[Finding], tuple[Manifest, ...]]:
@@ -170,16 +170,16 @@ def _waived(
     Findings from before the plan exists cannot be waived.
     """
     # Waivers are rare, and the readers of all systems are slow to load.
-    from kthena_components.compiler.waivers import annotate  # noqa: PLC0415
+    from kthena_components.compiler.waiver_annotations import annotate  # noqa: PLC0415
 
     firm = {finding.rule for finding in findings if finding.level is Level.MANDATORY}
     stated = [entry for entry in listed(waivers) if entry.rule not in firm]
     told = [unwaivable(entry) for entry in listed(waivers) if entry.rule in firm]
     manifests, found = annotate(manifests, stated)
-    return [*waive(judged, stated, today, elsewhere=found), *told], manifests
+    return [*waive(found_in_plan, stated, today, elsewhere=found), *told], manifests
 
 
-def judge(plan: ServingPlan, backend: "Emitter | None" = None) -> list[Finding]:
+def check_plan(plan: ServingPlan, backend: "Emitter | None" = None) -> list[Finding]:
     """Check a plan by all rules; paths are those of the user's input."""
     values = list(dict.fromkeys(plan_values(plan)))
     if backend is None:

@@ -9,9 +9,9 @@ from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.checks import plan_exposed, plan_requests
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove
+from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.display import listing
 
 if TYPE_CHECKING:

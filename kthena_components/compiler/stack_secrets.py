@@ -12,7 +12,7 @@ _Use = tuple[str, str, str, str]
 """Path in the stack, namespace, name and key; no key for a whole Secret."""
 
 
-def judge_secrets_used(spec: StackSpec, compiled: Mapping[str, Compiled]) -> list[Finding]:
+def check_secrets_used(spec: StackSpec, compiled: Mapping[str, Compiled]) -> list[Finding]:
     """Report Secrets of a stack without a key that pods use, and those that a slip leaves unused.
 
     Args:

@@ -7,12 +7,12 @@ from datetime import date
 from typing import Any
 
 from kthena_components import systems
+from kthena_components.checker.crd_schema import served_versions
 from kthena_components.compiler.compile import Compiled
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping, name_of
-from kthena_components.judge.crd_schema import served_versions
 from kthena_components.systems.contract import Body
 
 

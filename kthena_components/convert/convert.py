@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components import systems
+from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.argument_objects import read_beside
 from kthena_components.convert.compare import (
@@ -58,7 +59,6 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 from kthena_components.systems.describer import Describer
 

@@ -30,7 +30,7 @@ from kthena_components.core.naming import dns_name
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.plan.read_back import SERVE, stated
-from kthena_components.core.spec.words import EngineKind
+from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.read import group_kind, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body

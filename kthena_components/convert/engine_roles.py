@@ -18,8 +18,8 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
+from kthena_components.core.spec.enums import EngineKind, Launcher
 from kthena_components.core.spec.launch import DRAIN_SECONDS
-from kthena_components.core.spec.words import EngineKind, Launcher
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown

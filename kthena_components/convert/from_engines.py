@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.compare import (
     find_differences,
@@ -39,8 +40,7 @@ from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.read import group_kind
-from kthena_components.core.values.visible import shell_word
-from kthena_components.judge.waivers import annotated
+from kthena_components.core.values.safe_text import shell_word
 from kthena_components.systems.contract import Body
 
 _ENGINES = re.compile(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from kthena_components.checker.waivers import annotated
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.compare import gained_gang, lost_gang, lost_pods, placed
 from kthena_components.convert.conversion import (
@@ -33,7 +34,6 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown, product
-from kthena_components.judge.waivers import annotated
 from kthena_components.systems.contract import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})

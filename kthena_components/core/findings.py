@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from kthena_components.core.remedies import Fix, Remedy, moved, rename, settled, write
+from kthena_components.core.values.safe_text import visible
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
-from kthena_components.core.values.visible import visible
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -121,7 +121,7 @@ def render_findings(findings: Iterable[Finding], subject: str = "") -> str:
     return "\n".join([f"{subject}: {count}", *(f"  {line}" for line in lines)])
 
 
-def judge_by(
+def check_by(
     rules: Iterable[Callable[[T], Iterable[Finding]]], view: T, path: str = ""
 ) -> list[Finding]:
     """Check something by every rule; all findings at once, without duplicates.
@@ -131,15 +131,15 @@ def judge_by(
         view: Their input.
         path: Its path in the caller's input; a prefix of every finding's path.
     """
-    return [finding.under(path) for finding in dict.fromkeys(judged_by(rules, view))]
+    return [finding.under(path) for finding in dict.fromkeys(checked_by(rules, view))]
 
 
-def judged_by(rules: Iterable[Callable[[T], Iterable[Finding]]], view: T) -> list[Finding]:
+def checked_by(rules: Iterable[Callable[[T], Iterable[Finding]]], view: T) -> list[Finding]:
     """Return the findings of some rules. A rule that fails is a finding, and hides no other."""
-    return [finding for rule in rules for finding in judged(rule, view)]
+    return [finding for rule in rules for finding in run_rule(rule, view)]
 
 
-def judged(
+def run_rule(
     rule: Callable[..., Iterable[Finding]], *view: Any, name: str = "", **asked: Any
 ) -> list[Finding]:
     """Give what one rule finds. Where it fails, that is a finding too, and hides no other.

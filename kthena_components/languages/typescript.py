@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kthena_components.core.values.visible import printable
+from kthena_components.core.values.safe_text import printable
 
 WIDTH = 96
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

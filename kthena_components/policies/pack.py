@@ -27,23 +27,29 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.core.findings import Finding, Level, fault, today
-from kthena_components.core.plan.report import read_shape
-from kthena_components.core.rules.registry import run_checks
-from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER
-from kthena_components.judge.levels import (
+from kthena_components.checker.enforcement import ENFORCED, LED_BY, TOGETHER
+from kthena_components.checker.levels import (
     LIMITS,
     SETTINGS,
     SettingError,
     Settings,
     parse_settings,
 )
-from kthena_components.judge.manifest import has_rules, is_compared, judge_manifest
-from kthena_components.judge.secrecy import judge_sealed
-from kthena_components.judge.together import Bodies, judge_stack, owner_of
-from kthena_components.judge.unread import is_foreign
-from kthena_components.judge.waivers import FIELD, listed, waive
-from kthena_components.policies.marks import NO_MARKS, has_marks, keep_marks, plain, read_props
+from kthena_components.checker.manifest import check_manifest, has_rules, is_compared
+from kthena_components.checker.secrecy import check_sealed
+from kthena_components.checker.together import Bodies, check_objects_together, owner_of
+from kthena_components.checker.unread import is_foreign
+from kthena_components.checker.waivers import FIELD, listed, waive
+from kthena_components.core.findings import Finding, Level, fault, today
+from kthena_components.core.plan.report import read_shape
+from kthena_components.core.rules.registry import run_checks
+from kthena_components.policies.secret_marks import (
+    NO_MARKS,
+    has_marks,
+    keep_marks,
+    plain,
+    read_props,
+)
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
@@ -66,7 +72,7 @@ _last = local()
 _told: set[tuple[str, str]] = set()
 
 
-def judge_resource(
+def check_resource(
     resource_type: str,
     props: Any,
     versions: Mapping[str, str] = MappingProxyType({}),
@@ -77,15 +83,15 @@ def judge_resource(
 
     Sealed values are checked, but findings never show them.
     """
-    if not is_judged(resource_type):
+    if not is_checked(resource_type):
         return []
     if resource_type in COMPONENTS:
-        return judge_sealed(partial(_judge_component, today=today), plain(props))
-    judge = partial(judge_manifest, today=today, versions=versions, asked=asked)
-    return judge_sealed(judge, {**plain(props), **_identity(resource_type)})
+        return check_sealed(partial(_check_component, today=today), plain(props))
+    check = partial(check_manifest, today=today, versions=versions, asked=asked)
+    return check_sealed(check, {**plain(props), **_identity(resource_type)})
 
 
-def _judge_component(fields: Body, today: date | None) -> list[Finding]:
+def _check_component(fields: Body, today: date | None) -> list[Finding]:
     found = run_checks(read_shape(fields))
     if today is None:
         return found
@@ -94,7 +100,7 @@ def _judge_component(fields: Body, today: date | None) -> list[Finding]:
 
 
 @cache
-def is_judged(resource_type: str) -> bool:
+def is_checked(resource_type: str) -> bool:
     """Tell whether there are rules for a type, or it may make pods that nobody reads.
 
     No rule reads a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
@@ -118,10 +124,10 @@ def validate_resource(
 ) -> None:
     """Report the findings of some levels in one resource."""
     settings = _settings(policy, args.urn, args.get_config(), report)
-    if policy in LED_BY and is_judged(args.resource_type) and not has_marks(args.props):
+    if policy in LED_BY and is_checked(args.resource_type) and not has_marks(args.props):
         _tell_once(policy, NO_MARKS, report)
-    judge = partial(_judge_once, args, settings)
-    for finding in settings.levels.apply(_safely(judge)):
+    check = partial(_check_once, args, settings)
+    for finding in settings.levels.apply(_safely(check)):
         if finding.level in levels:
             report(_text(finding), None)
 
@@ -161,25 +167,25 @@ def _text(finding: Finding) -> str:
     return UNKNOWNS.sub("<output>", str(finding))
 
 
-def _judge_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:
+def _check_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:
     """Check a resource, or return the cached findings of the other policy."""
-    if not is_judged(args.resource_type):
+    if not is_checked(args.resource_type):
         return []
     props, rules = read_props(args.props), by.levels.asked
     asked = (args.resource_type, props, by.versions, today(), rules)
     if getattr(_last, "asked", None) != asked:
-        _last.found = judge_resource(*asked)
+        _last.found = check_resource(*asked)
         _last.asked = asked
     found: list[Finding] = _last.found
     return found
 
 
-def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
+def _safely(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """Run a check. An exception in it becomes a finding that something was not checked."""
     try:
-        return list(judge())
+        return list(check())
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not end an operation
-        return [fault("judging", error)]
+        return [fault("checking", error)]
 
 
 def validate_groups(
@@ -204,7 +210,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
         _last.in_stack = [
             (owner, replace(finding, path=finding.path.removeprefix(owner).removeprefix(".")))
             for bodies in asked[0]
-            for finding in _safely(partial(_judge_cluster, bodies, by))
+            for finding in _safely(partial(_check_cluster, bodies, by))
             for owner in [owner_of(finding, bodies)]
         ]
         _last.stack = asked
@@ -212,15 +218,15 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
     return found
 
 
-def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
-    judge = partial(
-        judge_stack,
+def _check_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
+    check = partial(
+        check_objects_together,
         today=today(),
         budget=by.gpu_budget,
         gpu_types=by.gpu_types,
         versions=by.versions,
     )
-    return judge_sealed(judge, bodies)
+    return check_sealed(check, bodies)
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:

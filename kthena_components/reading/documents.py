@@ -15,7 +15,7 @@ import yaml
 from kthena_components.core.values.blanks import may_have_blanks
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.files import Unreadable, may_name_object
-from kthena_components.reading.heads import Wanted, read_head
+from kthena_components.reading.first_lines import Wanted, read_head
 from kthena_components.reading.identity import (
     MERGES,
     IdentityError,

@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from kthena_components.reading.agreed import check_json, check_yaml
 from kthena_components.reading.documents import unreadable
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.limits import (
@@ -23,6 +22,7 @@ from kthena_components.reading.limits import (
     check_json_depth,
 )
 from kthena_components.reading.loader import Loader
+from kthena_components.reading.pulumi_agreement import check_json, check_yaml
 
 _SHOWN = 60
 _BOM = "\ufeff"

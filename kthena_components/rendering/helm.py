@@ -22,7 +22,7 @@ from kthena_components.reading.files import MOST_BYTES, Unreadable
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart
 from kthena_components.reading.maps import parse_kube_map, read_below
-from kthena_components.rendering.cage import Cage
+from kthena_components.rendering.isolation import Cage
 
 PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"

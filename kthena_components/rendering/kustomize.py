@@ -17,7 +17,7 @@ from typing import Any
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import parse_kube_map
-from kthena_components.rendering.cage import Cage
+from kthena_components.rendering.isolation import Cage
 
 PROGRAMS = ("kustomize", "kubectl")
 ORIGIN = "config.kubernetes.io/origin"

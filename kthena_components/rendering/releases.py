@@ -21,9 +21,9 @@ from kthena_components.reading.layout import Chart, Layout
 from kthena_components.reading.releases.find import Text, Texts, find_releases
 from kthena_components.reading.releases.model import ChartRelease, Outside, Overlay, Statement
 from kthena_components.rendering import helm, kustomize
-from kthena_components.rendering.cage import Cage
+from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.render import Programs
-from kthena_components.rendering.rendered import Origin, Rendered, Rendering
+from kthena_components.rendering.result import Origin, Rendered, Rendering
 from kthena_components.rendering.servings import is_hinted, may_serve
 from kthena_components.systems import find_kind
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.rendering import helm, kustomize
-from kthena_components.rendering.cage import Cage
+from kthena_components.rendering.isolation import Cage
 from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
-from kthena_components.rendering.rendered import Origin, Rendered, Rendering
+from kthena_components.rendering.result import Origin, Rendered, Rendering
 from kthena_components.rendering.servings import may_serve
 
 _AT_ONCE = 4

@@ -81,7 +81,7 @@ def holds_serving(file: str) -> bool:
             return True
         group, name = group_kind(document.body)
         kind = find_kind((group, name))
-        is_judged = name.endswith("List") or (kind is not None and kind.is_judged)
-        if is_judged and (group not in _OWN_GROUPS or is_hinted(text)):
+        is_checked = name.endswith("List") or (kind is not None and kind.is_checked)
+        if is_checked and (group not in _OWN_GROUPS or is_hinted(text)):
             return True
     return False

@@ -18,7 +18,7 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
-from kthena_components.rendering.rendered import Rendered, Rendering
+from kthena_components.rendering.result import Rendered, Rendering
 from kthena_components.rendering.servings import holds_serving, is_hinted
 from kthena_components.systems import all_systems, find_kind
 from kthena_components.systems.contract import Kind
@@ -194,7 +194,7 @@ def _is_wanted(version: object, name: object, _text: str) -> bool:
 
 
 def _has_pods(kind: Kind[Any]) -> bool:
-    return bool(kind.is_judged and (kind.facts or kind.pods or kind.demand))
+    return bool(kind.is_checked and (kind.facts or kind.pods or kind.demand))
 
 
 @cache

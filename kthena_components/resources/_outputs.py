@@ -17,7 +17,7 @@ from pulumi import _types
 from kthena_components.core.findings import Finding, Level, SpecError, path_of
 from kthena_components.core.values.display import SECRET, display
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, OUTPUT_TOKEN
-from kthena_components.resources._sealed import config_secrets, holds_secret
+from kthena_components.resources._hidden_secrets import config_secrets, holds_secret
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -62,10 +62,10 @@ def refuse_update(manifest: Manifest, old: Mapping[str, Any], new: Mapping[str, 
         RefusedUpdateError: A mandatory finding that no waiver covers.
     """
     # The judge takes long to load, and few programs have such a manifest.
-    from kthena_components.judge.update import judge_change  # noqa: PLC0415
+    from kthena_components.checker.update_rules import check_change  # noqa: PLC0415
 
     named = {key: manifest.body[key] for key in ("apiVersion", "kind")}
-    _refuse(manifest, new, judge_change({**old, **named}, {**new, **named}))
+    _refuse(manifest, new, check_change({**old, **named}, {**new, **named}))
 
 
 def refuse_by_cluster(manifest: Manifest, access: Access, new: Mapping[str, Any]) -> None:
@@ -104,7 +104,7 @@ def _live_and_stored(
 
 
 def _refuse(manifest: Manifest, new: Mapping[str, Any], findings: Iterable[Finding]) -> None:
-    from kthena_components.judge.waivers import annotated, waive  # noqa: PLC0415
+    from kthena_components.checker.waivers import annotated, waive  # noqa: PLC0415
 
     found = [finding for finding in findings if finding.rule in manifest.update_rules]
     waived = waive(found, annotated(new), today())[: len(found)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.words import (
+from kthena_components.core.spec.enums import (
     KthenaVersion,
     RecoveryPolicy,
     RolloutType,

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from kthena_components.checker.secrecy import without_login
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
 from kthena_components.core.plan.stack_file import OutputMode, StackSpec, is_kubeconfig_text
 from kthena_components.core.values.display import SECRET
-from kthena_components.judge.secrecy import without_login
 
 UNREACHABLE = "cluster-unreachable"
 _IN_CONFIG = "the config value kubeconfig"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.words import VolcanoVersion
+from kthena_components.core.spec.enums import VolcanoVersion
 
 if TYPE_CHECKING:
     Amount = int | str

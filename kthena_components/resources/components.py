@@ -13,7 +13,8 @@ import pulumi
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
-from kthena_components.resources._claims import claim
+from kthena_components.resources._duplicate_objects import claim
+from kthena_components.resources._hidden_secrets import shown_of_args
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._options import refuse_options
 from kthena_components.resources._outputs import (
@@ -23,13 +24,12 @@ from kthena_components.resources._outputs import (
     without_objects,
     without_tokens,
 )
-from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
 from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs
 from kthena_components.resources.role_args import StandaloneRoleArgs
 
 if TYPE_CHECKING:
-    from kthena_components.resources._described import Described
+    from kthena_components.resources._compiled import Described
 
 TOPOLOGY = "kthena:index:HyperNodeTopology"
 QUEUE = "kthena:index:Queue"
@@ -193,13 +193,13 @@ def _describe(
 ) -> "tuple[Described, Outputs, Sequence[Finding]]":
     """Compile args and return the messages; or raise RefusedError with all reasons."""
     # A program may only name a component, and this import takes longer than all others together.
-    from kthena_components.resources._described import DESCRIBED  # noqa: PLC0415
+    from kthena_components.resources._compiled import DESCRIBED  # noqa: PLC0415
 
     def made(stated: object) -> "tuple[Described, Outputs]":
         plain, late = to_tokens(stated)
         return DESCRIBED[kind]({**defaults, **read_hf_configs(plain)}), late
 
-    def judge(stated: object) -> Sequence[Finding]:
+    def check(stated: object) -> Sequence[Finding]:
         try:
             return made(stated)[0].findings
         except SpecError as error:
@@ -209,7 +209,7 @@ def _describe(
         args = without_objects(args)
         described, late = made(args)
     except SpecError as error:
-        told = shown_of_args(error.findings, judge, args)
+        told = shown_of_args(error.findings, check, args)
         raise RefusedError(told, f"{kind} '{name}'") from None
     refused = [*refuse_options(opts, described.manifests)]
     if refused:
@@ -220,7 +220,7 @@ def _describe(
     # The namespace may be an Output.
     inputs, outputs = late.restore(described.inputs), late.restore(described.outputs)
     restored = replace(described, inputs=inputs, outputs=outputs)
-    return restored, late, shown_of_args(described.findings, judge, args)
+    return restored, late, shown_of_args(described.findings, check, args)
 
 
 def _timeouts(opts: pulumi.ResourceOptions | None) -> pulumi.CustomTimeouts | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.words import EngineKind, KvConnector, KvRole, Launcher
+from kthena_components.core.spec.enums import EngineKind, KvConnector, KvRole, Launcher
 
 if TYPE_CHECKING:
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs, PodTemplateSpecPatchArgs

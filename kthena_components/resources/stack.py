@@ -14,8 +14,9 @@ from typing import Any, cast
 import pulumi
 import yaml
 
+from kthena_components.checker.secrecy import conceal
 from kthena_components.compiler.compile import Compiled, compile_serving
-from kthena_components.compiler.stack_secrets import judge_secrets_used
+from kthena_components.compiler.stack_secrets import check_secrets_used
 from kthena_components.core.findings import Finding, Level, SpecError, fault, today
 from kthena_components.core.plan.report import gpu_count, render_table, requested_gpus, shape
 from kthena_components.core.plan.stack_file import (
@@ -30,16 +31,15 @@ from kthena_components.core.plan.stack_file import (
     read_values,
     within_budget,
 )
-from kthena_components.judge.secrecy import conceal
 from kthena_components.resources._access import Access, mark_reaching, provider_version
+from kthena_components.resources._hidden_secrets import hide_values
 from kthena_components.resources._metadata import mark_rendering
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens
-from kthena_components.resources._sealed import hide_values
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
-from kthena_components.systems.volcano.emit_cluster import judge_queues
+from kthena_components.systems.volcano.emit_cluster import check_queues
 
 SHOWN = 32
 """Exit status that tells Pulumi's language host that the error was already shown.
@@ -101,7 +101,7 @@ def load_stack(config: StackConfig) -> Stack:
     """Compile a whole stack, or raise one SpecError with all mandatory findings."""
     fields = config.secret_keys & set(StackSpec.model_fields)
     try:
-        stack, found = _judge(config)
+        stack, found = _check(config)
     except Exception as error:
         if not fields:
             raise
@@ -109,20 +109,20 @@ def load_stack(config: StackConfig) -> Stack:
         raise refusal([fault("reading the stack", error)], config) from None
     if found and fields:
         shadow = replace(config, values=hide_values(config.values, config.secret_keys))
-        found = conceal(found, lambda config: _judge(config)[1], shadow, read_values(shadow))
+        found = conceal(found, lambda config: _check(config)[1], shadow, read_values(shadow))
     if found:
         raise refusal(found, config)
     return stack
 
 
-def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
+def _check(config: StackConfig) -> tuple[Stack, list[Finding]]:
     """Compile a stack as far as possible, and return the mandatory findings."""
     values = read_values(config)
     unused = unused_secrets(values, config)
     known = {key: value for key, value in values.items() if key not in {f.path for f in unused}}
     spec, findings = parse_stack(known)
     findings += [*unused, *check_stack(spec, config), *check_secrets(spec, config)]
-    findings += [*judge_queues(spec.queues), *_plain(known)]
+    findings += [*check_queues(spec.queues), *_plain(known)]
     compiled: dict[str, Compiled] = {}
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
@@ -135,7 +135,7 @@ def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
         made += [(f"secrets[{i}]", [f"Secret {s.title}"]) for i, s in enumerate(spec.secrets)]
         findings += objects_once(made)
     findings += within_budget(spec, requested_gpus(one.plan for one in compiled.values()))
-    findings += judge_secrets_used(spec, compiled)
+    findings += check_secrets_used(spec, compiled)
     advice = tuple(finding for finding in findings if finding.level is Level.ADVISORY)
     stack = Stack(spec=spec, values=values, servings=tuple(compiled.values()), advice=advice)
     return stack, [finding for finding in findings if finding.level is Level.MANDATORY]

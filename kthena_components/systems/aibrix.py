@@ -17,7 +17,7 @@ from kthena_components.core.facts.engine_grouping import engines_among, template
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
-from kthena_components.core.findings import Finding, join_path, judged
+from kthena_components.core.findings import Finding, join_path, run_rule
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
@@ -141,11 +141,11 @@ def of_cluster(
     """Return a rule over a Ray cluster as one over a fleet."""
 
     @wraps(rule)
-    def judge(view: Fleet) -> Iterator[Finding]:
-        for finding in judged(rule, view.cluster):
+    def check(view: Fleet) -> Iterator[Finding]:
+        for finding in run_rule(rule, view.cluster):
             yield finding.under(_CLUSTER_TEMPLATE)
 
-    return judge
+    return check
 
 
 def pods_of_roles(view: RoleSets) -> Iterator[PodSet]:

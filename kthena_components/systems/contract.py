@@ -13,7 +13,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
-from kthena_components.core.rules.support.update import Change
+from kthena_components.core.rules.support.old_and_new import Change
 from kthena_components.systems.describer import Describer
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
@@ -181,7 +181,7 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
         return self.group, self.name
 
     @property
-    def is_judged(self) -> bool:
+    def is_checked(self) -> bool:
         """Whether a single object of it is checked."""
         return bool(self.facts or self.rules or self.templates or self.only_fields)
 

@@ -62,7 +62,7 @@ def test_quadratic_growth_is_more() -> None:
     assert report(*grown).data()["growth"]["native package"] > 3
 
 
-def test_budgets_are_judged_at_the_largest_size() -> None:
+def test_budgets_are_checked_at_the_largest_size() -> None:
     text = report(*LINEAR).text()
     assert "processor time ≤ 1.05 × raw, preview of 300 on native" in text
     assert "missed" not in text

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.branch import Branch, Changed, Layout, sort_branch
-from kthena_components.cli.branch import named as listed
-from kthena_components.cli.stack_config import StackValues
-from kthena_components.judge.weakening import StackChange, limits_weakened, waiver_new
+from kthena_components.checker.weakening import StackChange, limits_weakened, waiver_new
+from kthena_components.cli.review.changed_paths import Branch, Changed, Layout, sort_branch
+from kthena_components.cli.review.changed_paths import named as listed
+from kthena_components.cli.review.stack_file_settings import StackValues
 from tests.support.for_each import for_each
 
 LAYOUT = Layout(prefix="stacks/Pulumi.", suffix=".yaml")
@@ -47,7 +47,7 @@ def test_a_stack_file_of_another_project_is_not_one_of_this() -> None:
     assert outside("stacks/Pulumi.prod.yaml", "stacks").files == ()
 
 
-def test_a_stack_file_leaves_the_judge_and_the_code_alone() -> None:
+def test_a_stack_file_leaves_the_check_and_the_code_alone() -> None:
     assert sort("stacks/Pulumi.prod.yaml") == Branch(
         stacks=("prod",), files=("stacks/Pulumi.prod.yaml",)
     )
@@ -60,7 +60,7 @@ def test_a_stack_file_leaves_the_judge_and_the_code_alone() -> None:
         ".github/workflows/review.yml", ".gitlab-ci.yml", ".ci/run", "CODEOWNERS",
     ],
 )  # fmt: skip
-def test_what_judges_needs_a_person_and_no_preview(path: str) -> None:
+def test_what_checks_needs_a_person_and_no_preview(path: str) -> None:
     assert sort(path) == Branch(judge=(path,))
 
 
@@ -73,7 +73,7 @@ def test_what_judges_needs_a_person_and_no_preview(path: str) -> None:
         "kthena_components/core/findings.py",
     ],
 )
-def test_the_package_judges_and_runs(path: str) -> None:
+def test_the_package_checks_and_runs(path: str) -> None:
     assert sort(path) == Branch(judge=(path,), stacks=KNOWN)
 
 

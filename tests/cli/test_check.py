@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 import kthena_components
-from kthena_components.cli import check
-from kthena_components.cli.reports import FORMATS
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.cli.check import files as check
+from kthena_components.cli.check.reports import FORMATS
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules import registry as checks
-from kthena_components.judge.manifest import judge_manifest
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import (
     ADVISED,
@@ -38,7 +38,7 @@ def test_a_wrong_product_is_refused_with_the_words_of_the_pack(run: Command, wri
         "1 object checked in 1 file: 1 mandatory, 0 advisory, 0 not checked",
     ]
     assert (done.status, done.err) == (1, "")
-    assert [str(f) for f in judge_manifest(yaml.safe_load(WRONG))] == [f"{COMMAND}: {SENTENCE}"]
+    assert [str(f) for f in check_manifest(yaml.safe_load(WRONG))] == [f"{COMMAND}: {SENTENCE}"]
 
 
 def test_a_right_one_is_clean(run: Command, write: Write) -> None:
@@ -63,7 +63,7 @@ def test_nothing_but_mandatory_findings_fails(
     assert done.status == 0
 
 
-def test_each_document_of_a_file_is_judged_at_its_own_lines(run: Command, write: Write) -> None:
+def test_each_document_of_a_file_is_checked_at_its_own_lines(run: Command, write: Write) -> None:
     write("all.yaml", f"# made by helm\n---\n{pod('a')}---\n# nothing\n---\n{pod('b')}...\n")
     done = run("all.yaml")
     assert done.err == ""
@@ -75,7 +75,7 @@ def test_each_document_of_a_file_is_judged_at_its_own_lines(run: Command, write:
 
 
 @pytest.mark.parametrize("kind", ["List", "PodList"])
-def test_the_items_of_a_list_are_judged_one_by_one(run: Command, write: Write, kind: str) -> None:
+def test_the_items_of_a_list_are_checked_one_by_one(run: Command, write: Write, kind: str) -> None:
     items = [yaml.safe_load(pod(name)) for name in "ab"]
     version = "v1"
     if kind == "PodList":
@@ -191,12 +191,12 @@ def test_a_rule_that_fails_hides_nothing_else_and_is_no_clean_end(
 
 
 @pytest.mark.usefixtures("faults_told")
-def test_an_object_that_cannot_be_read_is_told_and_the_others_are_judged(
+def test_an_object_that_cannot_be_read_is_told_and_the_others_are_checked(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.yaml", pod("a"))
     write("b.yaml", pod("b"))
-    monkeypatch.setattr(check, "judge_whole", broken)
+    monkeypatch.setattr(check, "check_whole", broken)
     done = run(".")
     assert [line.split(":")[0] for line in done.lines[:-1]] == ["a.yaml", "b.yaml"]
     assert "because reading the object failed with KeyError at kthena_" in done.lines[0]
@@ -209,7 +209,7 @@ def test_an_object_that_cannot_be_held_is_told(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.yaml", pod("a"))
-    monkeypatch.setattr("kthena_components.cli.kept_objects.reduce_object", broken)
+    monkeypatch.setattr("kthena_components.cli.check.kept_objects.reduce_object", broken)
     done = run("a.yaml")
     assert "because reading the object failed with KeyError at kthena_" in done.out
     assert done.status == 2

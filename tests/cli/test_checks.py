@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.checks import Pack, level_findings
+from kthena_components.checker.levels import ENVIRONMENTS, parse_settings
 from kthena_components.cli.policy_pack import levels_of
+from kthena_components.cli.review.strictness import Pack, level_findings
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.levels import ENVIRONMENTS, parse_settings
 from kthena_components.reading.files import Unreadable
 from tests.support.for_each import for_each
 

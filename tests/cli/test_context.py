@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kthena_components.cli import context as surroundings
+from kthena_components.cli.check import context as surroundings
 from tests.cli.conftest import Command, Write
 
 CONFIG_MAP = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.convert_output import plain
+from kthena_components.cli.convert.output import plain
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from tests.cli.conftest import Command, Ran

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kthena_components.cli.convert_output import (
+from kthena_components.cli.convert.output import (
     ProofError,
     objects_of,
     write_program,
@@ -18,7 +18,7 @@ from kthena_components.cli.convert_output import (
     write_typescript,
     write_yaml,
 )
-from kthena_components.cli.stack_config import stack_values
+from kthena_components.cli.review.stack_file_settings import stack_values
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert

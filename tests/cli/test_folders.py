@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli import check
+from kthena_components.cli.check import files as check
 from kthena_components.reading import files
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.folders import find_files
@@ -95,7 +95,7 @@ def test_a_link_that_climbs_over_its_folder_is_not_followed(run: Command, write:
     assert run("tree", ".").err == ""
 
 
-def test_a_link_to_a_file_that_is_read_anyway_is_not_judged_twice(
+def test_a_link_to_a_file_that_is_read_anyway_is_not_checked_twice(
     run: Command, write: Write
 ) -> None:
     write("a/a.yaml", WRONG)

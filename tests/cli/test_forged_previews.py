@@ -8,11 +8,11 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.comment import write_comment
-from kthena_components.cli.preview import parse_preview
-from kthena_components.cli.review import judge_updates
-from kthena_components.cli.stack_review import reviewed
-from kthena_components.judge.levels import Levels
+from kthena_components.checker.levels import Levels
+from kthena_components.cli.review.command import check_updates
+from kthena_components.cli.review.comment import write_comment
+from kthena_components.cli.review.preview import parse_preview
+from kthena_components.cli.review.stack import reviewed
 from tests.cli.previews import SERVING, events, message, row, serving, step, urn, violation
 from tests.cli.test_references import BETWEEN, FORMS, leads_nowhere
 
@@ -41,7 +41,7 @@ def forged(text: str) -> str:
 @given(text=texts)
 def test_a_forged_preview_leads_nowhere(text: str) -> None:
     preview = parse_preview("prod", forged(text))
-    stack = reviewed(preview, judge_updates(preview, Levels(), TODAY))
+    stack = reviewed(preview, check_updates(preview, Levels(), TODAY))
     comment = write_comment([stack], [text], first=[("A", text)])
     assert "\0" not in comment
     leads_nowhere(comment)

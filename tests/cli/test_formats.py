@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.reports import FORMATS
+from kthena_components.cli.check.reports import FORMATS
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import ADVISED, COMMAND, SENTENCE, SUBJECT, UNKNOWN, WRONG, pod
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes.config import kube_config
 
-from kthena_components.cli.branch_settings import clauses_of, kubeconfigs
+from kthena_components.cli.review.settings_versions import clauses_of, kubeconfigs
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.reading.files import Unreadable
 

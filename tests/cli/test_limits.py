@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.planned_changes import Effect, planned_changes
-from kthena_components.cli.preview import Step
+from kthena_components.checker.manifest import read_manifest
+from kthena_components.checker.update_rules import check_change
+from kthena_components.cli.review.planned_changes import Effect, planned_changes
+from kthena_components.cli.review.preview import Step
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.judge.manifest import read_manifest
-from kthena_components.judge.update import judge_change
 from tests.cli.conftest import Command, Write
 from tests.rules.cases import judge
 
@@ -127,7 +127,7 @@ def test_a_value_that_is_not_known_is_found_wherever_it_stands() -> None:
         }
 
     role = {"name": "r", "entryTemplate": {"spec": {"x": [LATE, *[0] * 100_001]}}}
-    assert ["not checked" in str(f) for f in judge_change(body([role], 1), body([role], 2))] == [
+    assert ["not checked" in str(f) for f in check_change(body([role], 1), body([role], 2))] == [
         True
     ]
 
@@ -151,7 +151,7 @@ def test_a_template_that_changes_behind_many_labels_restarts_pods() -> None:
     assert happening.effect is Effect.RESTARTED
 
 
-def test_a_pattern_that_is_too_long_is_not_judged_by_its_beginning() -> None:
+def test_a_pattern_that_is_too_long_is_not_checked_by_its_beginning() -> None:
     def told(pattern: str) -> list[str]:
         member = {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
         return said("hyper-node", "hypernode-node-regex", spec__members=[member])

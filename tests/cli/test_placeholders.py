@@ -72,7 +72,7 @@ def test_a_template_whose_values_are_not_filled_in_is_not_refused(
     )
 
 
-def test_what_is_known_beside_a_placeholder_is_judged(run: Command, write: Write) -> None:
+def test_what_is_known_beside_a_placeholder_is_checked(run: Command, write: Write) -> None:
     text = DEPLOYMENT.replace("{{REPLICAS}}", "2") % ("4", "4")
     write("web.yaml", text)
     (line,) = (line for line in run("web.yaml").lines if ": mandatory: " in line)

@@ -14,9 +14,9 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.escaping import cell_text
-from kthena_components.cli.post_comment import sealed
-from kthena_components.cli.references import APART
+from kthena_components.cli.review.escaping import cell_text
+from kthena_components.cli.review.post_comment import sealed
+from kthena_components.cli.review.references import APART
 from tests.support.for_each import for_each
 
 FORMS = (
@@ -105,7 +105,7 @@ def leads_nowhere(markdown: str) -> None:
     assert not QUICK_ACTION.search(markdown)
 
 
-def test_the_judges_see_every_form() -> None:
+def test_the_checks_see_every_form() -> None:
     for form in FORMS:
         page = Page(form)
         found = {"a", "img", "sup"} & page.tags or [

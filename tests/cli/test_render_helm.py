@@ -51,7 +51,7 @@ def mandatory(run: Command, *arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("chart")
-def test_a_chart_is_judged_with_its_own_values(run: Command, write: Write) -> None:
+def test_a_chart_is_checked_with_its_own_values(run: Command, write: Write) -> None:
     done = run("m")
     assert (done.status, done.err) == (0, "")
     assert done.lines[-1].startswith("1 object checked in 2 files and 1 rendering: 0 mandatory")
@@ -82,7 +82,7 @@ def test_other_values_are_tried_each_by_itself(run: Command, write: Write) -> No
 
 
 @pytest.mark.usefixtures("chart")
-def test_a_field_that_a_chart_leaves_empty_is_not_judged(run: Command, write: Write) -> None:
+def test_a_field_that_a_chart_leaves_empty_is_not_checked(run: Command, write: Write) -> None:
     volumes = "      volumes: [{name: disk, hostPath: {path: {{ .Values.disk }}}}]\n{{- end }}"
     write("m/chat/templates/chat.yaml", TEMPLATE.replace("{{- end }}", volumes))
     empty = "spec.template.spec.volumes[0].hostPath.path: is"
@@ -97,7 +97,7 @@ def test_a_field_that_a_chart_leaves_empty_is_not_judged(run: Command, write: Wr
 
 @pytest.mark.usefixtures("chart")
 @pytest.mark.parametrize("value", ["", "[]"])
-def test_containers_that_a_chart_leaves_empty_are_not_judged(
+def test_containers_that_a_chart_leaves_empty_are_not_checked(
     run: Command, write: Write, value: str
 ) -> None:
     write("m/chat/values.yaml", f"{VALUES.format(8, 8)}containers: {value}\n")
@@ -110,7 +110,7 @@ def test_containers_that_a_chart_leaves_empty_are_not_judged(
 
 
 @pytest.mark.usefixtures("chart")
-def test_words_that_a_chart_leaves_empty_are_not_judged(run: Command, write: Write) -> None:
+def test_words_that_a_chart_leaves_empty_are_not_checked(run: Command, write: Write) -> None:
     none = "{{ .Values.none }}"
     words = f'          args: [--model=m, "", --max-num-seqs={none}, "--port={none}"]\n'
     start, _, rest = TEMPLATE.partition("          args:")
@@ -132,7 +132,7 @@ def test_a_chart_that_needs_a_value_is_told_with_helms_reason(run: Command, writ
     assert told.endswith("the number of GPUs is needed")
     assert str(Path.cwd()) not in told
     assert done.lines[-1].endswith(", 1 not rendered")
-    # What can be rendered is judged all the same.
+    # What can be rendered is checked all the same.
     assert "as rendered by m/chat with values-prod.yaml: " in mandatory(run, "m")[0]
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_written_into_the_checkout(run: Command, tmp_path: Path) -> N
 def test_a_template_without_end_is_ended(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kthena_components.rendering.cage.SECONDS", 3)
+    monkeypatch.setattr("kthena_components.rendering.isolation.SECONDS", 3)
     loop = "{{ range untilStep 0 2000000000 1 }}{{ range untilStep 0 2000 1 }}{{ end }}{{ end }}"
     write("m/chat/templates/loop.yaml", loop)
     told = run("m").err

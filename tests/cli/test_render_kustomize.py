@@ -43,7 +43,7 @@ def mandatory(run: Command, *arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("base")
-def test_an_overlay_is_judged_as_it_is_built(run: Command, write: Write) -> None:
+def test_an_overlay_is_checked_as_it_is_built(run: Command, write: Write) -> None:
     overlay(write, "prod", "patches: [{path: gpus.yaml}]")
     write("m/overlays/prod/gpus.yaml", GPUS)
     done = run("m")

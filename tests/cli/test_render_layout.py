@@ -70,7 +70,7 @@ def test_what_is_not_rendered_is_told_in_a_line_and_fails_nothing(
     assert run("m", "--render").status == 2
 
 
-def test_objects_that_are_not_rendered_are_judged_as_they_are(run: Command, write: Write) -> None:
+def test_objects_that_are_not_rendered_are_checked_as_they_are(run: Command, write: Write) -> None:
     write("m/kustomization.yaml", "resources: [wrong.yaml]")
     write("m/wrong.yaml", WRONG)
     done = run("m")
@@ -205,7 +205,7 @@ spec: {containers: [{name: chat, image: chat:1}]}
 
 
 @pytest.mark.parametrize("text", PARTS.values(), ids=PARTS)
-def test_a_part_of_an_object_that_nobody_names_is_not_judged(
+def test_a_part_of_an_object_that_nobody_names_is_not_checked(
     run: Command, write: Write, text: str
 ) -> None:
     write("m/part.yaml", text)
@@ -215,7 +215,7 @@ def test_a_part_of_an_object_that_nobody_names_is_not_judged(
     assert ": not checked: " in told
     assert "because it looks like a patch or a part of a template: " in told
     assert told.endswith(" [partial-object]")
-    # Where somebody names it, it is judged as an object.
+    # Where somebody names it, it is checked as an object.
     assert "[partial-object]" not in run("m/part.yaml").out
 
 
@@ -253,7 +253,7 @@ def test_a_template_of_several_documents_is_told_once(run: Command, write: Write
     assert run("m").err.count("is a template") == 1
 
 
-def test_what_serves_no_model_is_judged_as_it_is(run: Command, write: Write) -> None:
+def test_what_serves_no_model_is_checked_as_it_is(run: Command, write: Write) -> None:
     write("m/kustomization.yaml", "resources: [web.yaml]")
     write("m/web.yaml", PATCH.replace("nodeSelector: {gpu: h100}", "containers: 3"))
     done = run("m")

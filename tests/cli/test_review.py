@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.comment import MARK
+from kthena_components.cli.review.comment import MARK
 from tests.cli.conftest import Review
 from tests.cli.previews import (
     SERVING,
@@ -245,7 +245,7 @@ def test_the_line_of_pulumi_after_a_refusal_of_a_program_is_no_error(
         ("", "did not finish"),
     ],
 )
-def test_a_preview_that_failed_otherwise_judges_nothing(
+def test_a_preview_that_failed_otherwise_checks_nothing(
     review: Review, text: str, says: str
 ) -> None:
     ran = review(prod=text)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.cli.comment import MARK, MOST_CHARACTERS, write_comment
-from kthena_components.cli.preview import parse_preview
-from kthena_components.cli.review import judge_updates
-from kthena_components.cli.stack_review import reviewed
+from kthena_components.checker.levels import Levels
+from kthena_components.cli.review.command import check_updates
+from kthena_components.cli.review.comment import MARK, MOST_CHARACTERS, write_comment
+from kthena_components.cli.review.preview import parse_preview
+from kthena_components.cli.review.stack import reviewed
 from kthena_components.core import naming
-from kthena_components.judge.levels import Levels
 from tests.cli.conftest import Review
 from tests.cli.previews import (
     SERVING,
@@ -175,7 +175,7 @@ def test_an_object_of_a_component_is_not_counted_twice(review: Review) -> None:
     assert "GPUs: **0 → 16 (+16)**" in ran.lines
 
 
-def test_an_update_is_judged_by_what_was_there(review: Review) -> None:
+def test_an_update_is_checked_by_what_was_there(review: Review) -> None:
     at = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
     leader = "spec/leaderWorkerTemplate/leaderTemplate/spec/containers/0/resources"
     after = changed(LWS_VLLM, {"spec/replicas": 3, at: gpus(4), leader: gpus(4)})
@@ -273,7 +273,7 @@ def test_any_step_is_written(item: dict[str, Any], other: Any) -> None:
     item = json.loads(json.dumps(item, default=str))
     told = json.dumps({"steps": [item, other], "diagnostics": [other]}, default=str)
     preview = parse_preview("prod", told)
-    stack = reviewed(preview, judge_updates(preview, Levels(), date(2026, 6, 30)))
+    stack = reviewed(preview, check_updates(preview, Levels(), date(2026, 6, 30)))
     assert write_comment([stack]).endswith(f"{MARK}\n")
 
 

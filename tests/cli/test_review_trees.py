@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.cli.branch import Branch, Layout, sort_branch
-from kthena_components.cli.branch_changes import Sides, changes_of, open_sides
-from kthena_components.cli.git import open_repository
+from kthena_components.cli.review.branch_diff import Sides, changes_of, open_sides
+from kthena_components.cli.review.changed_paths import Branch, Layout, sort_branch
+from kthena_components.cli.review.git import open_repository
 from kthena_components.reading.project import ProjectError
 from tests.support.commits import EXECUTABLE, FILE, LINK, SUBMODULE, Commits
 

@@ -13,9 +13,9 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.escaping import cell_text, visible_json
-from kthena_components.cli.reports import FORMATS
-from kthena_components.core.values.visible import visible, visible_lines
+from kthena_components.cli.check.reports import FORMATS
+from kthena_components.cli.review.escaping import cell_text, visible_json
+from kthena_components.core.values.safe_text import visible, visible_lines
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import pod
 

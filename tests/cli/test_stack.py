@@ -1,4 +1,4 @@
-"""All objects of all paths are judged together: what is found, where, and what it costs."""
+"""All objects of all paths are checked together: what is found, where, and what it costs."""
 
 import io
 import json
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.check import CheckOptions, check
-from kthena_components.cli.results import Summary
+from kthena_components.cli.check.files import CheckOptions, check
+from kthena_components.cli.check.results import Summary
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.systems.volcano.rules.cluster_queues import queue_exists
+from kthena_components.systems.volcano.rules.queue_references import queue_exists
+from tests.checker.cluster_samples import SECRET, SERVICE, STACK
 from tests.cli.conftest import Command, Write
-from tests.judge.cluster_samples import SECRET, SERVICE, STACK
 from tests.support.specs import ENGINE_RAY, Args, changed
 from tests.systems.volcano.samples import POD_GROUP, exact, hyper_node, pods, secret_env
 
@@ -65,7 +65,7 @@ def test_a_key_is_compared_with_a_secret_of_another_file(run: Command, write: Wr
     assert run("m/a.yaml").status == 0
 
 
-def test_standard_input_is_judged_together_with_files(
+def test_standard_input_is_checked_together_with_files(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = f"---\n{text(pods('chat-a', 1, env=secret_env('tokens')))}"
@@ -99,7 +99,7 @@ def test_two_environments_in_two_folders_are_two_clusters(run: Command, write: W
     }
 
 
-def test_variants_in_one_folder_are_judged_file_by_file(run: Command, write: Write) -> None:
+def test_variants_in_one_folder_are_checked_file_by_file(run: Command, write: Write) -> None:
     racks = [hyper_node(f"spine-{i}", 2, exact("rack", "HyperNode")) for i in range(2)]
     rack = hyper_node("rack", 1, exact("gpu-1"))
     for i in range(2):
@@ -206,7 +206,7 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     if what == "rule":
         monkeypatch.setattr(queue_exists, "__code__", broken.__code__)
     else:
-        monkeypatch.setattr(f"kthena_components.cli.check_together.{what}", broken)
+        monkeypatch.setattr(f"kthena_components.cli.check.together.{what}", broken)
     write("a.yaml", text(SERVICE, SERVICE))
     done = run("a.yaml")
     failed = "the rule queue-exists" if what == "rule" else "reading the objects"

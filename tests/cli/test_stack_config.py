@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.stack_config import StackValues, stack_values
+from kthena_components.cli.review.stack_file_settings import StackValues, stack_values
 from kthena_components.core.plan.stack_file import StackConfig, read_values
 from kthena_components.reading.project import Project, ProjectError, config_text
 
@@ -49,7 +49,7 @@ def test_a_budget_is_the_number_that_the_program_gets(budget: str) -> None:
     assert values(f"p:gpu_budget: {budget}").own == {"gpu_budget": 8}
 
 
-def test_a_budget_of_the_project_is_read_and_judged_too() -> None:
+def test_a_budget_of_the_project_is_read_and_checked_too() -> None:
     assert values("a: b", Project(name="p", defaults={"p:gpu_budget": 8})).own["gpu_budget"] == 8
     with pytest.raises(ProjectError, match="gpu_budget is 'many'"):
         values("a: b", Project(name="p", defaults={"p:gpu_budget": "many"}))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kthena_components.cli.reports import FORMATS
+from kthena_components.cli.check.reports import FORMATS
 from tests.cli.conftest import Command, Write
 from tests.support.manifests import COMMAND, SENTENCE, SUBJECT, WRONG
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from bench.workload import servings
-from kthena_components.cli import check as checking
+from kthena_components.cli.check import files as checking
+from kthena_components.cli.check.reports import FORMATS
+from kthena_components.cli.check.workers import WorkerError, side_by_side
 from kthena_components.cli.main import main
-from kthena_components.cli.reports import FORMATS
-from kthena_components.cli.workers import WorkerError, side_by_side
 from kthena_components.compiler.compile import compile_serving
 from tests.cli.conftest import Command
 from tests.toughness.mutate import manifest
@@ -96,14 +96,14 @@ def test_of_a_killed_process_nothing_is_written(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus(tmp_path, random.Random(1))
-    judge = checking.judge_safely
+    judge = checking.check_safely
 
     def killed(body, given, context=None, asked=()):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         if body.get("kind") == "StatefulSet":
             os.kill(os.getpid(), signal.SIGKILL)
         return judge(body, given, context, asked)
 
-    monkeypatch.setattr(checking, "judge_safely", killed)
+    monkeypatch.setattr(checking, "check_safely", killed)
     done = run("--jobs", "2", "--format", "json", ".")
     assert (done.status, done.out) == (2, "")
     assert done.err.count("\n") == 1
@@ -119,7 +119,7 @@ def test_a_wrong_number_of_processes_is_refused(run: Command, jobs: str) -> None
 
 SLOW = """
 import os, sys, time
-from kthena_components.cli import check
+from kthena_components.cli.check import files as check
 from kthena_components.cli.main import main
 def slow(number, source, beside):
     os.write(1, b"%d\\n" % os.getpid())

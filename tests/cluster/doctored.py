@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.requirements import (
     Requirements,
     requirements_of_backends,
@@ -43,5 +43,5 @@ def with_rights(seen: Snapshot, need: Requirements, *refused: str) -> Snapshot:
 
 
 def said(subject: str, seen: Snapshot, need: Requirements = GENERAL) -> list[tuple[Status, str]]:
-    lines = judge_cluster(with_rights(seen, need), need)
+    lines = diagnose(with_rights(seen, need), need)
     return [(line.mark, line.text) for line in lines if line.subject == subject]

@@ -64,7 +64,7 @@ def pod(
 ) -> Body:  # fmt: skip
     serving = group.rpartition("-")[0]
     stated = phase or ("Running" if node else "Pending")
-    judged = [{"type": "Ready", "status": "True"}] if ready and node else []
+    checked = [{"type": "Ready", "status": "True"}] if ready and node else []
     return {
         "metadata": {
             "name": name, "namespace": "serving",
@@ -75,7 +75,7 @@ def pod(
             **({"nodeName": node} if node else {}),
             "containers": [{"resources": {"requests": {"nvidia.com/gpu": "8"}}}],
         },
-        "status": {"phase": stated, "conditions": judged + (conditions or []), **status},
+        "status": {"phase": stated, "conditions": checked + (conditions or []), **status},
     }  # fmt: skip
 
 

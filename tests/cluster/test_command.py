@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from kthena_components.cli.main import main
-from kthena_components.cluster.doctor import judge_stack_file
+from kthena_components.cluster.doctor import check_stack_file
 from kthena_components.cluster.snapshot import Status
-from kthena_components.cluster.stack_file import StackFileError, read_stack_file
+from kthena_components.cluster.stack_servings import StackFileError, read_stack_file
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = pytest.mark.parametrize("command", ["doctor", "status"])
@@ -165,7 +165,7 @@ def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None
 
 def test_a_stack_of_a_program_of_ones_own_is_told(tmp_path: Path) -> None:
     config = {"p:model": "meta-llama/Llama-3.1-8B", "kubernetes:context": "c"}
-    (found,) = judge_stack_file(read_stack_file(project(tmp_path, config), "s"))
+    (found,) = check_stack_file(read_stack_file(project(tmp_path, config), "s"))
     assert (found.mark, found.subject) == (Status.WARN, "stack")
     assert found.text == (
         "Pulumi.s.yaml lists no servings, so only the cluster is checked. If a program of your own "

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.requirements import (
     MODEL_SERVING,
     POD_GROUP,
@@ -25,7 +25,7 @@ from tests.cluster.objects import (
 
 def test_a_sound_cluster_fails_in_nothing() -> None:
     for need in (GENERAL, stack(), stack(backend="kthena")):
-        lines = judge_cluster(with_rights(healthy(), need), need)
+        lines = diagnose(with_rights(healthy(), need), need)
         assert {line.mark for line in lines} <= {Status.OK, Status.UNKNOWN}
         assert exit_status(lines) == 0
 
@@ -206,7 +206,7 @@ def test_a_monitored_serving_needs_the_prometheus_operator() -> None:
 
 def test_a_user_who_may_not_write_pod_monitors_is_told() -> None:
     need = stack(monitoring=True)
-    lines = judge_cluster(with_rights(healthy(), need, "podmonitors"), need)
+    lines = diagnose(with_rights(healthy(), need, "podmonitors"), need)
     assert any(line.mark is Status.FAIL and "podmonitors" in line.text for line in lines)
 
 

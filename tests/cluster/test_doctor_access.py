@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.cluster.access import allows
-from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.requirements import Right, SecretKey
 from kthena_components.cluster.snapshot import Status
 from tests.cluster.doctored import HIDDEN, said, stack, with_rights
@@ -31,7 +31,7 @@ def test_queues_must_be_there_and_open() -> None:
 def test_a_missing_namespace_is_told_with_the_command_that_makes_it() -> None:
     asked = stack()
     seen = replace(with_rights(healthy(), asked), namespaces={"serving": False})
-    lines = [line for line in judge_cluster(seen, asked) if line.subject == "namespace"]
+    lines = [line for line in diagnose(seen, asked) if line.subject == "namespace"]
     assert [(line.mark, "`kubectl create namespace serving`" in line.text) for line in lines] == [
         (Status.FAIL, True)
     ]
@@ -68,11 +68,11 @@ def test_a_secret_of_the_stack_need_not_be_there() -> None:
 
 def test_rights_that_are_missing_are_listed_by_resource() -> None:
     asked = stack()
-    lines = judge_cluster(with_rights(healthy(), asked, "podgroups"), asked)
+    lines = diagnose(with_rights(healthy(), asked, "podgroups"), asked)
     ((mark, text),) = [(line.mark, line.text) for line in lines if line.subject == "rights"]
     assert mark is Status.FAIL
     assert "you may not create, delete, get, list, patch, watch podgroups in serving" in text
-    lines = judge_cluster(replace(with_rights(healthy(), asked), rights={}), asked)
+    lines = diagnose(replace(with_rights(healthy(), asked), rights={}), asked)
     assert [line.mark for line in lines if line.subject == "rights"] == [Status.UNKNOWN]
 
 

@@ -18,7 +18,7 @@ from tests.cluster.objects import (
 )
 
 
-def test_hyper_nodes_are_judged_as_a_tree() -> None:
+def test_hyper_nodes_are_checked_as_a_tree() -> None:
     assert said("HyperNodes", healthy()) == [
         (Status.OK, "2 of tier 1 with 4 nodes each, 1 of tier 2 with 8 nodes")
     ]
@@ -80,7 +80,7 @@ def test_gpus_are_counted() -> None:
     assert said("GPUs", healthy(pods=full))[0][0] is Status.WARN
 
 
-def test_room_is_judged_inside_one_rack() -> None:
+def test_room_is_checked_inside_one_rack() -> None:
     assert said("room", healthy(), stack()) == [
         (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier 1 "
          "have room for 4 now, and the stack needs 2"))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.check import CheckOptions, check
-from kthena_components.cli.results import Result, Summary
+from kthena_components.checker.levels import ENVIRONMENTS, Settings, environment_levels
+from kthena_components.cli.check.files import CheckOptions, check
+from kthena_components.cli.check.results import Result, Summary
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Level, SpecError
-from kthena_components.judge.levels import ENVIRONMENTS, Settings, environment_levels
 from kthena_components.systems import EMITTERS
 from tests.support.specs import REMOVED, changed, template
 from tests.support.strategies import law, watched_servings
@@ -47,7 +47,7 @@ ROLE_CHANGES: list[tuple[str, Any]] = [
     ("replicas", 0),
     ("worker_replicas", 0),
 ]
-"""Changes of a role that components and `check` may judge differently."""
+"""Changes of a role that components and `check` may check differently."""
 CHANGES: list[tuple[str, Any]] = [
     ("replicas", 0),
     ("replicas", 5),

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.systems import EMITTERS
-from tests.rules.following import judged, wrong_way
+from tests.rules.following import faults, wrong_way
 from tests.support.specs import ALL, Args, changed
 from tests.systems.test_remedies import servings
 from tests.test_bad_input import CASES, BadInput
@@ -26,7 +26,7 @@ def say(case: BadInput) -> Any:
 def misled(case: BadInput, args: Args) -> Iterator[tuple[str, object, str]]:
     judge = say(case)
     before = judge(args)
-    for found in judged(before):
+    for found in faults(before):
         for fix in found.fixes:
             if why := wrong_way(judge, args, before, found, fix):
                 yield str(found), [change.as_json() for change in fix], why
@@ -44,7 +44,7 @@ def test_each_fix_of_what_a_backend_refuses_works(backend: str, example: str) ->
     wrong, fixes = list[tuple[str, object, str]](), 0
     for args in servings(backend, example):
         case = BadInput(args, {}, "")
-        fixes += sum(len(found.fixes) for found in judged(say(case)(args)))
+        fixes += sum(len(found.fixes) for found in faults(say(case)(args)))
         wrong += misled(case, args)
     assert wrong == []
     assert fixes

@@ -10,9 +10,9 @@ from conformance.cases import ours
 from conformance.deliberate import KAITO, admission
 from conformance.kaito_cases import Outcome, created, existing
 from conformance.kaito_world import CREATED, EXISTING, SORTS, Sort, wrong_objects
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.hardware import Instance
 from kthena_components.core.objects.object import read_object
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems.kaito.estimator import node_of
 
 
@@ -44,7 +44,7 @@ def test_objects_are_drawn_without_findings_of_admission(provisioner: str) -> No
             for _, parts in [kind.parts] if kind.parts else []:
                 for made in parts(body):
                     assert read_object(made).kind == "Workspace"
-                    assert [f for f in judge_manifest(made) if f.rule == "crd-schema"] == []
+                    assert [f for f in check_manifest(made) if f.rule == "crd-schema"] == []
 
 
 def test_changes_reach_the_rules_of_admission() -> None:
@@ -58,7 +58,7 @@ def test_changes_reach_the_rules_of_admission() -> None:
 
 def test_only_the_name_of_a_wrong_object_is_wrong() -> None:
     for body in wrong_objects():
-        (finding,) = [f for f in judge_manifest(body) if f.level.name == "MANDATORY"]
+        (finding,) = [f for f in check_manifest(body) if f.level.name == "MANDATORY"]
         assert finding.rule == "kaito-name"
         assert "a.b" in finding.seen
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, Kept
 from kthena_components.convert.convert import convert
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import read_manifest
 from tests.support.specs import Args, changed, gpu_template
 
 SERVER = "python3 -m sglang.launch_server --model-path m --tp-size 16 --nnodes 2"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.convert.describe_engines import describe_engines, is_sketched
@@ -22,7 +23,6 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import path_of
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import product
-from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from tests.rules.cases import bases, documents
 from tests.support.strategies import damaged, law

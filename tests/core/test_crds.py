@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kthena_components.systems
 from kthena_components.core.findings import Level
-from kthena_components.core.schema.crds import CrdTable, judge_crd, load
+from kthena_components.core.schema.crds import CrdTable, check_crd, load
 from kthena_components.core.schema.language import (
     Amount,
     Fields,
@@ -20,9 +20,9 @@ from kthena_components.core.schema.language import (
     Number,
     Text,
     Whole,
-    judge_shape,
+    check_shape,
 )
-from kthena_components.core.schema.quick import quick_test
+from kthena_components.core.schema.quick_test import quick_test
 from kthena_components.core.schema.versions import VERSIONS, is_since, known_version, read_release
 from tests.support.strategies import json_trees
 
@@ -59,10 +59,10 @@ def note(event, args):
 sys.addaudithook(note)
 """
 CHECKED = """
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 for group, kind in {kinds!r}:
     for _ in range(2):
-        judge_manifest({{"apiVersion": group, "kind": kind, "metadata": {{"name": "a"}}}})
+        check_manifest({{"apiVersion": group, "kind": kind, "metadata": {{"name": "a"}}}})
 """
 
 
@@ -106,7 +106,7 @@ def test_the_versions_that_may_be_asked_for_are_those_of_the_table(system: str) 
 
 def told(body: dict[str, Any], system: str, asked: str | None = None) -> list[str]:
     release = None if asked is None else read_release(asked)
-    found = judge_crd(body, body["kind"], table_of(system), release)
+    found = check_crd(body, body["kind"], table_of(system), release)
     return [str(finding) for finding, _ in found if finding.level is Level.MANDATORY]
 
 
@@ -200,10 +200,10 @@ LIMITED = [
 @pytest.mark.parametrize(("shape", "right", "wrong"), LIMITED)
 def test_limits_are_held(shape: Any, right: list[Any], wrong: list[Any]) -> None:
     for value in right:
-        assert [*judge_shape(value, shape)] == []
+        assert [*check_shape(value, shape)] == []
     sure = quick_test(shape)
     for value in wrong:
-        assert [*judge_shape(value, shape)]
+        assert [*check_shape(value, shape)]
         assert not sure(value)
 
 
@@ -221,4 +221,4 @@ def test_the_quick_test_is_never_sure_of_what_the_walk_refuses(
     body = {"apiVersion": served, "kind": kind, "spec": tree}
     json.dumps(body, default=str)
     if surely(body):
-        assert [f for f in judge_shape(body, shape) if f.level is Level.MANDATORY] == []
+        assert [f for f in check_shape(body, shape) if f.level is Level.MANDATORY] == []

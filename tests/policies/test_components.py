@@ -1,4 +1,4 @@
-"""Our components: the rows that they register are judged as the pods below them are."""
+"""Our components: the rows that they register are checked as the pods below them are."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_a_row_with_an_unknown_number_gives_one_line_of_advice(field: str, unkno
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_component_without_rows_or_engines_has_nothing_to_judge(kind: str) -> None:
+def test_a_component_without_rows_or_engines_has_nothing_to_check(kind: str) -> None:
     token = f"kthena:index:{kind}"
     assert silent(token, {})
     assert silent(token, {"shape": []})

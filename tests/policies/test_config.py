@@ -1,9 +1,9 @@
-"""What a policy's config changes: levels rule by rule, and the Kthena that is judged for."""
+"""What a policy's config changes: levels rule by rule, and the Kthena that is checked for."""
 
 import pytest
 from pulumi_policy import PolicyResource
 
-from kthena_components.judge.enforcement import TOGETHER
+from kthena_components.checker.enforcement import TOGETHER
 from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import emitted
 from tests.policies.objects import (
@@ -73,7 +73,7 @@ def test_a_config_that_cannot_be_used_is_told_once_and_changes_nothing() -> None
     assert [line.rpartition(" ")[2] for line in found] == [f"[{RULE}]"]
 
 
-def test_a_model_serving_is_judged_for_the_kthena_that_is_asked_for() -> None:
+def test_a_model_serving_is_checked_for_the_kthena_that_is_asked_for() -> None:
     serving = emitted(GUIDE, "kthena")[0]
     serving["spec"]["rolloutStrategy"] = {"type": "RoleRollingUpdate"}
     assert refusals(MODEL_SERVING, serving) == ""

@@ -46,7 +46,7 @@ def workers() -> Args:
 
 
 @pytest.mark.parametrize(("kind", "body"), [(DEPLOYMENT, deployment()), (WORKERS, workers())])
-def test_one_resource_says_what_it_lacks_and_the_stack_judges_it(kind: str, body: Args) -> None:
+def test_one_resource_says_what_it_lacks_and_the_stack_checks_it(kind: str, body: Args) -> None:
     assert refusals(kind, body) == ""
     assert "ConfigMap 'engine' is not among the objects that are checked" in advice(kind, body)
     ((name, message),) = group_refusals([in_stack(body), in_stack(config_map(tp="16"))])

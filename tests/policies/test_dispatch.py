@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pulumi_policy import ResourceValidationArgs
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Finding
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.policies import pack
 from tests.policies.objects import DEPLOYMENT, policy, resource, vllm, workload
 
@@ -15,15 +15,15 @@ RIGHT, WRONG = workload(vllm("-tp", "8")), workload(vllm("-tp", "16"))
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
     """Give the manifests that the rules were asked about."""
     asked: list[Mapping[str, Any]] = []
 
     def note(body: Mapping[str, Any], **by: Any) -> list[Finding]:
         asked.append(body)
-        return judge_manifest(body, **by)
+        return check_manifest(body, **by)
 
-    monkeypatch.setattr(pack, "judge_manifest", note)
+    monkeypatch.setattr(pack, "check_manifest", note)
     return asked
 
 
@@ -35,22 +35,22 @@ def hand_over(args: ResourceValidationArgs) -> list[str]:
     return said
 
 
-def test_two_policies_cost_one_judgement(judged: list[Mapping[str, Any]]) -> None:
+def test_two_policies_cost_one_judgement(checked: list[Mapping[str, Any]]) -> None:
     assert len(hand_over(resource(DEPLOYMENT, {**WRONG, "id": "two-policies"}))) == 1
-    assert len(judged) == 1
+    assert len(checked) == 1
 
 
-def test_a_resource_that_has_changed_is_judged_again(judged: list[Mapping[str, Any]]) -> None:
+def test_a_resource_that_has_changed_is_checked_again(checked: list[Mapping[str, Any]]) -> None:
     args = resource(DEPLOYMENT, WRONG)
     assert len(hand_over(args)) == 1
     args.props = resource(DEPLOYMENT, RIGHT).props
     assert hand_over(args) == []
-    assert len(judged) == 2
+    assert len(checked) == 2
 
 
-def test_a_type_without_rules_is_not_even_read(judged: list[Mapping[str, Any]]) -> None:
+def test_a_type_without_rules_is_not_even_read(checked: list[Mapping[str, Any]]) -> None:
     untouchable: Any = object()
     args = resource("kubernetes:core/v1:Service", {})
     args.props = untouchable
     assert hand_over(args) == []
-    assert judged == []
+    assert checked == []

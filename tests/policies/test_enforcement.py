@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pulumi_policy import Policy, ResourceValidationArgs, StackValidationArgs
 
+from kthena_components.checker.enforcement import ENFORCED, LED_BY, TOGETHER, read_pack
+from kthena_components.checker.levels import ENVIRONMENTS
+from kthena_components.checker.weakening import LevelsChange, levels_weakened
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.production import PRODUCTION_NAMES
-from kthena_components.judge.enforcement import ENFORCED, LED_BY, TOGETHER, read_pack
-from kthena_components.judge.levels import ENVIRONMENTS
-from kthena_components.judge.weakening import LevelsChange, levels_weakened
 from kthena_components.policies import pack
 
 OWN: dict[str, tuple[str, ...]] = {
@@ -118,7 +118,7 @@ def effects(config: Mapping[str, Any], patch: pytest.MonkeyPatch) -> dict[tuple[
                 args = StackValidationArgs([], more, {})
                 pack.validate_groups(name, told[name], args, report)
 
-            patch.setattr(pack, "_judge_once", judge)
+            patch.setattr(pack, "_check_once", judge)
             made.run(("resource", rule, own), ("serving-rules", "serving-advice"), resource)
             patch.setattr(
                 pack, "_safely_in_stack", lambda a, by, judge=judge: [("", f) for f in judge(a, by)]

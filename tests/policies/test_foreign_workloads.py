@@ -43,7 +43,7 @@ def test_replicas_of_a_stateful_set_are_engines_of_their_own() -> None:
     assert refusals(STATEFUL_SET, workload(vllm("-tp", "16"), replicas=3)) == TP_16
 
 
-def test_a_pod_is_judged_where_its_containers_stand() -> None:
+def test_a_pod_is_checked_where_its_containers_stand() -> None:
     assert refusals(POD, pod(vllm("-tp", "8", gpus=4))) == (
         "spec.containers[0].args: engine 'chat' starts tensor 8 × pipeline 1 = 8 ranks, but its "
         "pod has 4 GPUs. Set tensor to 4, or give the engine 2 pods, or give each pod 8 GPUs. "
@@ -60,7 +60,7 @@ def test_a_pod_is_judged_where_its_containers_stand() -> None:
     ],
     ids=["words", "module", "script"],
 )
-def test_a_command_is_judged_whatever_starts_the_engine(command: list[str]) -> None:
+def test_a_command_is_checked_whatever_starts_the_engine(command: list[str]) -> None:
     refusal = refusals(DEPLOYMENT, workload(container(command=command)))
     assert refusal == TP_16.replace(".args:", ".command:")
 
@@ -92,7 +92,7 @@ def test_the_gpus_of_an_init_container_are_free_again_when_the_engine_starts() -
     assert silent(DEPLOYMENT, workload(vllm("-tp", "8"), initContainers=[warm_up]))
 
 
-def test_each_engine_of_a_pod_is_judged_on_its_own_gpus() -> None:
+def test_each_engine_of_a_pod_is_checked_on_its_own_gpus() -> None:
     prefill = vllm("-tp", "4", name="prefill", gpus=4)
     assert silent(DEPLOYMENT, workload(prefill, vllm("-tp", "8", name="decode")))
     refusal = refusals(DEPLOYMENT, workload(prefill, vllm("-tp", "4", name="decode")))
@@ -193,7 +193,7 @@ GANG = (
 )
 
 
-def test_an_engine_over_several_objects_is_judged_by_the_pods_that_it_states() -> None:
+def test_an_engine_over_several_objects_is_checked_by_the_pods_that_it_states() -> None:
     placed: Args = {"schedulerName": "volcano"}
     assert silent(STATEFUL_SET, workload(vllm(*NATIVE), **placed))
     assert refusals(STATEFUL_SET, workload(vllm(*NATIVE, gpus=4), **placed)) == (
@@ -220,7 +220,7 @@ def test_a_headless_pod_of_a_native_launch_holds_the_same_share() -> None:
     ],
     ids=["ray", "data-parallel"],
 )
-def test_a_pod_that_only_joins_an_engine_is_not_judged_alone(worker: Args) -> None:
+def test_a_pod_that_only_joins_an_engine_is_not_checked_alone(worker: Args) -> None:
     assert silent(STATEFUL_SET, workload(worker))
 
 

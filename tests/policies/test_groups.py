@@ -1,4 +1,4 @@
-"""Entry and workers as objects of their own: judged together once, and never misjudged alone."""
+"""Entry and workers as objects of their own: checked together once, and never misjudged alone."""
 
 import copy
 
@@ -154,7 +154,7 @@ def test_foreign_stateful_sets_belong_to_no_group() -> None:
     assert group_refusals([in_stack(body) for body in (foreign, hidden, unnamed)]) == []
 
 
-def test_workers_alone_are_judged_by_what_one_object_can_show() -> None:
+def test_workers_alone_are_checked_by_what_one_object_can_show() -> None:
     wrong = with_gpus(native()["workers"], "8", "4")
     assert refusals(STATEFUL_SET, wrong) == (
         "spec.template.spec.containers[0].resources: engine 'decode', container 'engine' states "
@@ -172,7 +172,7 @@ def test_workers_with_unknown_gpus_say_so() -> None:
     )
 
 
-def test_a_group_that_cannot_be_judged_says_so_and_stops_nothing() -> None:
+def test_a_group_that_cannot_be_checked_says_so_and_stops_nothing() -> None:
     parts = native()
     parts["gang"]["spec"]["minMember"] = UNKNOWN
     parts["workers"]["spec"]["replicas"] = UNKNOWN
@@ -202,7 +202,7 @@ def test_advice_on_a_group_is_given_where_it_belongs() -> None:
     assert group_advice(objects) == [], "the config of the policy that refuses holds for it too"
 
 
-def test_what_objects_refer_to_is_judged_in_the_stack() -> None:
+def test_what_objects_refer_to_is_checked_in_the_stack() -> None:
     gang = native()["gang"]
     gang["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 2}
     rack = {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "a"}}}]}
@@ -218,7 +218,7 @@ def test_what_objects_refer_to_is_judged_in_the_stack() -> None:
     assert group_refusals([in_stack(gang), in_stack(node, "another-cluster")]) == []
 
 
-def test_a_native_launch_over_workers_is_judged_as_a_group_too() -> None:
+def test_a_native_launch_over_workers_is_checked_as_a_group_too() -> None:
     bodies = emitted(changed(ENGINE_NATIVE, {"replicas": 1}))
     sets = [body for body in bodies if body["kind"] == "StatefulSet"]
     assert len(sets) == 2

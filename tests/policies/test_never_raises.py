@@ -64,7 +64,7 @@ fuzz = settings(max_examples=150, deadline=None)
 
 def judge(resource_type: str, props: Args) -> None:
     """Judge through proxies; unknown texts in them raise as soon as they are touched."""
-    for finding in pack.judge_resource(resource_type, unknown_checking_proxy(props)):
+    for finding in pack.check_resource(resource_type, unknown_checking_proxy(props)):
         assert str(finding)
         assert finding.level in set(Level)
 
@@ -72,7 +72,7 @@ def judge(resource_type: str, props: Args) -> None:
 @pytest.mark.property
 @fuzz
 @given(st.sampled_from(JUDGED), st.dictionaries(st.text(max_size=9), json_trees(), max_size=4))
-def test_any_properties_are_judged(resource_type: str, props: Args) -> None:
+def test_any_properties_are_checked(resource_type: str, props: Args) -> None:
     judge(resource_type, props)
 
 
@@ -82,14 +82,14 @@ def test_any_properties_are_judged(resource_type: str, props: Args) -> None:
     st.sampled_from(JUDGED),
     st.fixed_dictionaries({}, optional=dict.fromkeys(("metadata", "spec", "shape"), json_trees())),
 )
-def test_any_values_of_the_known_fields_are_judged(resource_type: str, props: Args) -> None:
+def test_any_values_of_the_known_fields_are_checked(resource_type: str, props: Args) -> None:
     judge(resource_type, props)
 
 
 @pytest.mark.property
 @fuzz
 @given(st.sampled_from(sorted(GOOD)), st.data())
-def test_any_damage_to_a_good_resource_is_judged(resource_type: str, data: st.DataObject) -> None:
+def test_any_damage_to_a_good_resource_is_checked(resource_type: str, data: st.DataObject) -> None:
     judge(resource_type, data.draw(damaged(GOOD[resource_type])))
 
 
@@ -131,7 +131,7 @@ def containers(draw: st.DrawFn) -> Args:
 @pytest.mark.property
 @fuzz
 @given(st.lists(containers(), min_size=1, max_size=2), AMOUNTS, st.data())
-def test_any_command_line_on_any_gpus_is_judged(
+def test_any_command_line_on_any_gpus_is_checked(
     drawn: list[Args], replicas: Any, data: st.DataObject
 ) -> None:
     judge(DEPLOYMENT, workload(*drawn, replicas=replicas))
@@ -146,7 +146,7 @@ def test_any_command_line_on_any_gpus_is_judged(
         st.sampled_from([*shape_of(ENGINE_RAY), "context"]), AMOUNTS | st.just("?"), max_size=9
     )
 )
-def test_any_row_of_a_component_is_judged(row: Args) -> None:
+def test_any_row_of_a_component_is_checked(row: Args) -> None:
     judge(COMPONENT, {"name": "chat", "shape": [row]})
 
 
@@ -179,7 +179,7 @@ def test_an_unknown_value_anywhere_refuses_nothing(resource_type: str) -> None:
 @pytest.mark.property
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_any_damage_to_a_group_is_judged(data: st.DataObject) -> None:
+def test_any_damage_to_a_group_is_checked(data: st.DataObject) -> None:
     bodies = [body for body in emitted(ENGINE_RAY) if type_of(body).endswith(("Set", "Group"))]
     number = data.draw(st.integers(0, len(bodies) - 1))
     body = data.draw(damaged({key: bodies[number][key] for key in ("metadata", "spec")}))
@@ -194,13 +194,14 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr(pack, "judge_manifest", broken)
-    monkeypatch.setattr(pack, "judge_stack", broken)
+    monkeypatch.setattr(pack, "check_manifest", broken)
+    monkeypatch.setattr(pack, "check_objects_together", broken)
     wrong = model_serving(pod(vllm("-tp", "17")))
     assert refusals(MODEL_SERVING, wrong) == ""
     fault = (
-        "was not checked, because judging failed with KeyError at kthena_components.judge.secrecy:"
-        "<line>. Please report it; the findings of other rules are complete. [rule-fault]"
+        "was not checked, because checking failed with KeyError at "
+        "kthena_components.checker.secrecy:<line>. "
+        "Please report it; the findings of other rules are complete. [rule-fault]"
     )
     assert re.sub(r":\d+\.", ":<line>.", advice(MODEL_SERVING, wrong)) == fault
     stack = [in_stack(body) for body in emitted(ENGINE_RAY)]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.comment import write_comment
 from kthena_components.cli.main import main
-from kthena_components.cli.preview import parse_preview
-from kthena_components.cli.stack_review import reviewed
+from kthena_components.cli.review.comment import write_comment
+from kthena_components.cli.review.preview import parse_preview
+from kthena_components.cli.review.stack import reviewed
 from tests.cli.previews import events, message, urn, violation
 from tests.policies.broken import emitted
 from tests.policies.objects import Args, type_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kthena_components.checker.levels import ENVIRONMENTS
 from kthena_components.core.rules.production import PRODUCTION_NAMES
-from kthena_components.judge.levels import ENVIRONMENTS
 from kthena_components.policies.pack import POLICIES
 from tests.policies.broken import native
 from tests.policies.objects import (
@@ -77,7 +77,7 @@ def test_only_prod_reviews_what_a_pod_lacks(pack: Pack, environment: str) -> Non
     assert len(set(rules)) == len(rules), "one line for each rule"
 
 
-def test_a_resource_is_judged_on_the_wire(pack: Pack) -> None:
+def test_a_resource_is_checked_on_the_wire(pack: Pack) -> None:
     pack.configure({})
     assert pack.analyze(DEPLOYMENT, WRONG) == [f"mandatory serving-rules : {REFUSAL}"]
     assert pack.analyze(DEPLOYMENT, workload(vllm("-tp", "8"))) == []
@@ -157,7 +157,7 @@ def test_advice_is_given_without_the_policy_that_refuses(pack: Pack) -> None:
     assert pack.analyze(DEPLOYMENT, WRONG) == []
 
 
-def test_a_group_is_judged_on_the_wire(pack: Pack) -> None:
+def test_a_group_is_checked_on_the_wire(pack: Pack) -> None:
     pack.configure(levels("dev"))
     found = pack.analyze_stack(uneven_group())
     assert [line.partition(": ")[0] for line in found] == [

@@ -1,4 +1,4 @@
-"""What the engine marks as secret is judged like all else, and is never shown."""
+"""What the engine marks as secret is checked like all else, and is never shown."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -81,7 +81,7 @@ def test_a_number_that_follows_from_a_secret_is_not_shown() -> None:
     )
 
 
-def test_a_whole_command_line_that_is_secret_is_judged_and_not_shown() -> None:
+def test_a_whole_command_line_that_is_secret_is_checked_and_not_shown() -> None:
     line = "vllm serve pearl -tp quartz --quarz raven --max-model-len sable"
     engine = container(command=["sh", "-c", secret(line)])
     (found,) = shown(refusals(DEPLOYMENT, workload(engine)))
@@ -174,7 +174,7 @@ def test_a_key_that_a_secret_does_not_have_is_said_without_those_it_has() -> Non
     )
 
 
-def test_what_a_config_map_holds_as_a_secret_is_judged_and_not_shown() -> None:
+def test_what_a_config_map_holds_as_a_secret_is_checked_and_not_shown() -> None:
     reference = {"valueFrom": {"configMapKeyRef": {"name": "engine", "key": "tp"}}}
     engine = serving("-tp", "$(TP)", env=[{"name": "TP", **reference}])
     body = {"apiVersion": "apps/v1", "kind": "Deployment", **workload(engine)}

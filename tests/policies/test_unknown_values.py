@@ -4,7 +4,7 @@ import pytest
 from pulumi_policy import proxy
 
 from kthena_components.core.rules.registry import MODEL_RULES
-from kthena_components.policies import marks
+from kthena_components.policies import secret_marks as marks
 from tests.policies.objects import (
     DEPLOYMENT,
     GPU,
@@ -154,7 +154,7 @@ def test_an_unknown_number_of_workers_says_so() -> None:
     assert line in advice(MODEL_SERVING, wrong).splitlines()
 
 
-def test_what_is_known_is_judged_beside_what_is_not() -> None:
+def test_what_is_known_is_checked_beside_what_is_not() -> None:
     unread = vllm(FLAG, "4", name="prefill", gpus=UNKNOWN)
     wrong = workload(unread, vllm(FLAG, "16", name="decode", image=VLLM_BY_DIGEST))
     assert refusals(DEPLOYMENT, wrong).startswith(

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import shape
-from kthena_components.judge.waivers import PREFIX
 from kthena_components.policies import pack
-from kthena_components.policies.marks import read_props
+from kthena_components.policies.secret_marks import read_props
 from tests.policies.broken import native
 from tests.policies.objects import (
     COMPONENT,
@@ -130,15 +130,15 @@ def test_a_wrong_waiver_of_an_object_without_rules_of_its_own_is_told_with_the_s
 
 
 @pytest.mark.parametrize("kind", ["rules", "groups"])
-def test_what_was_judged_for_one_policy_is_kept_for_the_other(
+def test_what_was_checked_for_one_policy_is_kept_for_the_other(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged: list[object] = []
-    name = {"rules": "judge_manifest", "groups": "judge_stack"}[kind]
+    checked: list[object] = []
+    name = {"rules": "check_manifest", "groups": "check_objects_together"}[kind]
     real = getattr(pack, name)
 
     def count(*asked: Any, **by: Any) -> Any:
-        judged.append(asked)
+        checked.append(asked)
         return real(*asked, **by)
 
     monkeypatch.setattr(pack, name, count)
@@ -150,4 +150,4 @@ def test_what_was_judged_for_one_policy_is_kept_for_the_other(
         stack = uneven(f"2026-12-31 for {kind}")
         assert group_refusals(stack) != []
         assert group_advice(stack) != []
-    assert len(judged) == 1
+    assert len(checked) == 1

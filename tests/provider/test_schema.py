@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components import __version__
-from kthena_components.core.spec import words
+from kthena_components.core.spec import enums as words
 from kthena_components.languages.names import read_schema, schema_text, snake_case
 from kthena_components.provider.schema import COMPONENTS, render
 from kthena_components.systems import EMITTERS

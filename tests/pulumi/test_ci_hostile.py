@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.references import APART
+from kthena_components.cli.review.references import APART
 from tests.support.ci_jobs import (
     ACTION,
     OF_THE_BRANCH,
@@ -158,7 +158,7 @@ def comment_of(host: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def test_github_judges_a_hostile_branch(hostile: tuple[Machine, Path, Path], host: str) -> None:
+def test_github_checks_a_hostile_branch(hostile: tuple[Machine, Path, Path], host: str) -> None:
     machine, checkout, _ = hostile
     runner, ran = machine.github(checkout, WORKFLOW["judge"]["steps"], PROJECT="platform/serving")
     codes = {name: step.returncode for name, step in ran.items()}
@@ -177,7 +177,7 @@ def test_github_judges_a_hostile_branch(hostile: tuple[Machine, Path, Path], hos
     assert plain(runner.summary.partition("\n")[0]) in plain(Host.asked[-1][2]["body"])
 
 
-def test_gitlab_judges_a_hostile_branch(hostile: tuple[Machine, Path, Path], host: str) -> None:
+def test_gitlab_checks_a_hostile_branch(hostile: tuple[Machine, Path, Path], host: str) -> None:
     machine, checkout, _ = hostile
     ran = machine.gitlab(checkout, scripts_of(GITLAB["judge"]), PROJECT="platform/serving")
     assert ran.returncode == 3, ran.stderr
@@ -188,7 +188,7 @@ def test_gitlab_judges_a_hostile_branch(hostile: tuple[Machine, Path, Path], hos
     assert UNAPPROVED in Host.asked[-1][2]["body"]
 
 
-def test_the_action_judges_a_hostile_branch(hostile: tuple[Machine, Path, Path]) -> None:
+def test_the_action_checks_a_hostile_branch(hostile: tuple[Machine, Path, Path]) -> None:
     machine, checkout, _ = hostile
     inputs = action_values(preview="false", project="platform/serving")
     steps = [step for step in ACTION["runs"]["steps"] if step["name"] != OF_THE_BRANCH]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.references import APART
+from kthena_components.cli.review.references import APART
 from tests.support.ci_jobs import (
     ACTION,
     OF_THE_BRANCH,
@@ -81,7 +81,7 @@ def folder(parent: Path, name: str) -> Path:
     return parent / name
 
 
-def test_the_workflow_judges_previews_and_comments(
+def test_the_workflow_checks_previews_and_comments(
     machine: Machine, tmp_path: Path, host: str
 ) -> None:
     judge, ran = machine.github(folder(tmp_path, "judge"), WORKFLOW["judge"]["steps"], PROJECT=".")
@@ -112,7 +112,7 @@ def test_the_workflow_judges_previews_and_comments(
     assert told.splitlines()[0] in body["body"]
 
 
-def test_the_jobs_of_gitlab_judge_preview_and_comment(
+def test_the_jobs_of_gitlab_check_preview_and_comment(
     machine: Machine, tmp_path: Path, host: str
 ) -> None:
     ran = machine.gitlab(tmp_path, scripts_of(GITLAB["judge"]))
@@ -184,7 +184,7 @@ def test_the_action_does_not_guess_whether_to_preview(
     assert ran["Review"].stderr == f"preview: write true or false instead of '{preview}'\n"
 
 
-def test_the_action_judges_without_running_the_branch(machine: Machine, tmp_path: Path) -> None:
+def test_the_action_checks_without_running_the_branch(machine: Machine, tmp_path: Path) -> None:
     machine.repository.write({"__main__.py": "raise SystemExit('ran')\n"})
     machine.repository.commit()
     runner, ran = action(machine, tmp_path, preview="false", base="refs/heads/main", reads="-")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.enforcement import Reader, read_pack
-from kthena_components.judge.levels import SettingError
+from kthena_components.checker.enforcement import Reader, read_pack
+from kthena_components.checker.levels import SettingError
 from kthena_components.reading.maps import parse_map
 from tests.policies.process import PACK
 from tests.support.engine import Run, Stack

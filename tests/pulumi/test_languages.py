@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.convert_output import objects_of, write_typescript
+from kthena_components.cli.convert.output import objects_of, write_typescript
 from kthena_components.convert.conversion import SAME, Changes
 from kthena_components.convert.convert import convert
 from kthena_components.languages.names import schema_text

@@ -64,6 +64,6 @@ def test_the_readme_can_be_followed(shell: Bash) -> None:
     (token,) = re.findall(r"`(pulumi config set --secret hf_token .*?)`", STACKS)
     ran(f"{token} hf_of-the-test")
     (policies,) = block("README.md", "pulumi preview --stack prod").splitlines()
-    _, judged = shell.run(policies)
-    assert re.search(r"kthena-components@v\d", judged), judged
-    assert "Traceback" not in judged
+    _, checked = shell.run(policies)
+    assert re.search(r"kthena-components@v\d", checked), checked
+    assert "Traceback" not in checked

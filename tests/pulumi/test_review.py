@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.comment import MARK
+from kthena_components.cli.review.comment import MARK
 from tests.support.engine import ROOT, Stack
 
 pytestmark = pytest.mark.programs

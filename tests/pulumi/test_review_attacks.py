@@ -76,7 +76,7 @@ def test_the_folder_of_the_stacks_may_be_written_in_any_way(
         ("stackConfigDir: stacks", "stackConfigDir: stacks\n---\na: b"),
     ],
 )
-def test_a_project_that_is_not_understood_is_not_judged(
+def test_a_project_that_is_not_understood_is_not_checked(
     repository: Repository, old: str, new: str
 ) -> None:
     repository.edit(DEV, "pipeline: 2", "pipeline: 3")
@@ -87,7 +87,7 @@ def test_a_project_that_is_not_understood_is_not_judged(
     assert "affects no stack" not in ran.comment
 
 
-def test_levels_that_a_branch_switches_off_judge_it_all_the_same(repository: Repository) -> None:
+def test_levels_that_a_branch_switches_off_check_it_all_the_same(repository: Repository) -> None:
     shutil.copy(ROOT / "tests" / "policies" / "program" / "__main__.py", repository.root)
     (repository.root / DEV).unlink()
     write(repository, "stacks/Pulumi.own.yaml", OWN)
@@ -104,7 +104,7 @@ def test_levels_that_a_branch_switches_off_judge_it_all_the_same(repository: Rep
     assert "\\[levels-weakened\\]" in ran.comment or "[levels-weakened]" in ran.comment
 
 
-def test_policies_and_a_package_that_find_nothing_do_not_judge(repository: Repository) -> None:
+def test_policies_and_a_package_that_find_nothing_do_not_check(repository: Repository) -> None:
     repository.edit(
         "kthena_components/policies/pack.py", "POLICIES: list[Policy] = [", "POLICIES = []\n_ = ["
     )
@@ -242,7 +242,7 @@ def test_what_a_program_prints_is_no_command_of_the_pipeline(repository: Reposit
         assert not line.lstrip().startswith("::"), line
 
 
-def test_the_script_of_the_base_judges_a_branch_that_replaces_it(
+def test_the_script_of_the_base_checks_a_branch_that_replaces_it(
     repository: Repository, tmp_path: Path
 ) -> None:
     write(repository, "ci/review", "#!/bin/sh\nexit 0\n")

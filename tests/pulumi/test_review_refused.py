@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.cli.main import main
-from kthena_components.cli.preview_runner import Previewer, state_of
+from kthena_components.cli.review.preview_runner import Previewer, state_of
 from tests.cli.previews import cells
 from tests.support.engine import ROOT, Stack
 

@@ -87,7 +87,7 @@ def repository(made: Repository) -> Repository:
     return made
 
 
-def test_a_change_of_a_stack_is_judged_by_the_policies_of_the_wheel(
+def test_a_change_of_a_stack_is_checked_by_the_policies_of_the_wheel(
     repository: Repository,
 ) -> None:
     repository.edit(STACK, 'pipeline: "2"', 'pipeline: "3"')
@@ -108,7 +108,7 @@ def test_the_levels_of_the_wheel_apply_to_a_stack_of_their_environment(
     assert not (repository.root / FOLDER).exists(), "nothing is written into the checkout"
 
 
-def test_a_policy_pack_of_the_branch_does_not_judge_it(repository: Repository) -> None:
+def test_a_policy_pack_of_the_branch_does_not_check_it(repository: Repository) -> None:
     (repository.root / FOLDER).mkdir()
     (repository.root / FOLDER / "PulumiPolicy.yaml").write_text("runtime: python\nversion: 0.0.1\n")
     repository.write(f"{FOLDER}/__main__.py", NOTHING)
@@ -122,7 +122,7 @@ def test_a_policy_pack_of_the_branch_does_not_judge_it(repository: Repository) -
     assert "[levels-weakened]" in ran.stdout.replace("\\", "")
 
 
-def test_the_judge_runs_no_program_of_the_branch(repository: Repository) -> None:
+def test_the_check_runs_no_program_of_the_branch(repository: Repository) -> None:
     repository.write("__main__.py", "raise SystemExit('ran')\n")
     ran = repository.review("--no-preview")
     assert ran.returncode == 3, ran.stderr

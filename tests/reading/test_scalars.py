@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cli.convert_output import dump
+from kthena_components.cli.convert.output import dump
 from kthena_components.reading.loader import Loader
 from tests.support.for_each import for_each
 

@@ -129,7 +129,7 @@ def test_a_time_limit_ends_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limited = PARENT.replace(
-        "sys.exit", "import kthena_components.rendering.cage as c; c.SECONDS = 2\nsys.exit"
+        "sys.exit", "import kthena_components.rendering.isolation as c; c.SECONDS = 2\nsys.exit"
     )
     monkeypatch.setitem(globals(), "PARENT", limited)
     process, pids = began(SLOW)

@@ -47,7 +47,7 @@ def test_words_are_there_without_models() -> None:
     assert "pydantic" not in loaded
 
 
-def test_the_public_names_load_nothing_that_compiles_or_judges() -> None:
+def test_the_public_names_load_nothing_that_compiles_or_checks() -> None:
     loaded = modules_after("from kthena_components import *; ModelServing, Queue, TopologyArgs")
     assert not {"pydantic", "tabulate", "kubernetes"} & loaded
     assert not ours(loaded, "systems.")
@@ -88,7 +88,7 @@ def test_a_serving_loads_its_own_backend_and_no_reader_of_yaml(backend: str) -> 
 
 
 TOPOLOGY = """
-from kthena_components.resources._described import DESCRIBED
+from kthena_components.resources._compiled import DESCRIBED
 DESCRIBED["HyperNodeTopology"]({"hyper_nodes": [{"name": "a", "tier": 1, "nodes": ["n"]}]})
 """
 

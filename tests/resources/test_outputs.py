@@ -8,7 +8,7 @@ import pytest
 from kthena_components import ModelServing
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
-from kthena_components.resources import _described
+from kthena_components.resources import _compiled as _described
 from kthena_components.resources._outputs import report
 from tests.resources.build import group, late, queue, role, serving, topology, unknown
 from tests.resources.test_standalone import INVENTORY

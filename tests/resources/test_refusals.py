@@ -129,7 +129,7 @@ def test_a_config_json_that_cannot_be_read_is_refused(
     assert finding.seen.endswith(f"{name} {sentence}")
 
 
-def test_a_config_json_is_read_and_judged(tmp_path: Path) -> None:
+def test_a_config_json_is_read_and_checked(tmp_path: Path) -> None:
     sizes = {"num_attention_heads": 6, "num_hidden_layers": 80}
     (tmp_path / "config.json").write_text(json.dumps(sizes))
     for stated in (sizes, str(tmp_path), str(tmp_path / "config.json")):

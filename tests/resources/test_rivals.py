@@ -12,7 +12,7 @@ import yaml
 from kubernetes.config import kube_config
 
 from kthena_components.core.naming import STACK
-from kthena_components.resources import _claims
+from kthena_components.resources import _duplicate_objects as _claims
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens
 from tests.support.recorder import Recorded, attempt, record

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.judge.waivers import PREFIX
 from kthena_components.resources._access import Access
 from kthena_components.resources._updates import RefusedUpdateError, reasons, refuse_by_cluster
 from tests.cluster.objects import pod

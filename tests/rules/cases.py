@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest, read_demand
+from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest, read_demand
-from kthena_components.judge.update import judge_change
 from tests.support.specs import REMOVED, changed
 
 TESTS = Path(__file__).parents[1]
@@ -53,7 +53,7 @@ class Case:
     none: str | None = None
 
     def findings(self) -> list[Finding]:
-        """Judge the input by every rule there is."""
+        """Check the input by every rule there is."""
         return self.judge(self.input())
 
     def input(self) -> dict[str, Any]:
@@ -61,12 +61,12 @@ class Case:
         return given(self.base, self.set)
 
     def judge(self, tree: dict[str, Any]) -> list[Finding]:
-        """Judge an input in place of the case's own."""
+        """Check an input in place of the case's own."""
         if self.before is not None:
             (body,) = documents(self.base)
-            return judge_change(changed(body, self.before), tree)
+            return check_change(changed(body, self.before), tree)
         asked = {"budget": self.budget, "gpu_types": self.gpu_types, "versions": self.versions}
-        return judge_input(self.base, tree, **asked)
+        return check_input(self.base, tree, **asked)
 
     @property
     def weight(self) -> Level:
@@ -92,16 +92,16 @@ def given(base: str, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
-    """Judge a base with some fields changed."""
-    return judge_input(base, given(base, changes), **asked)
+    """Check a base with some fields changed."""
+    return check_input(base, given(base, changes), **asked)
 
 
-def judge_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
-    """Judge an input as what its base is: manifest, stack or arguments of a component."""
+def check_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
+    """Check an input as what its base is: manifest, stack or arguments of a component."""
     if len(documents(base)) > 1:
-        return judge_stack(body, **asked)
+        return check_objects_together(body, **asked)
     if "apiVersion" in body:
-        return judge_manifest(
+        return check_manifest(
             body, today=TODAY, versions=asked.get("versions", {}), asked=PRODUCTION_NAMES
         )
     try:
@@ -110,7 +110,7 @@ def judge_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
         return list(error.findings)
 
 
-def judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
+def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around, limits = PodPolicies(complete=True), LimitRanges()
     for body in bodies:
@@ -119,7 +119,7 @@ def judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     context = Context(config_maps=gather(bodies), pod_policies=around, limits=limits)
     given = {"context": context, "versions": asked.get("versions", {})}
     given["asked"] = PRODUCTION_NAMES
-    alone = [f for name, body in named.items() for f in judge_manifest(body, name, **given)]
+    alone = [f for name, body in named.items() for f in check_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]
 
@@ -149,10 +149,10 @@ def documents(name: str) -> list[dict[str, Any]]:
     return list(yaml.load_all(bases()[name].read_text(), _Loader))
 
 
-def judge_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> list[Finding]:
-    """Judge what an update would make of a base that was different before."""
+def check_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> list[Finding]:
+    """Check what an update would make of a base that was different before."""
     (body,) = documents(base)
-    return judge_change(changed(body, before), changed(body, changes))
+    return check_change(changed(body, before), changed(body, changes))
 
 
 def read_cases(rule: str) -> Iterator[Case]:

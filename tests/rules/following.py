@@ -12,7 +12,7 @@ Judge = Callable[[Any], list[Finding]]
 _SILENT = (Level.UNKNOWN, Level.WAIVED)
 
 
-def judged(findings: Sequence[Finding]) -> list[Finding]:
+def faults(findings: Sequence[Finding]) -> list[Finding]:
     """Give the findings that say that something is wrong."""
     return [finding for finding in findings if finding.level not in _SILENT]
 
@@ -30,9 +30,9 @@ class Followed:
 
 
 def follow(judge: Judge, tree: Any, before: list[Finding], found: Finding, fix: Fix) -> Followed:
-    """Apply one fix of a finding, and judge the result."""
+    """Apply one fix of a finding, and check the result."""
     made = apply(tree, fix)
-    after = judged(judge(made))
+    after = faults(judge(made))
     known = {(each.rule, each.path, each.seen) for each in before}
     places = [found.path, *(change.path or "" for change in fix)]
     had = {(each.rule, each.path) for each in before}

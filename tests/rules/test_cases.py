@@ -3,15 +3,15 @@
 from itertools import chain
 from pathlib import Path
 
+from kthena_components.checker.catalogue import BRANCH, EDGES, FOLDERS, all_rules
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.catalogue import BRANCH, EDGES, FOLDERS, all_rules
 from tests.rules.cases import KINDS, bases, case_files, documents, read_cases
 from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parents[2]
 OTHERS = {EDGES, BRANCH, FOLDERS}
-RULES = sorted(rule.name for rule in all_rules() if rule.judges not in OTHERS)
-"""Those that judge manifests or the input of a component: the others have tests of their own."""
+RULES = sorted(rule.name for rule in all_rules() if rule.subject not in OTHERS)
+"""Those that check manifests or the input of a component: the others have tests of their own."""
 CASES = list(chain.from_iterable(read_cases(rule) for rule in RULES))
 
 
@@ -57,7 +57,7 @@ def test_every_folder_with_cases_runs_them() -> None:
 def test_the_documentation_of_a_rule_names_its_code_and_its_cases() -> None:
     named = [rule for rule in all_rules() if rule.file]
     assert [rule.name for rule in named if not (ROOT / rule.file).is_file()] == []
-    cased = [rule for rule in named if rule.judges != BRANCH]
+    cased = [rule for rule in named if rule.subject != BRANCH]
     assert [rule.name for rule in cased if not (ROOT / rule.cases).is_file()] == []
     assert cased
     assert len(named) > 9 * len(RULES) / 10

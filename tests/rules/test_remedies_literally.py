@@ -10,7 +10,7 @@ import pytest
 from kthena_components.core.findings import Finding
 from tests.rules.cases import Case, case_files, read_cases
 from tests.rules.choices import CHOICES, UNCOVERS
-from tests.rules.following import judged, wrong_way
+from tests.rules.following import faults, wrong_way
 
 HUGE = "pods-within-cluster"
 """The rule whose fixes leave 150,000 pods, which takes minutes to plan."""
@@ -38,7 +38,7 @@ class Wrong(NamedTuple):
 def followed(case: Case) -> Iterator[Wrong]:
     tree = case.input()
     before = case.judge(tree)
-    for found in judged(before):
+    for found in faults(before):
         for fix in found.fixes:
             changes = [change.as_json() for change in fix]
             json.dumps(changes)

@@ -28,7 +28,7 @@ def refused(field: str, value: Any, stack: str = "dev", **changes: Any) -> list[
     return [line for line in lines if line != f"{field}: {IN_CONFIG}"]
 
 
-def test_a_secret_serving_is_judged_and_not_shown() -> None:
+def test_a_secret_serving_is_checked_and_not_shown() -> None:
     (serving,) = written("dev")["servings"]
     wrong = changed(
         serving,
@@ -63,7 +63,7 @@ SECRET_FIELDS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", SECRET_FIELDS)
-def test_a_secret_field_is_judged_and_not_shown(case: str) -> None:
+def test_a_secret_field_is_checked_and_not_shown(case: str) -> None:
     field, value = SECRET_FIELDS[case]
     assert all(SECRET in line for line in refused(field, value))
 

@@ -4,7 +4,7 @@ import yaml
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.plan.stack_file import OutputMode
-from kthena_components.core.spec.words import TopologyMode
+from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.resources.stack import load_stack
 from sandbox.cluster import NAMESPACES, Size
 from tests.stacks.handed import STACKS, handed, stack_file, written

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from kthena_components.checker.crd_schema import crd_schema, once_a_place
 from kthena_components.core.facts.context import Context
-from kthena_components.core.findings import Finding, judged, once_each, tidy
+from kthena_components.core.findings import Finding, once_each, run_rule, tidy
 from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, VERSIONS
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.systems import find_kind
 
 
@@ -20,7 +20,7 @@ def own_findings(
     volcano: str = VERSIONS["volcano"][-1],
     lws: str = VERSIONS["lws"][-1],
 ) -> list[Finding]:
-    """Judge an object by the rules of its kind; a kind without rules gives nothing.
+    """Check an object by the rules of its kind; a kind without rules gives nothing.
 
     Args:
         body: The object, or whatever else stands in its place.
@@ -37,6 +37,6 @@ def own_findings(
     versions = {"kthena": version, "volcano": volcano, "lws": lws}
     view_of = read_object(fields, path, Context(versions=versions))
     view = kind.view(view_of)
-    found = (finding for rule in kind.rules for finding in judged(rule, view))
-    own = once_a_place(judged(crd_schema, view_of), once_each(found))
+    found = (finding for rule in kind.rules for finding in run_rule(rule, view))
+    own = once_a_place(run_rule(crd_schema, view_of), once_each(found))
     return [tidy(finding).under(path) for finding in own]

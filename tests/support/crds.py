@@ -10,9 +10,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from kthena_components.checker.crd_schema import crd_schema
 from kthena_components.core.facts.context import Context
 from kthena_components.core.objects.object import read_object
-from kthena_components.judge.crd_schema import crd_schema
 
 Schema = Mapping[str, Any]
 

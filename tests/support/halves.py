@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.findings import judged as run
+from kthena_components.core.findings import run_rule as run
 from kthena_components.core.rules.kv_connector_known import kv_connector_known
 from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
 from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
@@ -31,7 +31,7 @@ def roles(*described: Role) -> ServingFacts:
     return ServingFacts(path="", name="s", engines=tuple(engines))
 
 
-def judged(*described: Role) -> list[Finding]:
+def checked(*described: Role) -> list[Finding]:
     facts = roles(*described)
     return [finding for rule in RULES for finding in run(rule, facts)]
 

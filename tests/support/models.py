@@ -2,7 +2,7 @@
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, judged
+from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.rules.ffn_divisible import ffn_divisible
 from kthena_components.core.rules.fp8_block_multiple import fp8_block_multiple
 from kthena_components.core.rules.moe_expert_shape import moe_expert_shape
@@ -39,7 +39,7 @@ def serving(command: str) -> ServingFacts:
 
 def findings(command: str) -> list[Finding]:
     facts = serving(command)
-    return [finding for rule in RULES for finding in judged(rule, facts)]
+    return [finding for rule in RULES for finding in run_rule(rule, facts)]
 
 
 def told(command: str) -> list[str]:

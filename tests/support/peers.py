@@ -3,9 +3,9 @@
 import copy
 from typing import Any
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.registry import MODEL_RULES
-from kthena_components.judge.manifest import judge_manifest
 
 Manifest = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -53,19 +53,19 @@ ELSEWHERE = MODEL_RULES | {"shm-present", "image-pinned", "executor-stated", "ra
 
 def told(manifest: Manifest, changes: dict[str, Any] | None = None) -> list[str]:
     """Give the findings on a changed manifest as text, but for those about single containers."""
-    found = judge_manifest(changed(manifest, changes))
+    found = check_manifest(changed(manifest, changes))
     return [str(finding) for finding in found if finding.rule not in ELSEWHERE]
 
 
 def refused(manifest: Manifest, changes: dict[str, Any] | None = None) -> list[str]:
     """Give the mandatory findings only."""
-    found = judge_manifest(changed(manifest, changes))
+    found = check_manifest(changed(manifest, changes))
     return [str(finding) for finding in found if finding.level is Level.MANDATORY]
 
 
 def said_by(rule: str, manifest: Manifest, changes: dict[str, Any] | None = None) -> list[str]:
     """Give what one rule says."""
-    found = judge_manifest(changed(manifest, changes))
+    found = check_manifest(changed(manifest, changes))
     return [str(finding) for finding in found if finding.rule == rule]
 
 

@@ -1,15 +1,15 @@
-"""Stacks of a few objects, judged as they are and as little as is held of them."""
+"""Stacks of a few objects, checked as they are and as little as is held of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kthena_components.checker.cluster_objects import read_objects
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import read_demand, read_manifest, reduce_object
 from kthena_components.core.facts.serving import gpu_demand
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.unknown import MaybeInt, total
-from kthena_components.judge.cluster_objects import read_objects
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import read_demand, read_manifest, reduce_object
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
 Body = Mapping[str, Any]
@@ -32,7 +32,7 @@ MOUNTED = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
 
 
 def together(named: Mapping[str, Body], **asked: Any) -> list[Finding]:
-    """Judge objects by the rules over a stack, and hold that what is held of them says the same."""
+    """Check objects by the rules over a stack, and hold that what is held of them says the same."""
     bodies = list(named.values())
     demands = {i: demand for i, body in enumerate(bodies) if (demand := read_demand(body))}
     found = compare_objects(bodies, list(named), held=demands, **asked)

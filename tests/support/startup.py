@@ -3,7 +3,7 @@
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.findings import judged as run
+from kthena_components.core.findings import run_rule as run
 from kthena_components.core.rules.registry import Check
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import Args, changed, gpu_template
@@ -25,7 +25,7 @@ def serving(command: str, image: str, pods: MaybeInt = NOBODY, gpus: int = 8) ->
     return ServingFacts(path="", name="s", engines=(engine,))
 
 
-def judged(
+def checked(
     check: Check, release: str, line: str, pods: MaybeInt = NOBODY, gpus: int = 8
 ) -> list[Finding]:
     """Judge `vllm 0.33.0` that starts with a model and flags; with no release, any image."""
@@ -36,10 +36,10 @@ def judged(
 
 def told(check: Check, release: str, line: str, pods: MaybeInt = NOBODY) -> list[str]:
     """Give what is said, without place, engine and rule."""
-    texts = map(str, judged(check, release, line, pods))
+    texts = map(str, checked(check, release, line, pods))
     return [text.removeprefix("here: engine 'e' ").rpartition(". [")[0] for text in texts]
 
 
 def levels(check: Check, release: str, line: str) -> list[str]:
     """Give the levels of what is said."""
-    return [finding.level.value for finding in judged(check, release, line)]
+    return [finding.level.value for finding in checked(check, release, line)]

@@ -1,4 +1,4 @@
-"""What is judged of whole objects is what the validators of their systems answer to them.
+"""What is checked of whole objects is what the validators of their systems answer to them.
 
 Each file of verdicts/ holds small objects, and of each change whether the CRD and the validator of
 that release take it: their published tests have such a case, or their source says so.
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
 from kthena_components.core.schema.versions import VERSIONS, known_version
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.toughness.corpus import places, put
@@ -85,12 +85,12 @@ def test_whatever_stands_in_a_field_no_rule_fails(path: Path) -> None:
                 continue
             tried.add((verdict.of, place))
             for odd in ODD:
-                check((verdict.of, place), partial(judge_manifest, put(verdict.body, place, odd)))
+                check((verdict.of, place), partial(check_manifest, put(verdict.body, place, odd)))
     assert tried
 
 
 @for_each("verdict", VERDICTS, ids=str)
-def test_an_object_is_judged_as_its_system_answers(verdict: Verdict) -> None:
-    findings = judge_manifest(verdict.body, versions={verdict.system: verdict.release})
+def test_an_object_is_checked_as_its_system_answers(verdict: Verdict) -> None:
+    findings = check_manifest(verdict.body, versions={verdict.system: verdict.release})
     mandatory = [str(finding) for finding in findings if finding.level is Level.MANDATORY]
     assert (mandatory == []) == verdict.is_accepted, mandatory

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, gather
@@ -20,7 +21,6 @@ from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.spec.model import ResourcesSpec
 from kthena_components.core.values.unknown import product, total
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.native.facts import read_group
@@ -80,7 +80,7 @@ def test_the_api_server_takes_every_manifest(backend: str, data: st.DataObject) 
 def test_the_policies_have_nothing_against_our_manifests(backend: str, data: st.DataObject) -> None:
     args = data.draw(watched_servings(backend))
     versions = {"kthena": args.get("kthena_version", "1.0")}
-    found = (judge_manifest(body, versions=versions) for body in bodies(compile_serving(args)))
+    found = (check_manifest(body, versions=versions) for body in bodies(compile_serving(args)))
     findings = list(chain.from_iterable(found))
     assert [str(finding) for finding in findings if finding.level is Level.MANDATORY] == []
 
@@ -240,5 +240,5 @@ def test_no_manifest_makes_a_reader_raise(backend: str, data: st.DataObject) -> 
     example = data.draw(st.sampled_from(sorted(ALL)))
     emitted = bodies(compile_serving(example_for(backend, example)))
     body = data.draw(damaged(data.draw(st.sampled_from(emitted))))
-    judge_manifest(body)
+    check_manifest(body)
     read_group([*emitted, body])

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.cli.gpu_table import gpus_of, pairs_of
-from kthena_components.cli.preview import parse_preview
+from kthena_components.checker.cluster_objects import read_objects
+from kthena_components.checker.manifest import read_demand
+from kthena_components.checker.together import check_objects_together
+from kthena_components.cli.review.gpu_table import gpus_of, pairs_of
+from kthena_components.cli.review.preview import parse_preview
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.cluster_objects import read_objects
-from kthena_components.judge.manifest import read_demand
-from kthena_components.judge.together import judge_stack
 from kthena_components.systems import EMITTERS, all_systems
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_asked
 from tests.cli.previews import events, step, urn
@@ -76,7 +76,7 @@ def of_the_budget(body: Body) -> tuple[int, bool]:
     held = read_demand(body)
     used, gap = gpus_asked(read_objects([body], [""], {} if held is None else {0: held}))
     for budget, refused in ((used, False), (used - 1, True)):
-        said = judge_stack({"it": body}, budget=budget) if budget >= 0 else []
+        said = check_objects_together({"it": body}, budget=budget) if budget >= 0 else []
         found = [f for f in said if f.rule == "gpu-budget" and "not checked" not in f.seen]
         assert bool(found) is (refused and budget >= 0), (budget, list(map(str, found)))
     return used, gap is not None

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support import groups
 from tests.support.peers import LATE, Manifest, refused, told
 from tests.toughness.corpus import places, put
@@ -41,6 +41,6 @@ def test_a_value_that_is_not_known_refuses_nothing(manifest: Manifest) -> None:
         if place[0] not in {"apiVersion", "kind"}:
             assert [
                 str(finding)
-                for finding in judge_manifest(put(manifest, place, LATE))
+                for finding in check_manifest(put(manifest, place, LATE))
                 if finding.level is Level.MANDATORY
             ] == []

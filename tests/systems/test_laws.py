@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kthena_components
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest, read_demand, read_manifest
+from kthena_components.checker.update_rules import check_change
 from kthena_components.core.findings import RULE_FAULT, Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest, read_demand, read_manifest
-from kthena_components.judge.update import judge_change
 from kthena_components.systems import (
     COMPARING,
     COMPLETING,
@@ -38,7 +38,7 @@ from toolchain.pages import kinds
 
 PACKAGE = Path(kthena_components.__file__).parent
 KINDS = [kind for system in all_systems() for kind in system.kinds]
-JUDGED = [kind for kind in KINDS if kind.is_judged]
+JUDGED = [kind for kind in KINDS if kind.is_checked]
 BASES = {
     group_kind(body): body
     for name in bases()
@@ -58,7 +58,7 @@ def name_of(kind: Kind[Any]) -> str:
 
 
 each_kind = for_each("kind", KINDS, ids=name_of)
-each_judged = for_each("kind", JUDGED, ids=name_of)
+each_checked = for_each("kind", JUDGED, ids=name_of)
 
 
 def test_the_index_is_the_union_of_the_kinds() -> None:
@@ -96,14 +96,14 @@ def _emit(name: str) -> ModuleType:
     return import_module(f"kthena_components.systems.{name}.emit")
 
 
-@each_judged
+@each_checked
 def test_every_kind_has_a_manifest_that_is_right(kind: Kind[Any]) -> None:
     versions = LAST.get(kind.name, {})
-    findings = judge_manifest(BASES[kind.group_kind], versions=versions)
+    findings = check_manifest(BASES[kind.group_kind], versions=versions)
     assert [str(finding) for finding in findings if finding.level is Level.MANDATORY] == []
 
 
-@each_judged
+@each_checked
 def test_what_is_left_out_has_a_reason(kind: Kind[Any]) -> None:
     """A kind that serves makes pods: they are counted, have templates, and restart on updates."""
     if kind.facts is None:
@@ -135,9 +135,9 @@ def test_nothing_raises(kind: Kind[Any], data: st.DataObject) -> None:
     read_manifest(body)
     read_demand(body)
     asked = PRODUCTION_NAMES
-    findings = [*judge_manifest(body, asked=asked)]
+    findings = [*check_manifest(body, asked=asked)]
     findings += [*compare_objects([body, body], budget=8, gpu_types=["H100"])]
-    findings += judge_change(body, good or body)
+    findings += check_change(body, good or body)
     assert [str(finding) for finding in findings if finding.rule == RULE_FAULT] == []
 
 

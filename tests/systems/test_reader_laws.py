@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.judge.manifest import judge_manifest, read_manifest
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from tests.rules.cases import documents
 from tests.support import groups
 from tests.support.for_each import for_each
@@ -42,14 +42,14 @@ fuzz = settings(max_examples=150, deadline=None)
 
 
 def judge(body: dict[str, Any]) -> None:
-    for finding in judge_manifest(body):
+    for finding in check_manifest(body):
         assert str(finding)
 
 
 @pytest.mark.property
 @fuzz
 @given(st.sampled_from(GOOD), st.data())
-def test_any_damage_is_judged(body: dict[str, Any], data: st.DataObject) -> None:
+def test_any_damage_is_checked(body: dict[str, Any], data: st.DataObject) -> None:
     judge(data.draw(damaged(body)))
 
 
@@ -59,7 +59,7 @@ def test_any_damage_is_judged(body: dict[str, Any], data: st.DataObject) -> None
     st.sampled_from(GOOD),
     st.fixed_dictionaries({}, optional=dict.fromkeys(("metadata", "spec", "values"), json_trees())),
 )
-def test_any_tree_under_these_kinds_is_judged(body: dict[str, Any], tree: dict[str, Any]) -> None:
+def test_any_tree_under_these_kinds_is_checked(body: dict[str, Any], tree: dict[str, Any]) -> None:
     judge({"apiVersion": body["apiVersion"], "kind": body["kind"], **tree})
 
 

@@ -4,10 +4,10 @@ import copy
 import re
 from typing import Any
 
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.systems import all_systems
 from kthena_components.systems.contract import Kind
 from tests.support.for_each import for_each
@@ -69,7 +69,7 @@ def test_the_same_pod_is_refused_by_the_same_rules(kind: Kind[Any]) -> None:
         wrong = spoilt(body, one, kind)
         objects = [wrong, SECRET]
         demand = read_demand(wrong)
-        single = judge_manifest(wrong)
+        single = check_manifest(wrong)
         found = {finding.rule for finding in single}
         places = {finding.path for finding in single if finding.rule == "hf-token-from-secret"}
         assert all(path.startswith(f"{one.at('spec.containers[0]')}.") for path in places)

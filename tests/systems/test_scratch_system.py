@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 import kthena_components.systems as index
-from kthena_components.cluster.requirements import requirements_of_backends
-from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.findings import SpecError
-from kthena_components.judge import catalogue, vocabulary
-from kthena_components.judge.cluster_rules import cluster_rules, compare_objects
-from kthena_components.judge.manifest import (
+from kthena_components.checker import catalogue, vocabulary
+from kthena_components.checker.cluster_rules import cluster_rules, compare_objects
+from kthena_components.checker.manifest import (
+    check_manifest,
     has_rules,
-    judge_manifest,
     read_demand,
     read_manifest,
     reduce_object,
 )
+from kthena_components.cluster.requirements import requirements_of_backends
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import SpecError
 from tests.support.specs import ENGINE_RAY, changed
 from toolchain.pages import kinds, rules
 
@@ -178,10 +178,10 @@ def names(findings: Any) -> set[str]:
     return {finding.rule for finding in findings}
 
 
-def test_it_is_judged_by_the_rules_of_all_and_by_its_own() -> None:
+def test_it_is_checked_by_the_rules_of_all_and_by_its_own() -> None:
     assert has_rules(CLONES)
     assert read_manifest(CLONES) is not None
-    assert names(judge_manifest(CLONES)) == set()
+    assert names(check_manifest(CLONES)) == set()
     wrong = changed(
         CLONES,
         {
@@ -190,7 +190,7 @@ def test_it_is_judged_by_the_rules_of_all_and_by_its_own() -> None:
             "spec.template.spec.containers[0].env": [{"name": "A", "value": 8}],
         },
     )
-    found = names(judge_manifest(wrong))
+    found = names(check_manifest(wrong))
     assert {"set-has-name", "world-size-equals-gpus", "pod-schema"} <= found
 
 

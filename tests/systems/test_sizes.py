@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.rules.cases import documents
 from tests.support.for_each import for_each
 from tests.support.peers import LATE
@@ -32,7 +32,7 @@ def body(base: str, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(base: str, changes: dict[str, Any], level: Level = Level.MANDATORY) -> list[str]:
-    found = judge_manifest(body(base, changes), "o")
+    found = check_manifest(body(base, changes), "o")
     return [f"[{f.rule}] {f}" for f in found if f.level is level]
 
 
@@ -160,7 +160,7 @@ SILENT: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("base", "changes"), SILENT)
 def test_an_object_without_an_engine_is_not_spoken_of(base: str, changes: dict[str, Any]) -> None:
-    assert judge_manifest(body(base, changes)) == []
+    assert check_manifest(body(base, changes)) == []
 
 
 @pytest.mark.parametrize("base", [*ENGINES, "playground"])

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from kthena_components.checker.manifest import has_rules
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
-from kthena_components.judge.manifest import has_rules
 from tests.rules.cases import bases as bases_by_name
 from tests.rules.cases import documents
 

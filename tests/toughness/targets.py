@@ -14,26 +14,26 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.check import CheckOptions, check
-from kthena_components.cli.check_together import StackOptions
-from kthena_components.cli.comment import write_comment
-from kthena_components.cli.preview import parse_preview
-from kthena_components.cli.reports import FORMATS
-from kthena_components.cli.results import Summary
-from kthena_components.cli.review import judge_updates
-from kthena_components.cli.stack_review import reviewed
-from kthena_components.cluster.doctor import judge_stack_file
-from kthena_components.cluster.stack_file import StackFileError, read_stack_file
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.levels import Levels
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.together import check_objects_together
+from kthena_components.checker.update_rules import check_change
+from kthena_components.cli.check.files import CheckOptions, check
+from kthena_components.cli.check.reports import FORMATS
+from kthena_components.cli.check.results import Summary
+from kthena_components.cli.check.together import StackOptions
+from kthena_components.cli.review.command import check_updates
+from kthena_components.cli.review.comment import write_comment
+from kthena_components.cli.review.preview import parse_preview
+from kthena_components.cli.review.stack import reviewed
+from kthena_components.cluster.doctor import check_stack_file
+from kthena_components.cluster.stack_servings import StackFileError, read_stack_file
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import Blank
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.levels import Levels
-from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.together import judge_stack
-from kthena_components.judge.update import judge_change
 from kthena_components.reading.files import Unreadable
-from tests.toughness.guard import check as judged
+from tests.toughness.guard import check as guarded
 from tests.toughness.mutate import Body, change, manifest, text
 from tests.toughness.previews import preview
 from tests.toughness.scripts import started
@@ -118,13 +118,16 @@ YAML = (
 def _judge(given: Manifests, _: Path) -> None:
     bodies, first = given.bodies, given.bodies[0]
     for body in bodies:
-        one = partial(judge_manifest, body, today=TODAY, versions={"kthena": given.version})
-        judged(body, one)
+        one = partial(check_manifest, body, today=TODAY, versions={"kthena": given.version})
+        guarded(body, one)
     if len(bodies) > 1:
-        judged(bodies, lambda: judge_change(first, bodies[1]))
-        judged(bodies, lambda: compare_objects(bodies, complete=given.whole))
+        guarded(bodies, lambda: check_change(first, bodies[1]))
+        guarded(bodies, lambda: compare_objects(bodies, complete=given.whole))
         named = {f"n{i}": body for i, body in enumerate(bodies)}
-        judged(bodies, lambda: judge_stack(named, TODAY, budget=9, gpu_types=["nvidia.com/gpu"]))
+        guarded(
+            bodies,
+            lambda: check_objects_together(named, TODAY, budget=9, gpu_types=["nvidia.com/gpu"]),
+        )
     if given.written:
         _check(given)
 
@@ -152,7 +155,7 @@ def _scripts(draw: random.Random, _: Path) -> tuple[Body, Body]:
 def _read_script(given: tuple[Body, Body], _: Path) -> None:
     body, config_map = given
     around = Context(config_maps=gather([config_map]))
-    judged(given, lambda: judge_manifest(body, context=around))
+    guarded(given, lambda: check_manifest(body, context=around))
 
 
 def _previews(draw: random.Random, _: Path) -> str:
@@ -164,7 +167,7 @@ def _review(given: str, _: Path) -> None:
         found = parse_preview("dev", given)
     except (ValueError, RecursionError):  # which it says of what is no preview
         return
-    said = list(judge_updates(found, Levels(), TODAY))
+    said = list(check_updates(found, Levels(), TODAY))
     assert write_comment([reviewed(found, said)])
 
 
@@ -200,7 +203,7 @@ def _read_stack(_: tuple[str, str], folder: Path) -> None:
         read = read_stack_file(folder, "dev")
     except StackFileError:  # which it says of what cannot be looked at
         return
-    assert all(map(str, judge_stack_file(read)))
+    assert all(map(str, check_stack_file(read)))
 
 
 TARGETS: Mapping[str, Target] = {

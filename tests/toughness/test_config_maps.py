@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import documents
 from tests.toughness.corpus import LATE, ODD, put
 from tests.toughness.guard import check
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.property
 
 def judged(body: object, config_map: object) -> list[Finding]:
     around = Context(config_maps=gather([config_map]))  # type: ignore[list-item]
-    return judge_manifest(body, context=around)  # type: ignore[arg-type]
+    return check_manifest(body, context=around)  # type: ignore[arg-type]
 
 
 def test_every_field_of_an_object_and_its_config_map_may_hold_anything() -> None:

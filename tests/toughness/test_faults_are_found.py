@@ -11,7 +11,7 @@ from tests.toughness.targets import ROOT
 
 PROGRAM = """
 import json, os, pathlib, shutil, socket, subprocess, sys, tempfile
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.rules.shm_size import shm_size
 from tests.toughness import fuzz, guard
 from tests.toughness.targets import Target
@@ -22,7 +22,7 @@ def broken(*_):
 def rule(body):
     code, shm_size.__code__ = shm_size.__code__, broken.__code__
     try:
-        judge_manifest(body)
+        check_manifest(body)
     finally:
         shm_size.__code__ = code
 
@@ -64,7 +64,7 @@ FAULTS = {
     "os.mkdir(folder / 'three')": "os.mkdir(",
     "os.listdir('/')": "os.listdir(",
     "own.read_text()": "",
-    "judge_manifest(body)": "",
+    "check_manifest(body)": "",
 }
 
 

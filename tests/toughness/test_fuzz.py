@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pulumi_policy.proxy import unknown_checking_proxy
 
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.policies import pack
 from kthena_components.systems.native.facts import read_group
 from tests.support.engine import ROOT
@@ -24,7 +24,7 @@ from tests.toughness.corpus import LATE, ODD, Place, bases, cut, damaged, golden
 from tests.toughness.guard import SEED, TOTALS, check
 
 HIDDEN = 5_000
-"""Manifests that are judged as Pulumi hands them to a policy."""
+"""Manifests that are checked as Pulumi hands them to a policy."""
 EVERYTHING = {**bases(), **goldens()}
 pytestmark = pytest.mark.property
 
@@ -46,7 +46,7 @@ def test_no_damaged_resource_makes_a_policy_raise_or_hang() -> None:
     for number in range(HIDDEN):
         body = damaged(random.Random(f"{SEED}-{number}"))
         hidden = unknown_checking_proxy(body)
-        check(number, partial(pack.judge_resource, type_of(body), hidden))
+        check(number, partial(pack.check_resource, type_of(body), hidden))
 
 
 def test_no_stack_of_damaged_manifests_makes_a_rule_raise_or_hang() -> None:
@@ -63,17 +63,17 @@ def test_every_field_of_every_manifest_may_hold_anything(name: str) -> None:
     body = EVERYTHING[name]
     odd = ODD if name in bases() else ODD[::5]
     for place in fields(body):
-        check((name, place), partial(judge_manifest, cut(body, place)))
+        check((name, place), partial(check_manifest, cut(body, place)))
         for value in odd:
-            check((name, place, value), partial(judge_manifest, put(body, place, value)))
+            check((name, place, value), partial(check_manifest, put(body, place, value)))
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_an_unknown_value_in_any_field_refuses_nothing(name: str) -> None:
     body = EVERYTHING[name]
-    known = set(refused(judge_manifest(body)))  # the guide of Kthena 0.1 has fields of 0.1
+    known = set(refused(check_manifest(body)))  # the guide of Kthena 0.1 has fields of 0.1
     for place in fields(body):
-        found = check((name, place), partial(judge_manifest, put(body, place, LATE)))
+        found = check((name, place), partial(check_manifest, put(body, place, LATE)))
         assert set(refused(found)) <= known, place
 
 

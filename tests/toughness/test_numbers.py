@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, is_compared, read_manifest
 from kthena_components.core.findings import Finding, Level
-from kthena_components.judge.manifest import is_compared, judge_manifest, read_manifest
 from tests.toughness.corpus import Place, at, bases, places, put
 
 COUNTS = re.compile(
@@ -85,7 +85,7 @@ def _flag_and_word(
 
 
 def refused(body: dict[str, Any]) -> list[Finding]:
-    return [finding for finding in judge_manifest(body) if finding.level is Level.MANDATORY]
+    return [finding for finding in check_manifest(body) if finding.level is Level.MANDATORY]
 
 
 @pytest.mark.parametrize("name", SERVING)

@@ -46,7 +46,7 @@ def render() -> str:
 
 def _kinds() -> Iterator[Kind[Any]]:
     for system in all_systems():
-        judged = (kind for kind in system.kinds if kind.is_judged)
+        judged = (kind for kind in system.kinds if kind.is_checked)
         yield from sorted(judged, key=lambda kind: kind.group_kind)
 
 

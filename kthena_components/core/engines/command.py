@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.bash.session import Started
+from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files
-from kthena_components.core.engines.late import LATE_VARIABLES
 from kthena_components.core.engines.launchers import Ray
 from kthena_components.core.engines.options import Dialect, understand
 from kthena_components.core.engines.placeholders import Hidden, Scope, expand_kubernetes

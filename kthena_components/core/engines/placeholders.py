@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kthena_components.core.engines.controller_env import LATE_VARIABLES, numbers_pods
 from kthena_components.core.engines.files import Absent, Files, read_file
-from kthena_components.core.engines.late import LATE_VARIABLES, numbers_pods
 from kthena_components.core.values.images import Image
 from kthena_components.core.values.unknown import (
     BLANK_WORD,

@@ -53,7 +53,7 @@ def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
         text = f"`vllm serve` takes the bare word '{started[0]}' for the model"
         remedy = f"remove '{' '.join(started)}': the program is started already"
         reading.problem(started[0], Mistake(text, remedy, by_release=True))
-    _judge_model(reading, release, words)
+    _check_model(reading, release, words)
     reading.take_model(positional=True)
     return _facts(reading, "vllm", words, serve=True)
 
@@ -122,7 +122,7 @@ def _facts(
     )
 
 
-def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> None:
+def _check_model(reading: Reading, release: Release, words: Sequence[str]) -> None:
     """Report how `vllm serve` treats --model (vllm/utils/argparse_utils.py `parse_args`)."""
     where = reading.where.get("model")
     if where is None:
@@ -167,7 +167,7 @@ def _read_files(reading: Reading, words: Sequence[str], *, serve: bool) -> None:
     config = config_of(reading) if is_read(reading, words) else None
     if config is not None:
         if serve:
-            _judge_place(reading, words, config)
+            _check_place(reading, words, config)
         add_file(reading, as_words(config, vllm_words(reading)))
     kaito = config_of(reading, "kaito_config", wins=True)
     vllm = {} if kaito is None else kaito.get("vllm")
@@ -175,7 +175,7 @@ def _read_files(reading: Reading, words: Sequence[str], *, serve: bool) -> None:
         add_file(reading, as_words(vllm, kaito_words), "kaito_config", wins=True)
 
 
-def _judge_place(reading: Reading, words: Sequence[str], config: Mapping[Any, Any]) -> None:
+def _check_place(reading: Reading, words: Sequence[str], config: Mapping[Any, Any]) -> None:
     """Report a line with a config file in which `vllm serve` finds no model.
 
     With --config, it takes the very first word for the model, or the file's (vllm/utils/

@@ -20,6 +20,7 @@ from kthena_components.core.facts.ports import (
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import (
     Blank,
     MaybeInt,
@@ -27,7 +28,6 @@ from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
-from kthena_components.core.values.visible import looks_like_token
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 

@@ -76,7 +76,7 @@ class Sharding:
             level=level,
         )
 
-    def unjudged(self, because: str) -> Iterator[Finding]:
+    def cannot_check(self, because: str) -> Iterator[Finding]:
         """Report why a rule could not check; nothing if the command line itself has an error."""
         if because not in {problem.text for problem in self.command.problems if problem.hard}:
             yield self.finding(f"was not checked, because {because}", "", Level.UNKNOWN)
@@ -115,7 +115,7 @@ def each_sharding(
             try:
                 yield from check(sharding)
             except NotKnownError as late:
-                yield from sharding.unjudged(late.gap.because)
+                yield from sharding.cannot_check(late.gap.because)
 
     return rule
 

@@ -9,8 +9,8 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.objects.object import requests_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.schema.pod_values import judge_values
-from kthena_components.core.spec.words import TopologyMode
+from kthena_components.core.schema.pod_values import check_values
+from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.templates.overlay import MERGE_KEYS, Template
 from kthena_components.core.values.read import mapping, sequence
 
@@ -87,7 +87,7 @@ def plan_values(plan: ServingPlan) -> Iterator[Finding]:
         if role.worker is not None and role.worker_replicas:
             fields["worker_template"] = role.worker
         for field, template in fields.items():
-            for finding in judge_values(template, ""):
+            for finding in check_values(template, ""):
                 yield replace(
                     finding, path=join_path(role.path, _place(role, field, template, finding))
                 )

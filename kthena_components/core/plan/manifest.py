@@ -30,7 +30,7 @@ class Manifest:
     update_rules: tuple[str, ...] = ()
     """Rules over the object before and after an update, whose findings stop the update."""
     looked_up: tuple[str, ...] = ()
-    """Keys of the manifests in `after` that a webhook looks up when it judges this one. A preview
+    """Keys of the manifests in `after` that a webhook looks up when it checks this one. A preview
     cannot ask it before they exist."""
     renewed: bool = False
     """Whether fewer engines delete it, so that it is never protected."""

@@ -14,9 +14,9 @@ from typing import Any
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.templates import requests_of, unknown_requests
+from kthena_components.core.spec.enums import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.spec.fields import Spec
 from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec
-from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.quantity import add_resources
 

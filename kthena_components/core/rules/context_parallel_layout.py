@@ -62,10 +62,10 @@ def context_parallel_layout(start: Start) -> Iterator[Finding]:
     )
     if all(0 < size < _MOST for size in sizes):
         tensor, prefill, decode, data = sizes
-        yield from _judged(start, tensor, prefill, decode, data)
+        yield from _checked(start, tensor, prefill, decode, data)
 
 
-def _judged(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:
+def _checked(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:
     """Check the arguments, then the model: one reason is enough."""
     if start.command.engine == "sglang":
         yield from _divides(start, tensor, decode, start.since(_SGLANG_SINCE), "--dcp-size")

@@ -27,7 +27,7 @@ def ffn_divisible(sharding: Sharding) -> Iterator[Finding]:
     """
     unknown = unknown_part(sharding)
     if unknown is not None:
-        yield from sharding.unjudged(unknown.because)
+        yield from sharding.cannot_check(unknown.because)
     for part in sharding.feed_forward:
         if part.rest:
             a = "an" if part.what.startswith("e") else "a"

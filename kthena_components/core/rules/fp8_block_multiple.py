@@ -49,7 +49,7 @@ def fp8_block_multiple(sharding: Sharding) -> Iterator[Finding]:
         return
     unknown = unknown_part(sharding)
     if unknown is not None:
-        yield from sharding.unjudged(unknown.because)
+        yield from sharding.cannot_check(unknown.because)
     levels = {part: _level(sharding, part) for part in cut_blocks(sharding)}
     cut = [part for part, level in levels.items() if level is not None]
     if cut:

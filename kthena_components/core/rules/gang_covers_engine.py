@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.messages import unjudged
+from kthena_components.core.rules.support.messages import cannot_check
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
@@ -25,7 +25,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     if facts.gang is None:
         for engine in () if facts.gang_expected is True else multi:
             if isinstance(facts.gang_expected, Unknown):
-                yield from unjudged(engine, facts.gang_expected, path=engine.path)
+                yield from cannot_check(engine, facts.gang_expected, path=engine.path)
                 continue
             yield Finding(
                 path=engine.path,

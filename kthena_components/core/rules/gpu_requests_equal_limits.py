@@ -6,7 +6,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.fixes import devices
-from kthena_components.core.rules.support.messages import each_engine, title, unjudged
+from kthena_components.core.rules.support.messages import cannot_check, each_engine, title
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt
 
@@ -34,7 +34,7 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
         if limit == request:
             continue
         if unknown := first_unknown(limit, request):
-            yield from unjudged(engine, unknown, path=device.path)
+            yield from cannot_check(engine, unknown, path=device.path)
         elif request is None:
             yield _not_requested(engine, device)
         else:

@@ -39,7 +39,7 @@ def headless_copies(facts: ServingFacts) -> Iterator[Finding]:
         # A controller that adds the address adds --headless, too.
         meets = "--data-parallel-address" in other.options
         if meets and _is_compared(start.command) and _is_compared(other):
-            yield from _judge(start, other, worker.command_path)
+            yield from _check(start, other, worker.command_path)
 
 
 def _is_compared(command: CommandFacts) -> bool:
@@ -47,7 +47,7 @@ def _is_compared(command: CommandFacts) -> bool:
     return command.hidden is None and by_processes and isinstance(command.headless, bool)
 
 
-def _judge(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
+def _check(start: Start, other: CommandFacts, path: str) -> Iterator[Finding]:
     command = start.command
     data, local = command.data, command.data_local
     if not isinstance(data, int) or data <= 1 or command.headless or command.data_rank:

@@ -11,7 +11,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.engine_pods import pods_of
-from kthena_components.core.rules.support.messages import each_engine, title, unjudged
+from kthena_components.core.rules.support.messages import cannot_check, each_engine, title
 
 
 @each_engine
@@ -36,7 +36,7 @@ def _tokens(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             yield _token(engine, container, token)
         if container.hidden_token is not None:
             hidden = container.hidden_token
-            yield from unjudged(engine, hidden, path=container.path)
+            yield from cannot_check(engine, hidden, path=container.path)
 
 
 def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) -> Finding:

@@ -25,10 +25,10 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
         command = engine.entry.command
         if command is None or command.engine != "vllm" or engine.pods == 1:
             continue
-        yield from _judge(engine, ray=command.executor == "ray" or command.data_backend == "ray")
+        yield from _check(engine, ray=command.executor == "ray" or command.data_backend == "ray")
 
 
-def _judge(engine: EngineFacts, *, ray: bool) -> Iterator[Finding]:
+def _check(engine: EngineFacts, *, ray: bool) -> Iterator[Finding]:
     pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
     stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
     fixed = [one for one in stated if isinstance(one.value, str) and one.value]

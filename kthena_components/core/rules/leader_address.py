@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from kthena_components.core.engines.late import LATE_VARIABLES
+from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding

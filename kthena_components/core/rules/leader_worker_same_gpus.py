@@ -8,9 +8,9 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either
 from kthena_components.core.rules.support.fixes import give_gpus
 from kthena_components.core.rules.support.messages import (
+    cannot_check,
     each_engine,
     title,
-    unjudged,
 )
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown
@@ -36,7 +36,7 @@ def leader_worker_same_gpus(engine: EngineFacts) -> Iterator[Finding]:
         # If the entry has GPUs, world-size-equals-gpus reports that the engine is unknown.
         if entry == 0 and worker != 0:
             gap = engine.entry.gap or _NO_ENGINE
-            yield from unjudged(engine, gap, path=engine.worker.gpus_path)
+            yield from cannot_check(engine, gap, path=engine.worker.gpus_path)
         return
     require_known(engine.worker.gpus_path, entry, worker)
     if isinstance(entry, int) and isinstance(worker, int) and entry != worker:

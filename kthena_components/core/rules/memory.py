@@ -14,7 +14,7 @@ from kthena_components.core.memory.engine import (
     placed_engines,
 )
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
@@ -42,7 +42,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown):
-            yield from unjudged(engine, placed)
+            yield from cannot_check(engine, placed)
         elif placed.weights > placed.budget:
             yield Finding(
                 path=engine.entry.command_path,
@@ -75,12 +75,12 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
         length, each = length_of(placed), cache_of(placed)
         unknown = next((value for value in (length, each) if isinstance(value, Unknown)), None)
         if unknown is not None:
-            yield from unjudged(engine, unknown)
+            yield from cannot_check(engine, unknown)
         elif isinstance(length, int) and isinstance(each, int):
-            yield from _judge(placed, length, each)
+            yield from _check(placed, length, each)
 
 
-def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
+def _check(placed: Placed, length: int, each: int) -> Iterator[Finding]:
     left = placed.left
     needed = length * each / GIB
     if left is None or needed <= left:

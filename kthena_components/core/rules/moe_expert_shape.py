@@ -30,12 +30,12 @@ def moe_expert_shape(sharding: Sharding) -> Iterator[Finding]:
     command, experts = sharding.command, sharding.shape.experts
     if isinstance(command.expert, Unknown):
         if not experts or command.engine == "sglang":
-            yield from sharding.unjudged(command.expert.because)
+            yield from sharding.cannot_check(command.expert.because)
     elif command.expert is False or (command.expert == 1 and command.expert is not True):
         return
     elif experts is None:
         because = f"the table of models has no experts of {sharding.shape.name}"
-        yield from sharding.unjudged(because)
+        yield from sharding.cannot_check(because)
     elif experts == 0:
         hard = isinstance(command.expert, bool)
         seen = "enables expert parallelism, but its model is dense: it has no experts"

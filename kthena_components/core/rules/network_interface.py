@@ -35,10 +35,10 @@ def network_interface(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine in facts.engines:
         for pod in filter(None, (engine.entry, engine.worker)):
-            yield from _judge(engine, pod)
+            yield from _check(engine, pod)
 
 
-def _judge(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     for name in (GLOO, NCCL):
         stated = pod.variables.get(name)
         if stated is None or pod.command is None:

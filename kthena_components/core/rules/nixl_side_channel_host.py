@@ -30,10 +30,10 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
         if not half.sends or _is_beside(half, facts):
             continue
         sure = half.one_way or id(half) in directed
-        yield from _judge(half, Level.MANDATORY if sure else Level.ADVISORY)
+        yield from _check(half, Level.MANDATORY if sure else Level.ADVISORY)
 
 
-def _judge(half: Half, level: Level) -> Iterator[Finding]:
+def _check(half: Half, level: Level) -> Iterator[Finding]:
     pod = half.start.engine.entry
     stated = pod.variables.get(NIXL_HOST)
     value = "" if stated is None else stated.value

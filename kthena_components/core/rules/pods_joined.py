@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.rules.support.messages import title, unjudged
+from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown, may_be
 
@@ -37,17 +37,17 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
         seen = _ALONE[command.engine](engine, command)
         if not seen or engine.entry.one_process is True or engine.entry.on_cpus is True:
             continue
-        yield from _judge(engine, command, seen)
+        yield from _check(engine, command, seen)
 
 
-def _judge(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:
+def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Finding]:
     pod = engine.entry
     copy, gpus = command.per_rank_world, pod.gpus
     if isinstance(copy, int) and isinstance(command.data, int) and command.engine == "sglang":
         copy *= command.data if may_be(command.executor, None) else 1
     unknown = first_unknown(pod.one_process, pod.on_cpus, copy, gpus, pod.gap)
     if unknown is not None:
-        yield from unjudged(engine, unknown)
+        yield from cannot_check(engine, unknown)
     elif isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0:
         pods = engine.pods if isinstance(engine.pods, int) else "N"
         remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)

@@ -40,10 +40,10 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
             if pod is None or pod.own is None or found is None:
                 continue
             for probe in pod.own.ports.probes:
-                yield from _judge(probe, found)
+                yield from _check(probe, found)
 
 
-def _judge(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
+def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if found.answers is None and found.engine == "sglang":
         return  # its other pods have a server for probes only
     if gap := next((p for p in (probe.port, found.answers) if isinstance(p, Unknown)), None):

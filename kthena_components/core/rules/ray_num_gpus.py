@@ -8,10 +8,10 @@ from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import either, set_option, without
 from kthena_components.core.rules.support.messages import (
+    cannot_check,
     each_engine,
     part_of_engine,
     title,
-    unjudged,
 )
 from kthena_components.core.values.unknown import known
 
@@ -53,7 +53,7 @@ def _stated(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterat
             told = f"CUDA_VISIBLE_DEVICES names {named}, so Ray exits"
             yield _wrong(engine, pod, stated, told, most=min(named, held))
     elif isinstance(stated, int) and stated > held and pod.sees_more is not None:
-        yield from unjudged(engine, pod.sees_more, path=pod.command_path)
+        yield from cannot_check(engine, pod.sees_more, path=pod.command_path)
     elif isinstance(stated, int) and stated != held:
         few = held == 0 or (stated < held and not _needs_more(engine))
         what = (

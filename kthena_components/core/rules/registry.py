@@ -6,7 +6,7 @@ Its docstring is its documentation, its name is its rule's name.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, judged_by
+from kthena_components.core.findings import Finding, checked_by
 from kthena_components.core.rules.config_map_key_exists import config_map_key_exists
 from kthena_components.core.rules.context_parallel_layout import context_parallel_layout
 from kthena_components.core.rules.context_within_model import context_within_model
@@ -152,4 +152,4 @@ CHECKS: tuple[Check, ...] = (
 
 def run_checks(facts: ServingFacts) -> list[Finding]:
     """Check the facts by every rule."""
-    return [placed(finding) for finding in judged_by(CHECKS, facts)]
+    return [placed(finding) for finding in checked_by(CHECKS, facts)]

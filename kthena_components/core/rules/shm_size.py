@@ -42,10 +42,10 @@ def shm_size(facts: ServingFacts) -> Iterator[Finding]:
     VLLM_MQ_MAX_CHUNK_BYTES_MB; Kubernetes documentation, Volumes, emptyDir.
     """
     for engine in facts.engines:
-        yield from dict.fromkeys(f for pod in pods_of(engine) for f in _judge(engine, pod))
+        yield from dict.fromkeys(f for pod in pods_of(engine) for f in _check(engine, pod))
 
 
-def _judge(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     own, command = pod.own, pod.command
     if own is None or own.shm_limit is None or command is None or pod.one_process is True:
         return

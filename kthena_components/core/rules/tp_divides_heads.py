@@ -39,7 +39,7 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     for sharding in shardings(facts):
         heads, ranks = sharding.shape.heads, sharding.attention
         if isinstance(ranks, Unknown):
-            yield from sharding.unjudged(ranks.because)
+            yield from sharding.cannot_check(ranks.because)
         elif heads % ranks:
             seen = (
                 f"splits {count_of(heads, 'attention head')} over "

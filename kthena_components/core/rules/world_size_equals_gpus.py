@@ -62,15 +62,15 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     unknown = next((value for value in (ranks, held) if isinstance(value, Unknown)), None)
     if unknown is not None:
         if unknown.because not in {problem.text for problem in hard}:
-            yield _unjudged(engine, unknown.because)
+            yield _unchecked(engine, unknown.because)
     elif isinstance(ranks, int) and held == 0 and (why := _on_cpus(engine, ranks)):
-        yield _unjudged(engine, why)
+        yield _unchecked(engine, why)
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         if ranks > held and (more := _claimed(engine)):
-            yield _unjudged(engine, more.because)
+            yield _unchecked(engine, more.because)
             return
         if ranks < held and (why := _on_purpose(engine, command)):
-            yield _unjudged(engine, why)
+            yield _unchecked(engine, why)
             return
         yield Finding(
             path=engine.entry.command_path,
@@ -119,11 +119,11 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
     if engine.entry.joined is not None and not _on_purpose(engine, engine.entry.joined):
         yield from joined_share(engine, engine.entry.joined)
     if gap is not None and gpus != 0:
-        yield _unjudged(engine, gap.because)
+        yield _unchecked(engine, gap.because)
     elif isinstance(gpus, Unknown):
-        yield _unjudged(engine, gpus.because)
+        yield _unchecked(engine, gpus.because)
     elif gpus and not joins:
-        yield _unjudged(engine, "no command line of a known engine was found")
+        yield _unchecked(engine, "no command line of a known engine was found")
 
 
 def _pods(engine: EngineFacts, held: int) -> str:
@@ -145,7 +145,7 @@ def _product(engine: EngineFacts, command: CommandFacts) -> str:
     return " × ".join(parts)
 
 
-def _unjudged(engine: EngineFacts, because: str) -> Finding:
+def _unchecked(engine: EngineFacts, because: str) -> Finding:
     return Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} was not checked, because {because}",

@@ -27,10 +27,10 @@ from kthena_components.core.schema.language import (
     Table,
     Text,
     Whole,
-    judge_shape,
+    check_shape,
 )
 from kthena_components.core.schema.metadata import METADATA
-from kthena_components.core.schema.quick import Test, quick_test
+from kthena_components.core.schema.quick_test import Test, quick_test
 from kthena_components.core.schema.versions import Release, read_release
 from kthena_components.core.values.display import display
 
@@ -157,7 +157,7 @@ class CrdTable:
         if name in self.filled[kind]:
             return True
         zero = next((zero for of, zero in _ZEROS.items() if isinstance(shape, of)), None)
-        return zero is not None and next(judge_shape(zero, shape), None) is None
+        return zero is not None and next(check_shape(zero, shape), None) is None
 
 
 def _newest(forms: Sequence[tuple[int, V]], place: int) -> V | None:
@@ -194,7 +194,7 @@ def load(system: str) -> CrdTable | None:
     )
 
 
-def judge_crd(
+def check_crd(
     body: Mapping[str, Any], kind: str, table: CrdTable, asked: Release | None
 ) -> Iterator[tuple[Finding, bool]]:
     """Report where an object violates its CRD, and whether another release would accept it.
@@ -217,7 +217,7 @@ def judge_crd(
     if surely(body):
         return
     others: dict[int, frozenset[str]] = {}
-    for finding in judge_shape(body, shape):
+    for finding in check_shape(body, shape):
         taken = None
         if finding.level is Level.MANDATORY:
             taken = _taken_by(finding, body, table, (kind, served, place), others)
@@ -256,7 +256,7 @@ def _taken_by(
         if number is None:
             continue
         if other not in others:
-            found = judge_shape(body, table.root(number, kind)[0])
+            found = check_shape(body, table.root(number, kind)[0])
             others[other] = frozenset(f.path for f in found if f.level is Level.MANDATORY)
         if others[other].isdisjoint(_upwards(finding.path)):
             return other

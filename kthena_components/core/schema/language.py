@@ -117,7 +117,7 @@ class Fields:
 Schema = Free | Text | Switch | Whole | Number | Budget | Amount | Table | Items | Fields
 
 
-def judge_shape(value: object, schema: Schema, path: str = "") -> Iterator[Finding]:
+def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Finding]:
     """Report where a value violates a shape."""
     gap = unknown_in(value)
     match schema:
@@ -132,11 +132,11 @@ def judge_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
         case Table() if isinstance(value, Mapping):
             for key, item in value.items():
                 if item is not None:
-                    yield from judge_shape(item, schema.of, join_path(path, key_text(key)))
+                    yield from check_shape(item, schema.of, join_path(path, key_text(key)))
         case Items() if isinstance(value, list | tuple):
             yield from _counted(len(value), schema, path)
             for index, item in enumerate(value):
-                yield from judge_shape(item, schema.of, f"{path}[{index}]")
+                yield from check_shape(item, schema.of, f"{path}[{index}]")
             yield from _doubles(value, schema.keys, path)
             yield from _twice(value if schema.is_set else (), path)
         case _:
@@ -153,7 +153,7 @@ def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Fin
             # The API server rejects an unknown field even if it is null.
             yield _mistake(at, UNDECLARED, suggest_name(key_text(key), schema.fields))
         elif known is not None and item is not None:
-            yield from judge_shape(item, known, at)
+            yield from check_shape(item, known, at)
 
 
 def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ _ANNOTATIONS = 256 * 1024
 _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
-def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
+def check_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     """Check the values of the fields; METADATA checks their types."""
     fields = mapping(metadata)
     named = any(fields.get(key) not in (None, "") for key in ("name", "generateName"))

@@ -27,7 +27,7 @@ _UNITS = frozenset(
 )  # 1, 1k to 1E, 1Ki to 1Ei
 
 
-def judge_amounts(resources: object, path: str) -> Iterator[Finding]:
+def check_amounts(resources: object, path: str) -> Iterator[Finding]:
     """Report amounts of a container that no pod may have. Unknown ones are left out."""
     limits, requests = (_amounts(mapping(resources).get(key)) for key in ("limits", "requests"))
     if not limits and not requests:
@@ -99,7 +99,7 @@ def _as_stated(amount: object) -> str:
     return amount if isinstance(amount, str) else display(amount)
 
 
-def judge_resource_field(field: object, path: str, *, in_volume: bool = False) -> Iterator[Finding]:
+def check_resource_field(field: object, path: str, *, in_volume: bool = False) -> Iterator[Finding]:
     """Report a resourceFieldRef that names what it cannot read."""
     asked: Mapping[str, Any] = mapping(field)
     name = asked.get("resource")

@@ -8,8 +8,8 @@ from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.naming import NAME_LIMIT, is_dns_name
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.schema.metadata import is_qualified
-from kthena_components.core.schema.pod_amounts import judge_resource_field
-from kthena_components.core.schema.pod_texts import judge_domain, known, say
+from kthena_components.core.schema.pod_amounts import check_resource_field
+from kthena_components.core.schema.pod_texts import check_domain, known, say
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_in, unknown_inside
 
@@ -38,7 +38,7 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 _FROM = ("configMapRef", "secretRef")
 
 
-def judge_variables(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
+def check_variables(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
     """Report variables of a container that Kubernetes rejects."""
     for index, each in enumerate(sequence(item.get("env"))):
         yield from _variable(mapping(each), f"{path}.env[{index}]")
@@ -65,7 +65,7 @@ def _variable(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
         if kind == "fieldRef":
             yield from _field(mapping(fields), at)
         elif kind == "resourceFieldRef":
-            yield from judge_resource_field(fields, at)
+            yield from check_resource_field(fields, at)
         elif kind in {"configMapKeyRef", "secretKeyRef"}:
             yield from _key(mapping(fields), at)
 
@@ -83,7 +83,7 @@ def _field(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
 
 
 def _key(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    yield from judge_domain(fields.get("name"), f"{path}.name", empty=True)
+    yield from check_domain(fields.get("name"), f"{path}.name", empty=True)
     key = known(fields.get("key"))
     if not key:
         return
@@ -106,7 +106,7 @@ def _from(item: Mapping[str, Any], path: str) -> Iterator[Finding]:
         name = known(mapping(item[kind]).get("name"))
         # A trailing dash is accepted here.
         if name and not is_dns_name(f"{name[:-1]}a" if name.endswith("-") else name):
-            yield from judge_domain(name, f"{path}.{kind}.name")
+            yield from check_domain(name, f"{path}.{kind}.name")
 
 
 # The probes, hooks and ports of containers that Kubernetes accepts.
@@ -134,7 +134,7 @@ _GRACE = 30
 """Default of terminationGracePeriodSeconds."""
 
 
-def judge_hooks(
+def check_hooks(
     item: Mapping[str, Any], path: str, pod: Mapping[str, Any], *, is_init: bool
 ) -> Iterator[Finding]:
     """Report probes and hooks of a container that Kubernetes rejects."""
@@ -184,7 +184,7 @@ def _handler(fields: Mapping[str, Any], path: str, known: tuple[str, ...]) -> It
         action = fields.get(name)
         if is_map(action) and action.get("port") is not None:
             at = join_path(path, f"{name}.port")
-            yield from judge_port(action["port"], at, named=name != "grpc")
+            yield from check_port(action["port"], at, named=name != "grpc")
     scheme = mapping(fields.get("httpGet")).get("scheme")
     if isinstance(scheme, str) and scheme not in {"", "HTTP", "HTTPS"} and not unknown_in(scheme):
         seen = f"is {display(scheme)}, but must be HTTP or HTTPS"
@@ -199,7 +199,7 @@ def _sleep(seconds: object, path: str, pod: Mapping[str, Any]) -> Iterator[Findi
         yield say(f"{path}.sleep.seconds", seen, f"write 0 to {grace}")
 
 
-def judge_port(port: object, path: str, *, named: bool = False) -> Iterator[Finding]:
+def check_port(port: object, path: str, *, named: bool = False) -> Iterator[Finding]:
     """Report what is no port: 1 to 65535, or where it may be named, the name of one."""
     if isinstance(port, bool) or unknown_in(port):
         return

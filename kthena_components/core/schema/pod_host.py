@@ -11,12 +11,12 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.naming import is_dns_name
-from kthena_components.core.schema.pod_containers import is_port_name, judge_port
+from kthena_components.core.schema.pod_containers import check_port, is_port_name
 from kthena_components.core.schema.pod_texts import (
-    judge_address,
-    judge_domain,
-    judge_inner_path,
-    judge_words,
+    check_address,
+    check_domain,
+    check_inner_path,
+    check_words,
     known,
     say,
 )
@@ -30,16 +30,16 @@ _HOSTS = ("hostNetwork", "hostPID", "hostIPC")
 Fields = Mapping[str, Any]
 
 
-def judge_ports(item: Fields, path: str) -> Iterator[Finding]:
+def check_ports(item: Fields, path: str) -> Iterator[Finding]:
     """Report ports of a container that Kubernetes rejects."""
     first: dict[str, int] = {}
     for index, each in enumerate(sequence(item.get("ports"))):
         port, at = mapping(each), f"{path}.ports[{index}]"
         if "protocol" in port:
-            yield from judge_words(port, _PROTOCOLS, at)
-        yield from judge_port(port.get("containerPort"), f"{at}.containerPort")
+            yield from check_words(port, _PROTOCOLS, at)
+        yield from check_port(port.get("containerPort"), f"{at}.containerPort")
         if "hostPort" in port:
-            yield from judge_port(port["hostPort"] or None, f"{at}.hostPort")
+            yield from check_port(port["hostPort"] or None, f"{at}.hostPort")
         name = known(port.get("name"))
         if not name:
             continue
@@ -52,7 +52,7 @@ def judge_ports(item: Fields, path: str) -> Iterator[Finding]:
             yield say(f"{at}.name", seen, "rename it or remove it")
 
 
-def judge_host(pod: Fields, path: str) -> Iterator[Finding]:
+def check_host(pod: Fields, path: str) -> Iterator[Finding]:
     """Report what a pod takes of its host, if Kubernetes rejects that."""
     on_host = pod.get("hostNetwork")
     taken: dict[tuple[object, ...], str] = {}
@@ -100,7 +100,7 @@ def _host_ports(
             yield say(f"{at}.{field}", seen, "write another port, or remove it")
 
 
-def judge_names(pod: Fields, path: str) -> Iterator[Finding]:
+def check_names(pod: Fields, path: str) -> Iterator[Finding]:
     """Report how a pod finds others, if Kubernetes rejects that."""
     config, policy = pod.get("dnsConfig"), pod.get("dnsPolicy")
     servers = config if unknown_in(config) else mapping(config).get("nameservers")
@@ -111,14 +111,14 @@ def judge_names(pod: Fields, path: str) -> Iterator[Finding]:
         yield from _dns(mapping(config), f"{path}.dnsConfig")
     for index, item in enumerate(sequence(pod.get("hostAliases"))):
         fields, at = mapping(item), f"{path}.hostAliases[{index}]"
-        yield from judge_address(fields.get("ip"), f"{at}.ip")
+        yield from check_address(fields.get("ip"), f"{at}.ip")
         for number, name in enumerate(sequence(fields.get("hostnames"))):
-            yield from judge_domain(name, f"{at}.hostnames[{number}]")
+            yield from check_domain(name, f"{at}.hostnames[{number}]")
 
 
 def _dns(config: Fields, path: str) -> Iterator[Finding]:
     for index, address in enumerate(sequence(config.get("nameservers"))):
-        yield from judge_address(address, f"{path}.nameservers[{index}]")
+        yield from check_address(address, f"{path}.nameservers[{index}]")
     searches = [known(each) for each in sequence(config.get("searches"))]
     size = sum(len(each) + 1 for each in searches if each is not None) - 1
     if len(searches) > _SEARCHES or size > _SEARCHED:
@@ -130,10 +130,10 @@ def _dns(config: Fields, path: str) -> Iterator[Finding]:
         if each not in {None, "."} and not is_dns_name(
             re.sub("(?<![.])_(?![.]|$)|^_|(?<=[.])_", "a", each.removesuffix(".")) if each else ""
         ):
-            yield from judge_domain(each or "", f"{path}.searches[{index}]")
+            yield from check_domain(each or "", f"{path}.searches[{index}]")
 
 
-def judge_security(item: Fields, path: str, pod: Fields) -> Iterator[Finding]:
+def check_security(item: Fields, path: str, pod: Fields) -> Iterator[Finding]:
     """Report the security context of a container that Kubernetes rejects."""
     fields = mapping(item.get("securityContext"))
     if not fields:
@@ -151,10 +151,10 @@ def judge_security(item: Fields, path: str, pod: Fields) -> Iterator[Finding]:
     if fields.get("procMount") == "Unmasked" and on_host:
         seen = "is Unmasked, but hostUsers is not false"
         yield say(f"{at}.procMount", seen, "remove it, or write hostUsers: false")
-    yield from judge_profiles(fields, at)
+    yield from check_profiles(fields, at)
 
 
-def judge_profiles(fields: Fields, path: str) -> Iterator[Finding]:
+def check_profiles(fields: Fields, path: str) -> Iterator[Finding]:
     """Report profiles of seccomp and AppArmor that Kubernetes rejects."""
     for name in ("seccompProfile", "appArmorProfile"):
         profile, at = mapping(fields.get(name)), f"{path}.{name}.localhostProfile"
@@ -166,12 +166,12 @@ def judge_profiles(fields: Fields, path: str) -> Iterator[Finding]:
         elif kind != "Localhost" and file is not None:
             yield say(at, f"is given, but type is {display(kind)}", "write type: Localhost")
         elif name == "seccompProfile":
-            yield from judge_inner_path(file, at)
+            yield from check_inner_path(file, at)
         elif isinstance(file, str) and (file != file.strip() or not file):
             yield say(at, f"is {display(file)}, with blanks around it, or empty", "name a profile")
 
 
-def judge_sysctls(context: Fields, path: str) -> Iterator[Finding]:
+def check_sysctls(context: Fields, path: str) -> Iterator[Finding]:
     """Report sysctls that are not named like one, or stated twice."""
     first: dict[str, int] = {}
     for index, each in enumerate(sequence(context.get("sysctls"))):

@@ -17,10 +17,10 @@ from kthena_components.core.schema.language import (
     Schema,
     Text,
     Whole,
-    judge_shape,
+    check_shape,
 )
 from kthena_components.core.schema.pod_texts import RULE
-from kthena_components.core.schema.quick import judge_quickly
+from kthena_components.core.schema.quick_test import check_quickly
 
 _MOST = 2**31 - 1
 _ID = Whole(bits=64, least=0, most=_MOST)
@@ -129,14 +129,14 @@ _POD = _some(
 )
 
 
-def judge_limits(pod: object, path: str) -> Iterator[Finding]:
+def check_limits(pod: object, path: str) -> Iterator[Finding]:
     """Report numbers and words in a pod that Kubernetes rejects; types are left to pod.py."""
     types: set[str] | None = None
-    for finding in judge_quickly(pod, _POD, path):
+    for finding in check_quickly(pod, _POD, path):
         if finding.level is Level.UNKNOWN:
             continue
         if types is None:
-            types = {each.path for each in judge_shape(pod, _types(_POD), path)}
+            types = {each.path for each in check_shape(pod, _types(_POD), path)}
         if finding.path not in types:
             yield replace(finding, rule=RULE)
 

@@ -11,12 +11,12 @@ from typing import Any
 from kthena_components.core.findings import Finding, count_of, suggest
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.schema.pod_texts import (
+    check_domain,
+    check_key,
+    check_label_value,
+    check_labels,
+    check_words,
     is_label,
-    judge_domain,
-    judge_key,
-    judge_label_value,
-    judge_labels,
-    judge_words,
     known,
     say,
 )
@@ -41,11 +41,11 @@ _SETS, _EXIST = ("In", "NotIn"), ("Exists", "DoesNotExist")
 _ORDER = ("Gt", "Lt")
 
 
-def judge_placement(
+def check_placement(
     pod: Mapping[str, Any], path: str, labels: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """Report where a pod with these labels may run, if Kubernetes rejects that."""
-    yield from judge_labels(pod.get("nodeSelector"), f"{path}.nodeSelector")
+    yield from check_labels(pod.get("nodeSelector"), f"{path}.nodeSelector")
     for index, item in enumerate(sequence(pod.get("tolerations"))):
         yield from _toleration(mapping(item), f"{path}.tolerations[{index}]")
     affinity = mapping(pod.get("affinity"))
@@ -57,7 +57,7 @@ def judge_placement(
 
 
 def _toleration(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    yield from judge_words(fields, _TOLERATION_WORDS, path)
+    yield from check_words(fields, _TOLERATION_WORDS, path)
     key, operator, value = (fields.get(name) for name in ("key", "operator", "value"))
     if first_unknown(key, operator, value, fields.get("effect")):
         return
@@ -123,17 +123,17 @@ def _name_of_node(fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
         has = count_of(len(sequence(values)), "value")
         yield say(f"{path}.values", f"has {has}, but must have one", "write one name")
     for index, each in enumerate(sequence(values)):
-        yield from judge_domain(each, f"{path}.values[{index}]")
+        yield from check_domain(each, f"{path}.values[{index}]")
 
 
 def _expression(
     fields: Mapping[str, Any], path: str, operators: tuple[str, ...], *, values: bool = True
 ) -> Iterator[Finding]:
-    yield from judge_key(fields.get("key"), f"{path}.key")
+    yield from check_key(fields.get("key"), f"{path}.key")
     operator, stated = fields.get("operator"), fields.get("values")
     if values:
         for index, each in enumerate(sequence(stated)):
-            yield from judge_label_value(each, f"{path}.values[{index}]")
+            yield from check_label_value(each, f"{path}.values[{index}]")
     if known(operator) is None or unknown_in(stated):
         return
     number = len(sequence(stated))
@@ -154,7 +154,7 @@ def _expression(
 def _pods(term: Mapping[str, Any], path: str, labels: Mapping[str, Any]) -> Iterator[Finding]:
     for name in ("labelSelector", "namespaceSelector"):
         yield from _selector(term.get(name), f"{path}.{name}")
-    yield from judge_key(term.get("topologyKey") or None, f"{path}.topologyKey")
+    yield from check_key(term.get("topologyKey") or None, f"{path}.topologyKey")
     for index, each in enumerate(sequence(term.get("namespaces"))):
         if known(each) is not None and not is_label(each):
             seen = f"is {display(each)}, which no namespace has as its name"
@@ -164,7 +164,7 @@ def _pods(term: Mapping[str, Any], path: str, labels: Mapping[str, Any]) -> Iter
 
 def _selector(selector: object, path: str) -> Iterator[Finding]:
     fields = mapping(selector)
-    yield from judge_labels(fields.get("matchLabels"), f"{path}.matchLabels")
+    yield from check_labels(fields.get("matchLabels"), f"{path}.matchLabels")
     for index, each in enumerate(sequence(fields.get("matchExpressions"))):
         at = f"{path}.matchExpressions[{index}]"
         yield from _expression(mapping(each), at, (*_SETS, *_EXIST))
@@ -190,7 +190,7 @@ def _label_keys(
             continue
         for index, key in enumerate(keys):
             at = f"{path}.{name}[{index}]"
-            yield from judge_key(key, at)
+            yield from check_key(key, at)
             if name != "matchLabelKeys" or known(key) is None:
                 continue
             if selected.count(key) + (key in labels) > 1:

@@ -36,7 +36,7 @@ def known(value: object) -> str | None:
     return None
 
 
-def judge_words(
+def check_words(
     fields: Mapping[str, Any], words: Mapping[str, tuple[str, ...]], path: str
 ) -> Iterator[Finding]:
     """Report fields with a word that Kubernetes does not know."""
@@ -51,16 +51,16 @@ def judge_words(
             yield say(join_path(path, field), seen, suggest(value, allowed))
 
 
-def judge_labels(labels: object, path: str) -> Iterator[Finding]:
+def check_labels(labels: object, path: str) -> Iterator[Finding]:
     """Report keys and values that no label may have."""
     for key, value in pairs(labels):
         if known(key) is not None and not is_qualified(str(key)):
             yield say(path, f"has the key {display(key)}, which no label may have", "rename it")
         if not (isinstance(value, str) and is_label_value(value)):
-            yield from judge_label_value(value, join_path(path, key_text(key)))
+            yield from check_label_value(value, join_path(path, key_text(key)))
 
 
-def judge_label_value(value: object, path: str) -> Iterator[Finding]:
+def check_label_value(value: object, path: str) -> Iterator[Finding]:
     """Report a value that no label may have."""
     if known(value) is not None and not is_label_value(str(value)):
         seen = f"is {display(value)}, but a label's value has at most 63 letters, digits, '-', "
@@ -68,14 +68,14 @@ def judge_label_value(value: object, path: str) -> Iterator[Finding]:
         yield say(path, seen, "write for example 'chat'")
 
 
-def judge_key(key: object, path: str) -> Iterator[Finding]:
+def check_key(key: object, path: str) -> Iterator[Finding]:
     """Report a text that is not the key of a label."""
     if known(key) is not None and not is_qualified(str(key)):
         seen = f"is {display(key)}, which no label may have as a key"
         yield say(path, seen, "write for example 'kubernetes.io/hostname'")
 
 
-def judge_label_name(name: object, path: str, instead: str) -> Iterator[Finding]:
+def check_label_name(name: object, path: str, instead: str) -> Iterator[Finding]:
     """Report a name that is not a DNS label. An empty one is left to the schema of its kind."""
     text = known(name)
     if text and not is_label(text):
@@ -92,7 +92,7 @@ def short_name(text: str) -> str:
     return re.sub("[^a-z0-9-]+", "-", text.lower()).strip("-")[:DNS_LABEL].strip("-")
 
 
-def judge_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Finding]:
+def check_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Finding]:
     """Report a name of an object that is not a DNS subdomain.
 
     Args:
@@ -106,7 +106,7 @@ def judge_domain(name: object, path: str, *, empty: bool = False) -> Iterator[Fi
     yield say(path, f"is {display(text)}, {_DOMAIN}", f"write '{dns_name(text) or 'chat'}'")
 
 
-def judge_address(address: object, path: str) -> Iterator[Finding]:
+def check_address(address: object, path: str) -> Iterator[Finding]:
     """Report a text that is no IP address. Kubernetes 1.34 accepts leading zeros here."""
     text = known(address)
     if text is None:
@@ -120,7 +120,7 @@ def judge_address(address: object, path: str) -> Iterator[Finding]:
             yield say(path, f"is {display(text)}, but has a zone", "remove the zone")
 
 
-def judge_inner_path(
+def check_inner_path(
     place: object, path: str, *, reserved: bool = False, absolute: bool = False
 ) -> Iterator[Finding]:
     """Report a path that leaves its volume.

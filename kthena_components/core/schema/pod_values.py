@@ -8,32 +8,32 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.metadata import is_qualified
-from kthena_components.core.schema.pod_amounts import judge_amounts
-from kthena_components.core.schema.pod_containers import judge_hooks, judge_variables
+from kthena_components.core.schema.pod_amounts import check_amounts
+from kthena_components.core.schema.pod_containers import check_hooks, check_variables
 from kthena_components.core.schema.pod_host import (
-    judge_host,
-    judge_names,
-    judge_ports,
-    judge_profiles,
-    judge_security,
-    judge_sysctls,
+    check_host,
+    check_names,
+    check_ports,
+    check_profiles,
+    check_security,
+    check_sysctls,
 )
-from kthena_components.core.schema.pod_limits import judge_limits
-from kthena_components.core.schema.pod_placement import judge_placement
+from kthena_components.core.schema.pod_limits import check_limits
+from kthena_components.core.schema.pod_placement import check_placement
 from kthena_components.core.schema.pod_texts import (
+    check_domain,
+    check_label_name,
+    check_labels,
+    check_words,
     is_label,
-    judge_domain,
-    judge_label_name,
-    judge_labels,
-    judge_words,
     known,
     say,
 )
 from kthena_components.core.schema.pod_volumes import (
     NONE_ADDED,
     Added,
-    judge_mounts,
-    judge_volumes,
+    check_mounts,
+    check_volumes,
     volumes_of,
 )
 from kthena_components.core.values.display import display
@@ -61,7 +61,7 @@ _MOVED = "write it in the pod's spec, unless the cluster runs Kubernetes 1.35 or
 _CLAIMS = ("resourceClaimName", "resourceClaimTemplateName")
 
 
-def judge_values(template: object, path: str, added: Added = NONE_ADDED) -> Iterator[Finding]:
+def check_values(template: object, path: str, added: Added = NONE_ADDED) -> Iterator[Finding]:
     """Report values that Kubernetes rejects in any pod. Unknown values are left out.
 
     Args:
@@ -70,17 +70,17 @@ def judge_values(template: object, path: str, added: Added = NONE_ADDED) -> Iter
         added: The volumes that are added to it.
     """
     metadata, spec = mapping(mapping(template).get("metadata")), mapping(template).get("spec")
-    yield from judge_labels(metadata.get("labels"), join_path(path, "metadata.labels"))
+    yield from check_labels(metadata.get("labels"), join_path(path, "metadata.labels"))
     pod, at = mapping(spec), join_path(path, "spec")
     yield from _annotations(metadata.get("annotations"), join_path(path, "metadata.annotations"))
-    yield from judge_limits(pod, at)
-    yield from judge_words(pod, _POD_WORDS, at)
+    yield from check_limits(pod, at)
+    yield from check_words(pod, _POD_WORDS, at)
     if not _RARE.isdisjoint(pod):  # most pods have none of them
         yield from _rare(pod, at)
-        yield from judge_placement(pod, at, mapping(metadata.get("labels")))
-        yield from judge_names(pod, at)
-    yield from judge_host(pod, at)
-    yield from judge_volumes(pod, at)
+        yield from check_placement(pod, at, mapping(metadata.get("labels")))
+        yield from check_names(pod, at)
+    yield from check_host(pod, at)
+    yield from check_volumes(pod, at)
     volumes = volumes_of(pod)
     first: dict[str, str] = {}
     for field in ("initContainers", "containers"):
@@ -88,10 +88,10 @@ def judge_values(template: object, path: str, added: Added = NONE_ADDED) -> Iter
             own, container = f"{at}.{field}[{index}]", mapping(item)
             yield from _name(container, own, first)
             yield from _container(container, own, pod)
-            yield from judge_mounts(container, own, volumes, added)
-            yield from judge_hooks(container, own, pod, is_init=field == "initContainers")
+            yield from check_mounts(container, own, volumes, added)
+            yield from check_hooks(container, own, pod, is_init=field == "initContainers")
             if not _RARE_IN_CONTAINERS.isdisjoint(container):
-                yield from judge_security(container, own, pod)
+                yield from check_security(container, own, pod)
                 yield from _resizes(container, own, pod)
                 yield from _restarts(container, own, is_init=field == "initContainers")
 
@@ -106,10 +106,10 @@ def _annotations(annotations: object, path: str) -> Iterator[Finding]:
 
 def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
     for field in _NAMES:
-        yield from judge_domain(pod.get(field), f"{path}.{field}", empty=True)
-    yield from judge_domain(pod.get("runtimeClassName"), f"{path}.runtimeClassName")
+        yield from check_domain(pod.get(field), f"{path}.{field}", empty=True)
+    yield from check_domain(pod.get("runtimeClassName"), f"{path}.runtimeClassName")
     for field in _HOST_NAMES:
-        yield from judge_label_name(pod.get(field), f"{path}.{field}", "chat")
+        yield from check_label_name(pod.get(field), f"{path}.{field}", "chat")
     for field, key in _GATES.items():
         for index, item in enumerate(sequence(pod.get(field))):
             name = known(mapping(item).get(key))
@@ -118,8 +118,8 @@ def _rare(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
                 yield say(f"{path}.{field}[{index}].{key}", seen, "rename it")
     context = mapping(pod.get("securityContext"))
     if context:
-        yield from judge_profiles(context, f"{path}.securityContext")
-        yield from judge_sysctls(context, f"{path}.securityContext")
+        yield from check_profiles(context, f"{path}.securityContext")
+        yield from check_sysctls(context, f"{path}.securityContext")
     yield from _resource_claims(pod, path)
 
 
@@ -128,7 +128,7 @@ def _resource_claims(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
     for index, item in enumerate(sequence(pod.get("resourceClaims"))):
         fields, at = mapping(item), f"{path}.resourceClaims[{index}]"
         name = known(fields.get("name"))
-        yield from judge_label_name(name, f"{at}.name", "gpus")
+        yield from check_label_name(name, f"{at}.name", "gpus")
         if name and first.setdefault(name, index) != index:
             seen = f"is {display(name)}, like resourceClaims[{first[name]}]"
             yield say(f"{at}.name", f"{seen}, and names must be unique", "rename it or remove it")
@@ -137,7 +137,7 @@ def _resource_claims(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
             has = " and ".join(stated) or "no source"
             yield say(at, f"has {has}, but must have one of {' and '.join(_CLAIMS)}", "write one")
         for each in stated:
-            yield from judge_domain(fields[each], f"{at}.{each}")
+            yield from check_domain(fields[each], f"{at}.{each}")
 
 
 def _claims(pod: Mapping[str, Any]) -> set[str] | None:
@@ -170,7 +170,7 @@ def _claimed(asked: object, path: str, claims: set[str] | None) -> Iterator[Find
 def _name(item: Mapping[str, Any], path: str, first: dict[str, str]) -> Iterator[Finding]:
     """Report a container's name that is no DNS label, or that another one has."""
     name = known(item.get("name"))
-    yield from judge_label_name(name, f"{path}.name", "engine")
+    yield from check_label_name(name, f"{path}.name", "engine")
     if name and is_label(name) and first.setdefault(name, path) != path:
         other = first[name].rpartition("spec.")[2]
         seen = f"is {display(name)}, like {other}, and names must be unique"
@@ -178,18 +178,18 @@ def _name(item: Mapping[str, Any], path: str, first: dict[str, str]) -> Iterator
 
 
 def _container(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:
-    yield from judge_words(item, _CONTAINER_WORDS, path)
+    yield from check_words(item, _CONTAINER_WORDS, path)
     image = known(item.get("image"))
     if image is not None and image != image.strip():
         yield say(
             f"{path}.image", f"is {display(image)}, with blanks around it", "remove the blanks"
         )
     if (resources := item.get("resources")) is not None:
-        yield from judge_amounts(resources, f"{path}.resources")
+        yield from check_amounts(resources, f"{path}.resources")
         if (claims := mapping(resources).get("claims")) is not None:
             yield from _claimed(claims, f"{path}.resources.claims", _claims(pod))
-    yield from judge_variables(item, path)
-    yield from judge_ports(item, path)
+    yield from check_variables(item, path)
+    yield from check_ports(item, path)
 
 
 def _resizes(item: Mapping[str, Any], path: str, pod: Mapping[str, Any]) -> Iterator[Finding]:

@@ -12,10 +12,10 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, nearest
 from kthena_components.core.schema.pod import shape_of
-from kthena_components.core.schema.pod_amounts import judge_resource_field
+from kthena_components.core.schema.pod_amounts import check_resource_field
 from kthena_components.core.schema.pod_texts import (
-    judge_inner_path,
-    judge_label_name,
+    check_inner_path,
+    check_label_name,
     known,
     say,
 )
@@ -84,13 +84,13 @@ class Added:
 NONE_ADDED = Added()
 
 
-def judge_volumes(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
+def check_volumes(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
     """Report volumes that Kubernetes rejects, beside the limits of pod_limits.py."""
     first: dict[str, int] = {}
     for index, item in enumerate(sequence(pod.get("volumes"))):
         at, volume = f"{path}.volumes[{index}]", mapping(item)
         name = known(volume.get("name"))
-        yield from judge_label_name(name, f"{at}.name", "cache")
+        yield from check_label_name(name, f"{at}.name", "cache")
         if name and first.setdefault(name, index) != index:
             seen = f"is {display(name)}, like volumes[{first[name]}], and names must be unique"
             yield say(f"{at}.name", seen, "rename it or remove it")
@@ -119,7 +119,7 @@ def _source(kind: str, value: object, path: str) -> Iterator[Finding]:
             yield from _projection(mapping(each), f"{path}.sources[{index}]")
         yield from _paths_once(fields, path)
     elif kind == "hostPath":
-        yield from judge_inner_path(fields.get("path"), f"{path}.path", absolute=True)
+        yield from check_inner_path(fields.get("path"), f"{path}.path", absolute=True)
     elif kind == "nfs":
         place = known(fields.get("path"))
         if place and not place.startswith("/"):
@@ -146,14 +146,14 @@ def _mode(value: object, path: str) -> Iterator[Finding]:
 def _keys(items: object, path: str) -> Iterator[Finding]:
     for index, each in enumerate(sequence(items)):
         item, at = mapping(each), f"{path}.items[{index}]"
-        yield from judge_inner_path(item.get("path"), f"{at}.path", reserved=True)
+        yield from check_inner_path(item.get("path"), f"{at}.path", reserved=True)
         yield from _mode(item.get("mode"), f"{at}.mode")
 
 
 def _files(items: object, path: str) -> Iterator[Finding]:
     for index, each in enumerate(sequence(items)):
         item, at = mapping(each), f"{path}.items[{index}]"
-        yield from judge_inner_path(item.get("path"), f"{at}.path", reserved=True)
+        yield from check_inner_path(item.get("path"), f"{at}.path", reserved=True)
         yield from _mode(item.get("mode"), f"{at}.mode")
         asked, field = item.get("resourceFieldRef"), item.get("fieldRef")
         if first_unknown(asked, field):
@@ -162,7 +162,7 @@ def _files(items: object, path: str) -> Iterator[Finding]:
             has = "no source" if asked is None else "fieldRef and resourceFieldRef"
             seen = f"has {has}, but must have one of fieldRef and resourceFieldRef"
             yield say(at, seen, "write one")
-        yield from judge_resource_field(asked, f"{at}.resourceFieldRef", in_volume=True)
+        yield from check_resource_field(asked, f"{at}.resourceFieldRef", in_volume=True)
         place = known(mapping(field).get("fieldPath"))
         if place is not None and place not in _FIELDS and "[" not in place:
             seen = f"is {display(place)}, which no volume can read"
@@ -178,7 +178,7 @@ def _projection(source: Mapping[str, Any], path: str) -> Iterator[Finding]:
         yield from _keys(mapping(source.get(kind)).get("items"), f"{path}.{kind}")
     yield from _files(mapping(source.get("downwardAPI")).get("items"), f"{path}.downwardAPI")
     token = mapping(source.get("serviceAccountToken")).get("path")
-    yield from judge_inner_path(token, f"{path}.serviceAccountToken.path", reserved=True)
+    yield from check_inner_path(token, f"{path}.serviceAccountToken.path", reserved=True)
 
 
 def _paths_once(projected: Mapping[str, Any], path: str) -> Iterator[Finding]:
@@ -206,7 +206,7 @@ def volumes_of(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return {name: item for name, item in named if isinstance(name, str)}
 
 
-def judge_mounts(
+def check_mounts(
     item: Mapping[str, Any], path: str, volumes: Mapping[str, Any] | None, added: Added
 ) -> Iterator[Finding]:
     """Report mounts of a container that Kubernetes rejects."""
@@ -229,7 +229,7 @@ def judge_mounts(
         if all(inner) and not first_unknown(*inner):
             yield say(at, "has subPath and subPathExpr", "remove one")
         for name in ("subPath", "subPathExpr"):
-            yield from judge_inner_path(mount.get(name), f"{at}.{name}")
+            yield from check_inner_path(mount.get(name), f"{at}.{name}")
         yield from _modes_of(mount, item, at)
     if item.get("volumeDevices") is not None:
         yield from _devices(item, path, volumes, added)

@@ -49,7 +49,7 @@ Shown = Annotated[Text, AfterValidator(_shown)]
 Word = Annotated[Shown, AfterValidator(_plain)]
 """Text that must be known when the plan is built."""
 Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
-"""Waivers by rule: until when, and why. Read in judge/waivers.py."""
+"""Waivers by rule: until when, and why. Read in checker/waivers.py."""
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -8,6 +8,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from kthena_components.core.spec.enums import (
+    EngineKind,
+    KthenaVersion,
+    KvConnector,
+    KvRole,
+    Launcher,
+    RecoveryPolicy,
+    RolloutType,
+    TopologyMode,
+    VolcanoVersion,
+)
 from kthena_components.core.spec.fields import (
     WORD,
     Budget,
@@ -31,17 +42,6 @@ from kthena_components.core.spec.fields import (
     Spec,
     Waivers,
     Word,
-)
-from kthena_components.core.spec.words import (
-    EngineKind,
-    KthenaVersion,
-    KvConnector,
-    KvRole,
-    Launcher,
-    RecoveryPolicy,
-    RolloutType,
-    TopologyMode,
-    VolcanoVersion,
 )
 from kthena_components.core.templates.template import Amount, PodTemplate
 

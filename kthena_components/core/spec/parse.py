@@ -23,8 +23,8 @@ from kthena_components.core.spec.fields import (
     QUANTITY_PATTERN,
 )
 from kthena_components.core.values.display import display
+from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.core.values.visible import looks_like_token
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -100,7 +100,7 @@ def _unknown_field(
     model: type[BaseModel], location: Sequence[str | int], value: object, data: object
 ) -> Finding:
     # Only unknown fields need the tables of engines and pods.
-    from kthena_components.core.spec.misplaced import elsewhere  # noqa: PLC0415
+    from kthena_components.core.spec.misplaced_fields import elsewhere  # noqa: PLC0415
 
     name = str(location[-1])
     fields = known_fields(model, location[:-1])

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kthena_components.core.findings import Finding, Level, judged_by, nearest
+from kthena_components.core.findings import Finding, Level, checked_by, nearest
 from kthena_components.core.remedies import write
 from kthena_components.core.topology.domains import must_be_known
 from kthena_components.core.values.unknown import is_unresolved
@@ -44,7 +44,7 @@ def check_tree(entries: Sequence["HyperNodeSpec"]) -> list[Finding]:
     links = list(_links(entries))
     tree = Tree(entries, links, _cycles(links))
     alike = list(_names_unique(entries))
-    return alike + judged_by(TREE_RULES, tree)
+    return alike + checked_by(TREE_RULES, tree)
 
 
 def place_of(index: int) -> str:

@@ -16,9 +16,9 @@ from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
-from kthena_components.core.spec.words import KthenaVersion
-from kthena_components.systems.booster.config import MODEL_NAME, Variables, config_of, env_of
+from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.booster.limits import PAIR, refuse
+from kthena_components.systems.booster.worker_config import MODEL_NAME, Variables, config_of, env_of
 from kthena_components.systems.contract import FOR_ALL, REJECTED, Emitter, Written
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, SKIPS_INSTALL, read_booster

@@ -11,18 +11,18 @@ from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCR
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
-from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import CacheSpec, EngineSpec, ResourcesSpec
-from kthena_components.core.spec.words import (
+from kthena_components.core.spec.enums import (
     EngineKind,
     RecoveryPolicy,
     RolloutType,
 )
+from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
+from kthena_components.core.spec.model import CacheSpec, EngineSpec, ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import write_version
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.systems.booster.config import refuse_config, refuse_variables
+from kthena_components.systems.booster.worker_config import refuse_config, refuse_variables
 
 PORT = 8000
 """The templates' probes ask this port."""

@@ -51,8 +51,8 @@ from kthena_components.systems.kaito.options import (
     node_of_plan,
     options_of,
 )
+from kthena_components.systems.kaito.preset_command import Start, command_of, engine_of, start_of
 from kthena_components.systems.kaito.presets import find_preset
-from kthena_components.systems.kaito.start import Start, command_of, engine_of, start_of
 from kthena_components.systems.kaito.view import (
     GROUP,
     INFERENCE_SET,

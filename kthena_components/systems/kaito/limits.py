@@ -11,7 +11,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
-from kthena_components.core.spec.words import RolloutType
+from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.limits_preset import refusal, refuse_preset
 from kthena_components.systems.kaito.objects import is_workspace, set_name

@@ -12,11 +12,12 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.rules.engine_option_known import OPTIONS
+from kthena_components.core.spec.enums import EngineKind, Launcher
 from kthena_components.core.spec.model import EngineSpec, ParallelismSpec, ResourcesSpec
-from kthena_components.core.spec.words import EngineKind, Launcher
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown, is_unresolved
-from kthena_components.systems.kaito.config import (
+from kthena_components.systems.kaito.estimator import Deployment, Sized, TooSmall, size_of
+from kthena_components.systems.kaito.inference_config import (
     CONFIG,
     MAX_LEN,
     PORT,
@@ -25,11 +26,10 @@ from kthena_components.systems.kaito.config import (
     mistakes_in,
     rejected_length,
 )
-from kthena_components.systems.kaito.estimator import Deployment, Sized, TooSmall, size_of
 from kthena_components.systems.kaito.objects import write_config, write_set
 from kthena_components.systems.kaito.options import node_of_plan, options_of, wrong
+from kthena_components.systems.kaito.preset_command import shown
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
-from kthena_components.systems.kaito.start import shown
 from kthena_components.systems.kaito.view import read_view
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"

@@ -17,9 +17,9 @@ from kthena_components.core.plan.production import RECOMMENDED
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.options import options_of
-from kthena_components.systems.kserve.sizes import gpus_of
 from kthena_components.systems.kserve.templates import mentions, named
 from kthena_components.systems.kserve.view import GROUP
+from kthena_components.systems.kserve.worker_spec_sizes import gpus_of
 
 LLM, CONFIG = "LLMInferenceService", "LLMInferenceServiceConfig"
 VERSION = f"{GROUP}/v1alpha2"

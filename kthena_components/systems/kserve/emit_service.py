@@ -16,9 +16,9 @@ from kthena_components.core.plan.pod_placement import prioritized
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.options import options_of
-from kthena_components.systems.kserve.sizes import sizes_of
 from kthena_components.systems.kserve.templates import HEAD, WORKER, named_role, with_variables
 from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.kserve.worker_spec_sizes import sizes_of
 
 RUNTIME = "ServingRuntime"
 FORMAT = "huggingface"

@@ -14,8 +14,8 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
-from kthena_components.systems.kserve.merged import merge
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
+from kthena_components.systems.kserve.runtime_merge import merge
 from kthena_components.systems.kserve.served_models import models_of_service, name_model
 from kthena_components.systems.kserve.view import MultiNode, Service
 

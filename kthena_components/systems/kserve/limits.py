@@ -10,7 +10,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
-from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine, refuse_pods
 from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm

@@ -12,12 +12,11 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, join_path, refuse
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
-from kthena_components.core.spec.words import EngineKind
+from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.options import options_of
-from kthena_components.systems.kserve.sizes import read_sizes
 from kthena_components.systems.kserve.templates import (
     HEAD,
     OWN_ENV,
@@ -28,6 +27,7 @@ from kthena_components.systems.kserve.templates import (
     spellings,
 )
 from kthena_components.systems.kserve.view import EXECUTOR, GPU_TYPES, PLAIN
+from kthena_components.systems.kserve.worker_spec_sizes import read_sizes
 
 
 def refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:

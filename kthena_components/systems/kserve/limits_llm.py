@@ -14,8 +14,8 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.production import labels_of
 from kthena_components.core.remedies import elsewhere, remove
+from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.emit_llm import PREFILL, data_of, model_uri, split_roles
 from kthena_components.systems.kserve.options import options_of

@@ -17,7 +17,12 @@ from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 from kthena_components.systems.contract import Body
-from kthena_components.systems.kserve.claims import (
+from kthena_components.systems.kserve.facts import REFUSED, facts
+from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
+from kthena_components.systems.kserve.nodes import RayNodes, Shortage
+from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
+from kthena_components.systems.kserve.view_llm import LlmService
+from kthena_components.systems.kserve.volume_claims import (
     CLAIM,
     STORAGE_URI,
     Stated,
@@ -25,11 +30,6 @@ from kthena_components.systems.kserve.claims import (
     claims_of_service,
     mounted,
 )
-from kthena_components.systems.kserve.facts import REFUSED, facts
-from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
-from kthena_components.systems.kserve.nodes import RayNodes, Shortage
-from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
-from kthena_components.systems.kserve.view_llm import LlmService
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 
 _PARTS = ("volumes", "imagePullSecrets", "nodeSelector", "affinity")

@@ -17,7 +17,7 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.systems.kserve.claims import STORAGE_URI
+from kthena_components.systems.kserve.volume_claims import STORAGE_URI
 
 _FOLDER = "/mnt/models"
 _HUB = re.compile(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")

@@ -9,7 +9,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.plan.read_back import described_template, filled_map, namespaced, stated
-from kthena_components.core.spec.words import KthenaVersion
+from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.contract import Body
 from kthena_components.systems.describer import Describer

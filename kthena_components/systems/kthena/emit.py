@@ -24,7 +24,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
-from kthena_components.core.spec.words import KthenaVersion, RolloutType
+from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
 from kthena_components.systems.kthena.describe import DESCRIBER

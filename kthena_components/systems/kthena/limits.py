@@ -12,7 +12,7 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
-from kthena_components.core.spec.words import KthenaVersion, RolloutType
+from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.systems.kthena.options import options_of, refuse_plugins
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"

@@ -12,14 +12,14 @@ from typing import Any
 from kthena_components.core.findings import (
     Finding,
     Level,
+    checked_by,
     join_path,
-    judged_by,
     suggest_name,
 )
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import at_most, either, remove
-from kthena_components.core.spec.words import KthenaVersion
+from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.kthena.emit_autoscaling import (
     endpoint,
     engine_port,
@@ -71,7 +71,7 @@ def refuse_autoscaling(plan: ServingPlan, write: Write) -> Iterator[Finding]:
     yield from found or _refuse_bounds(plan, scaling, write)
     if scaling.ratio_constraint is not None and since(plan, KthenaVersion.V1_0):
         policy = read_policy(read_object(policy_body(plan, scaling)))
-        for finding in judged_by([kthena_autoscaling_ratio], policy):
+        for finding in checked_by([kthena_autoscaling_ratio], policy):
             field = finding.path.rpartition("ratioConstraint")[2]
             texts = (f"ratio_constraint{field}", finding.seen, finding.remedy)
             at, seen, remedy = (_CAMEL.sub(_snake, text) for text in texts)
@@ -210,8 +210,8 @@ def _refuse_replicas(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Fi
 
 
 def _refuse_bounds(plan: ServingPlan, scaling: AutoscalingSpec, write: Write) -> Iterator[Finding]:
-    """Reject bounds that the autoscaler cannot reach: the webhook judges its changes, too."""
-    usual = {(finding.rule, finding.path) for finding in _judged(write(plan), plan)}
+    """Reject bounds that the autoscaler cannot reach: the webhook checks its changes, too."""
+    usual = {(finding.rule, finding.path) for finding in _checked(write(plan), plan)}
     for path, name, role in units(scaling):
         bounds = role or scaling
         for side, number in (
@@ -219,7 +219,7 @@ def _refuse_bounds(plan: ServingPlan, scaling: AutoscalingSpec, write: Write) ->
             ("max_replicas", bounds.max_replicas),
         ):
             scaled = _scaled(plan, name, number or 0)
-            for finding in _judged(write(scaled), plan):
+            for finding in _checked(write(scaled), plan):
                 if (finding.rule, finding.path) not in usual:
                     seen = f"is {number}, which Kthena rejects: {finding.path} {finding.seen}"
                     remedy = "write another number, or change that"
@@ -237,9 +237,9 @@ def _scaled(plan: ServingPlan, role: str | None, number: int) -> ServingPlan:
     return replace(plan, roles=tuple(map(changed, plan.roles)))
 
 
-def _judged(body: Mapping[str, Any], plan: ServingPlan) -> list[Finding]:
+def _checked(body: Mapping[str, Any], plan: ServingPlan) -> list[Finding]:
     """Return what the webhook has against a ModelServing."""
     found = read_object(body)
     context = replace(found.context, versions={"kthena": str(plan.kthena_version)})
     view = read_serving(replace(found, context=context))
-    return [f for f in judged_by(RULES, view) if f.level is Level.MANDATORY]
+    return [f for f in checked_by(RULES, view) if f.level is Level.MANDATORY]

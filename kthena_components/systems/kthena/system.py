@@ -11,6 +11,11 @@ from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.facts import facts, gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
+from kthena_components.systems.kthena.rules.forbidden_changes import (
+    gang_topology_only_change,
+    kthena_gang_fixed,
+    kthena_partition_scaling,
+)
 from kthena_components.systems.kthena.rules.model_serving import RULES
 from kthena_components.systems.kthena.rules.references import (
     autoscaling_target_exists,
@@ -23,11 +28,6 @@ from kthena_components.systems.kthena.rules.router import (
     kthena_model_name_fixed,
 )
 from kthena_components.systems.kthena.rules.selector_of_serving import selector_of_serving
-from kthena_components.systems.kthena.rules.updates import (
-    gang_topology_only_change,
-    kthena_gang_fixed,
-    kthena_partition_scaling,
-)
 from kthena_components.systems.kthena.sketch_booster import sketch
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy

@@ -20,8 +20,8 @@ from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.plan.watch import Unit, Watch, entry_labels, only_with_pods
+from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written

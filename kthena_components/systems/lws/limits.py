@@ -10,7 +10,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
-from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
+from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
 from kthena_components.systems.kubernetes.leader_names import leader_names
 from kthena_components.systems.kubernetes.limits import refuse_budgets, refuse_hosts
 from kthena_components.systems.lws.options import options_of, refuse_options

@@ -13,8 +13,8 @@ from kthena_components.core.findings import Finding, count_of, join_path, neares
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec
-from kthena_components.core.spec.words import RecoveryPolicy
 
 _AT = "backend_options"
 _WORD = Field(strict=False)

@@ -9,9 +9,12 @@ from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Kind, Restart, Rollout, System
 from kthena_components.systems.lws.facts import facts, gangs_of_groups, pods_of_groups
+from kthena_components.systems.lws.rules.forbidden_changes import (
+    lws_lower_then_raise,
+    lws_subgroups_fixed,
+)
 from kthena_components.systems.lws.rules.rollout import is_refused
 from kthena_components.systems.lws.rules.shape import lws_gang_startup, lws_shape
-from kthena_components.systems.lws.rules.updates import lws_lower_then_raise, lws_subgroups_fixed
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,

@@ -20,8 +20,8 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.templates import labelled
 from kthena_components.core.plan.watch import watch_groups
+from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import Spec
-from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names

@@ -10,8 +10,8 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
+from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.words import RolloutType
 from kthena_components.systems.kthena.limits import annotated, refuse_lws_names, refuse_roles
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"

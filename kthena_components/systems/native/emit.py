@@ -17,7 +17,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed_plan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.plan.watch import watch_groups
-from kthena_components.core.spec.words import RolloutType
+from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import (
     EMPTY_ROLES,

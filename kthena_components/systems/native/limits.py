@@ -8,7 +8,7 @@ from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, advise, join_path
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
-from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.core.spec.enums import RecoveryPolicy
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from kthena_components.core.values.unknown import (
     is_unresolved,
     product,
 )
-from kthena_components.systems.ray.served import CONFIG, Served
+from kthena_components.systems.ray.serve_config import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, Group, RayView
 
 _UNEQUAL = Unknown("its groups of workers have different GPUs")

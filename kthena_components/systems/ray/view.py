@@ -22,7 +22,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.ray.command import with_command, with_ray_start
-from kthena_components.systems.ray.served import CONFIG, Served, read_served
+from kthena_components.systems.ray.serve_config import CONFIG, Served, read_served
 
 CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
 """Path of the cluster in the spec of each of KubeRay's kinds."""

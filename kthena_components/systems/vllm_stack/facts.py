@@ -14,13 +14,13 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import count_or_unknown, name_of, sequence, unknown_in
+from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
     MaybeInt,
     Unknown,
     is_unresolved,
 )
-from kthena_components.core.values.visible import looks_like_token
 from kthena_components.systems.vllm_stack.view import Model, Releases
 
 _FLAGS = {

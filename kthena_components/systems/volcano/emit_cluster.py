@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.context import Context
-from kthena_components.core.findings import Finding, Level, SpecError, join_path, judge_by, tidy
+from kthena_components.core.findings import Finding, Level, SpecError, check_by, join_path, tidy
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
@@ -19,8 +19,11 @@ from kthena_components.core.topology.spec import (
     check_topology,
 )
 from kthena_components.systems.volcano.emit import SCHEDULING
-from kthena_components.systems.volcano.rules.cluster_queues import queue_cycle, queue_within_parent
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
+from kthena_components.systems.volcano.rules.queue_references import (
+    queue_cycle,
+    queue_within_parent,
+)
 from kthena_components.systems.volcano.view_hyper_node import (
     GROUP,
     KIND,
@@ -135,20 +138,20 @@ def compile_queue(args: Mapping[str, Any]) -> Manifest:
     """
     spec = parse_spec(QueueSpec, args)
     manifest = emit_queue(spec)
-    findings = [_ours(finding) for finding in _judged(manifest.body, _context(spec))]
+    findings = [_ours(finding) for finding in _checked(manifest.body, _context(spec))]
     if refused := [finding for finding in findings if finding.level is Level.MANDATORY]:
         raise SpecError(refused)
     return manifest
 
 
-def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
+def check_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
     """Check the queues of a stack, each alone and with its parent; paths start with `queues[0]`."""
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
     contexts = list(map(_context, queues))
     found, cluster = list[Finding](), ClusterObjects()
     for index, (body, path, context) in enumerate(zip(bodies, paths, contexts, strict=True)):
-        found += [_ours(finding, path) for finding in _judged(body, context, path)]
+        found += [_ours(finding, path) for finding in _checked(body, context, path)]
         cluster.add(read_object(body, path, context, index=index, cluster_wide=True))
     together = (*queue_cycle(cluster), *queue_within_parent(cluster))
     found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
@@ -159,8 +162,8 @@ def _context(queue: QueueSpec) -> Context:
     return Context(versions={"volcano": str(queue.volcano_version)})
 
 
-def _judged(body: Mapping[str, Any], context: Context, path: str = "") -> list[Finding]:
-    found = judge_by(QUEUE_RULES, read_object(body, context=context), path)
+def _checked(body: Mapping[str, Any], context: Context, path: str = "") -> list[Finding]:
+    found = check_by(QUEUE_RULES, read_object(body, context=context), path)
     return [tidy(finding) for finding in found]
 
 

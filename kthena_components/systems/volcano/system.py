@@ -25,14 +25,8 @@ from kthena_components.systems.contract import Body, Kind, System
 from kthena_components.systems.kubernetes.facts import first_pod
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
-from kthena_components.systems.volcano.rules.cluster_queues import (
-    queue_cycle,
-    queue_exists,
-    queue_within_parent,
-)
 from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
-from kthena_components.systems.volcano.rules.gang_order import gang_rollout, gang_starts
 from kthena_components.systems.volcano.rules.gang_pods import (
     foreign_group_name,
     gang_has_pods,
@@ -41,11 +35,17 @@ from kthena_components.systems.volcano.rules.gang_pods import (
     gang_task_exists,
     pod_group_exists,
 )
+from kthena_components.systems.volcano.rules.gang_starts import gang_rollout, gang_starts
 from kthena_components.systems.volcano.rules.gang_within_queue import gang_within_queue
 from kthena_components.systems.volcano.rules.hypernode import HYPER_NODE_RULES
 from kthena_components.systems.volcano.rules.job import JOB_RULES
 from kthena_components.systems.volcano.rules.pod_fits_node import pod_fits_node
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
+from kthena_components.systems.volcano.rules.queue_references import (
+    queue_cycle,
+    queue_exists,
+    queue_within_parent,
+)
 from kthena_components.systems.volcano.rules.subgroup_has_pods import subgroup_has_pods
 from kthena_components.systems.volcano.rules.topology_tier_exists import (
     hypernode_tree,

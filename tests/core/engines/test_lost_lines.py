@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.engines.bash.quick import parse
+from kthena_components.core.engines.bash.parse import parse
 from kthena_components.core.engines.bash.shells import stray_options
 from kthena_components.core.engines.bash.syntax import Block
 

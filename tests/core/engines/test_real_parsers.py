@@ -62,7 +62,7 @@ def read(engine: str, version: str, words: list[str]) -> CommandFacts:
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_a_line_is_refused_by_the_reader_as_by_the_engine(engine: str) -> None:
-    judged, wrong = 0, []
+    checked, wrong = 0, []
     for _, version, words, said in (row for row in rows() if row[0] == engine):
         facts = read(engine, version, words)
         if any(word.replace("_", "-").startswith(BEYOND) for word in words):
@@ -71,7 +71,7 @@ def test_a_line_is_refused_by_the_reader_as_by_the_engine(engine: str) -> None:
         early = engine == "vllm" and facts.release.version <= MODEL_REQUIRED
         if early and "org/M" not in words:
             continue
-        judged += 1
+        checked += 1
         problems = [p for p in facts.problems if p.hard]
         # What the parser takes, and the engine refuses right after.
         later = ["of at least", *(["takes the model of"] if early else [])]
@@ -81,7 +81,7 @@ def test_a_line_is_refused_by_the_reader_as_by_the_engine(engine: str) -> None:
         if bool(problems) is not (said is None):
             wrong.append((version, words, [p.text for p in problems]))
 
-    assert judged > 600
+    assert checked > 600
     assert wrong == []
 
 

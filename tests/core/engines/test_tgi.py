@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.engines import read_command
 from kthena_components.core.engines.facts import ALL_GPUS, CommandFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest
 
 IMAGE = "ghcr.io/huggingface/text-generation-inference:3.3.4"
 START = ["text-generation-launcher", "--model-id", "m"]
@@ -74,7 +74,7 @@ def pod(resource: str, gpus: int, **fields: Any) -> dict[str, Any]:
 
 
 def told(body: dict[str, Any], level: Level) -> str:
-    return "\n".join(str(f) for f in judge_manifest(body) if f.level is level)
+    return "\n".join(str(f) for f in check_manifest(body) if f.level is level)
 
 
 def test_an_image_starts_it_and_it_takes_all_gpus_of_nvidia() -> None:

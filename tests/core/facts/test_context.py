@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import (
     MODEL_CONFIG,
     NO_CONTEXT,
@@ -18,7 +19,6 @@ from kthena_components.core.facts.context import (
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support.specs import ALL
 from tests.support.strategies import damaged
 from tests.systems.test_reader_laws import GOOD
@@ -46,7 +46,7 @@ def deployment(model: str = "own", on: str = "", pods: str = "") -> Json:
 
 
 def heads(body: Json, around: Context = AROUND) -> str:
-    found = judge_manifest(body, context=around)
+    found = check_manifest(body, context=around)
     return "; ".join(f.seen for f in found if f.rule == "tp-divides-heads")
 
 
@@ -60,7 +60,7 @@ def heads(body: Json, around: Context = AROUND) -> str:
         deployment("other", on=json.dumps({"num_hidden_layers": 1}), pods=json.dumps(CONFIG)),
     ],
 )
-def test_a_stated_shape_is_judged(body: Json) -> None:
+def test_a_stated_shape_is_checked(body: Json) -> None:
     assert HEADS in heads(body)
 
 
@@ -95,15 +95,15 @@ def test_an_object_is_not_changed_and_says_the_same() -> None:
     for body in GOOD:
         before = copy.deepcopy(body)
         assert read_manifest(body, context=AROUND) == read_manifest(body)
-        assert judge_manifest(body, context=AROUND) == judge_manifest(body)
+        assert check_manifest(body, context=AROUND) == check_manifest(body)
         assert body == before
 
 
 @pytest.mark.property
 @given(st.sampled_from(GOOD), st.data())
-def test_any_damage_is_judged_with_surroundings(body: Json, data: st.DataObject) -> None:
+def test_any_damage_is_checked_with_surroundings(body: Json, data: st.DataObject) -> None:
     broken = data.draw(damaged(body))
-    assert judge_manifest(broken, context=AROUND) == judge_manifest(broken)
+    assert check_manifest(broken, context=AROUND) == check_manifest(broken)
 
 
 def test_a_serving_says_the_shape_that_its_engine_was_given() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.pod_policies import LimitRanges
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest
 
 GPU = "nvidia.com/gpu"
 
@@ -78,7 +78,7 @@ def test_an_engine_is_compared_with_the_gpus_of_its_namespace() -> None:
     body |= {"spec": {"containers": [container]}}
 
     def rules(of: Context) -> set[str]:
-        return {f.rule for f in judge_manifest(body, context=of) if f.level.value == "mandatory"}
+        return {f.rule for f in check_manifest(body, context=of) if f.level.value == "mandatory"}
 
     assert "world-size-equals-gpus" in rules(Context())
     assert "world-size-equals-gpus" not in rules(context(limit_range(default=4)))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.devices import Sharing
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 
 SLICES = """
@@ -33,7 +33,7 @@ def levels(config: object, tensor: int, gpus: int) -> list[str]:
     container = {"name": "e", "image": "vllm/vllm-openai:v0.11.1", "command": command}
     pod = {"spec": {"containers": [{**container, "resources": limits}]}}
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}}
-    found = judge_manifest({**body, "spec": {"template": pod}}, context=Context(sharing=sharing))
+    found = check_manifest({**body, "spec": {"template": pod}}, context=Context(sharing=sharing))
     return [f"{f.level}: {f.seen}" for f in found if f.rule == RULE]
 
 

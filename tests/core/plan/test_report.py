@@ -108,7 +108,7 @@ def test_numbers_may_come_as_policies_see_them() -> None:
 @pytest.mark.property
 @law
 @given(json_trees())
-def test_whatever_stands_in_the_rows_is_judged(tree: Any) -> None:
+def test_whatever_stands_in_the_rows_is_checked(tree: Any) -> None:
     (row,) = shape(plan(ENGINE_RAY))
     run_checks(read_shape({"name": tree, "shape": tree}))
     for key in row:

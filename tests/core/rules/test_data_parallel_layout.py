@@ -5,10 +5,10 @@ test_parallel_verdicts.py holds it to what the releases themselves refuse.
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
 from kthena_components.core.rules.registry import MODEL_RULES
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 from tests.support.startup import IMAGES, levels, pod, told
 from tests.support.strategies import LATE
@@ -279,8 +279,8 @@ def test_a_size_that_the_ranks_depend_on_is_told_by_their_rule(size: str) -> Non
     assert told(data_parallel_layout, NEWEST, f"m {size} {LATE} -dpl 1", pods=1) == []
 
 
-def test_a_manifest_of_anyone_is_judged() -> None:
+def test_a_manifest_of_anyone_is_checked() -> None:
     template = pod("vllm serve m -tp 8 --data-parallel-external-lb", f"{IMAGES['vllm']}:v0.33.0")
     body = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
-    found = [(f.rule, f.level) for f in judge_manifest(body) if f.rule not in MODEL_RULES]
+    found = [(f.rule, f.level) for f in check_manifest(body) if f.rule not in MODEL_RULES]
     assert ("data-parallel-layout", Level.MANDATORY) in found

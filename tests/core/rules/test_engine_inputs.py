@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, judged
+from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.engine_config_file import engine_config_file
 from kthena_components.core.rules.model_stated import model_stated
@@ -17,7 +17,7 @@ LLAMA, COPY, QWEN = "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-4B", "Qwen/Qwen3-8B"
 
 
 def modelless(command: str, image: str) -> list[Finding]:
-    return judged(model_stated, serving(command, image))
+    return run_rule(model_stated, serving(command, image))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_worker_names_the_model_as_well() -> None:
     (other,) = serving(line, image).engines
     worker = replace(other.entry, command_path="there")
     both: EngineFacts = replace(entry, worker=worker)
-    (finding,) = judged(model_stated, ServingFacts(path="", name="s", engines=(both,)))
+    (finding,) = run_rule(model_stated, ServingFacts(path="", name="s", engines=(both,)))
     assert finding.path == "there"
 
 
@@ -129,7 +129,7 @@ def test_a_variable_lets_an_engine_go_on(allowed: MaybeBool, level: list[Level])
     assert engine.entry.command is not None
     command = replace(engine.entry.command, long_context_allowed=allowed)
     engine = replace(engine, entry=replace(engine.entry, command=command))
-    found = judged(context_within_model, ServingFacts(path="", name="s", engines=(engine,)))
+    found = run_rule(context_within_model, ServingFacts(path="", name="s", engines=(engine,)))
     assert [finding.level for finding in found] == level
 
 

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, SpecError, judged
+from kthena_components.core.findings import Finding, Level, SpecError, run_rule
 from kthena_components.core.rules.engine_option_known import engine_option_known
 from tests.support.specs import ENGINE_NATIVE, changed, gpu_template
 
@@ -24,7 +24,7 @@ def found(image: str, entry: str, worker: str | None = None) -> list[Finding]:
         entry=read_pod(pods[0], "entry", command_path="entry.command"),
         worker=read_pod(pods[1], "worker", command_path="worker.command") if worker else None,
     )
-    return list(judged(engine_option_known, ServingFacts(path="", name="s", engines=(engine,))))
+    return list(run_rule(engine_option_known, ServingFacts(path="", name="s", engines=(engine,))))
 
 
 def _pod(image: str, command: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_sglang_refuses_what_a_release_does_not_have(words: str, without: str, h
         assert found(SGLANG + having, command) == []
 
 
-def test_each_pod_is_judged_and_a_thing_is_said_once() -> None:
+def test_each_pod_is_checked_and_a_thing_is_said_once() -> None:
     same = found(VLLM + "0.33.0", "vllm serve M --bogus", "vllm serve M --bogus")
     other = found(VLLM + "0.33.0", "vllm serve M", "vllm serve M --headless --bogus")
 
@@ -86,7 +86,7 @@ def test_each_pod_is_judged_and_a_thing_is_said_once() -> None:
     assert [finding.path for finding in other] == ["worker.command"]
 
 
-def test_a_release_that_is_not_sure_is_advice_and_says_by_which_it_was_judged() -> None:
+def test_a_release_that_is_not_sure_is_advice_and_says_by_which_it_was_checked() -> None:
     (finding,) = found("registry.example.com/vllm:1", "vllm serve M --swap-space 4")
 
     assert finding.level is Level.ADVISORY

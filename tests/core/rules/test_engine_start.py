@@ -2,14 +2,14 @@
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, SpecError, judged
+from kthena_components.core.findings import Finding, Level, SpecError, run_rule
 from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.executor_stated import executor_stated
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import ENGINE_RAY, REMOVED, SGLANG, VLLM, changed, gpu_template
 from tests.support.strategies import LATE, SCRIPT
 
@@ -30,7 +30,7 @@ def serving(
 
 
 def start(command: str, **more: MaybeInt | str) -> list[Finding]:
-    return judged(executor_stated, serving(command, **more))  # type: ignore[arg-type]
+    return run_rule(executor_stated, serving(command, **more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_what_needs_no_judgement_or_is_told_elsewhere_gives_no_line(command: str
     assert start(command) == []
 
 
-def test_a_manifest_of_anyone_is_judged() -> None:
+def test_a_manifest_of_anyone_is_checked() -> None:
     template = gpu_template(f"vllm serve m {TWO} --nnodes 2 --distributed-executor-backend ray")
     spec = {"template": template}
     body = {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": spec}
-    assert "executor-stated" in {finding.rule for finding in judge_manifest(body)}
+    assert "executor-stated" in {finding.rule for finding in check_manifest(body)}
 
 
 @pytest.mark.parametrize(("image", "launcher"), [(None, "ray"), (VLLM, "native"), (VLLM, None)])
@@ -208,7 +208,7 @@ def test_copies_of_one_gpu_over_nodes_state_it_where_uni_is_chosen(tag: str, cou
     ],
 )
 def test_an_image_that_may_hold_the_engine_is_right(command: str, image: str) -> None:
-    assert judged(engine_image, serving(command, image)) == []
+    assert run_rule(engine_image, serving(command, image)) == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_an_image_that_may_hold_the_engine_is_right(command: str, image: str) ->
 def test_the_image_of_another_engine_is_refused(
     command: str, image: str, started: str, holds: str, kind: str
 ) -> None:
-    (finding,) = judged(engine_image, serving(command, image))
+    (finding,) = run_rule(engine_image, serving(command, image))
     assert str(finding) == (
         f"t.spec.containers[0].image: engine 'e' starts {started}, but '{image}' is {holds}'s own "
         f"image, which does not contain it. Use an image of {started}, or start {holds} (kind: "

@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.expert_balance import expert_balance
-from tests.support.startup import judged, levels, told
+from tests.support.startup import checked, levels, told
 from tests.support.strategies import LATE
 
 EP = "--enable-expert-parallel"
@@ -124,7 +124,7 @@ def test_a_release_that_is_not_stated_makes_advice_of_what_differs() -> None:
 
 def test_a_size_that_is_not_known_is_told() -> None:
     line = f"m --tp-size 8 --enable-eplb --ep-size {LATE}"
-    (finding,) = judged(expert_balance, "sglang 0.5.23", line)
+    (finding,) = checked(expert_balance, "sglang 0.5.23", line)
     assert finding.level is Level.UNKNOWN
 
 

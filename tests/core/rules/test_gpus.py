@@ -12,7 +12,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.findings import judged as run
+from kthena_components.core.findings import run_rule as run
 from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_equal_limits
 from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
 from kthena_components.core.rules.nodes_whole import nodes_whole
@@ -50,9 +50,9 @@ def engine(
 
 
 def findings(facts: EngineFacts) -> list[Finding]:
-    """Judge one engine that Volcano places, by the rules about GPUs."""
-    judged = ServingFacts(path="", name="s", engines=(facts,), gang_expected=True)
-    return [finding for check in GPU_CHECKS for finding in run(check, judged)]
+    """Check one engine that Volcano places, by the rules about GPUs."""
+    checked = ServingFacts(path="", name="s", engines=(facts,), gang_expected=True)
+    return [finding for check in GPU_CHECKS for finding in run(check, checked)]
 
 
 def said(facts: EngineFacts) -> list[str]:
@@ -236,7 +236,7 @@ def test_one_pod_holds_any_tensor_group() -> None:
     assert said(engine("-tp 3 -pp 2", 6)) == []
 
 
-def test_a_pod_of_very_many_gpus_is_judged_as_well() -> None:
+def test_a_pod_of_very_many_gpus_is_checked_as_well() -> None:
     assert findings(engine("-tp 2147483646", 2**31 - 1, pods=2))
 
 
@@ -297,7 +297,7 @@ def test_what_a_remedy_says_is_accepted(sizes: dict[str, Any], start: tuple[str,
         compile_serving(changed(wrong, changes))
 
 
-def test_ranks_of_chips_with_several_devices_are_not_judged() -> None:
+def test_ranks_of_chips_with_several_devices_are_not_checked() -> None:
     template = gpu_template("vllm serve m -tp 8", 4)
     template["spec"]["nodeSelector"] = {"cloud.google.com/gke-tpu-accelerator": "tpu7x"}
     entry = read_pod(template, "entry", command_path="here")

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
-from kthena_components.core.findings import Level, judged
+from kthena_components.core.findings import Level, run_rule
 from kthena_components.core.rules.gang_covers_engine import gang_covers_engine
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
@@ -52,7 +52,7 @@ def serving(
     ids=["no-ray", "pods-not-known"],
 )
 def test_without_both_numbers_there_is_nothing_to_compare(facts: EngineFacts) -> None:
-    assert judged(ray_cluster_size_equals_group, serving(facts)) == []
+    assert run_rule(ray_cluster_size_equals_group, serving(facts)) == []
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_a_gang_of_whole_engines_is_right(
     replicas: int, minima: dict[str, MaybeInt], member: int
 ) -> None:
     facts = serving(engine(replicas=replicas), member=member, minima=minima)
-    assert judged(gang_covers_engine, facts) == []
+    assert run_rule(gang_covers_engine, facts) == []
 
 
 def test_a_gang_of_part_of_an_engine_is_refused() -> None:
-    (finding,) = judged(gang_covers_engine, serving(engine(), engine(replicas=2), member=1))
+    (finding,) = run_rule(gang_covers_engine, serving(engine(), engine(replicas=2), member=1))
     assert str(finding) == (
         "g: the gang needs 1 pod to start, but its engines have 6 that must start together. Write "
         "minMember 6. [gang-covers-engine]"
@@ -85,13 +85,13 @@ UNKNOWN: dict[str, ServingFacts] = {
 
 @pytest.mark.parametrize("facts", UNKNOWN.values(), ids=UNKNOWN)
 def test_a_gang_that_cannot_be_counted_is_told(facts: ServingFacts) -> None:
-    (finding,) = judged(gang_covers_engine, facts)
+    (finding,) = run_rule(gang_covers_engine, facts)
     assert finding.level is Level.UNKNOWN
     assert str(finding) == "g: was not checked, because nobody says. [gang-covers-engine]"
 
 
 def test_pods_that_nobody_gathers_are_worth_a_look() -> None:
-    (finding,) = judged(gang_covers_engine, serving(engine()))
+    (finding,) = run_rule(gang_covers_engine, serving(engine()))
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
         "e: engine 'e' has 2 pods that must start together, and nothing schedules them as a gang. "
@@ -105,13 +105,13 @@ def test_pods_that_nobody_gathers_are_worth_a_look() -> None:
     ids=["gathered-elsewhere", "one-pod", "pods-not-known"],
 )
 def test_nothing_is_said_where_a_gang_is_not_missed(facts: ServingFacts) -> None:
-    assert judged(gang_covers_engine, facts) == []
+    assert run_rule(gang_covers_engine, facts) == []
 
 
 def test_every_finding_carries_its_rule() -> None:
     found: list[Any] = [
-        *judged(gang_covers_engine, serving(engine())),
-        *judged(gang_covers_engine, UNKNOWN["pods"]),
+        *run_rule(gang_covers_engine, serving(engine())),
+        *run_rule(gang_covers_engine, UNKNOWN["pods"]),
     ]
     assert {finding.rule for finding in found} == {"gang-covers-engine"}
 
@@ -124,7 +124,7 @@ def native(nodes: str, pods: MaybeInt = 2) -> ServingFacts:
 
 
 def test_nodes_that_are_not_known_are_told_and_unknown_pods_are_not() -> None:
-    (finding,) = judged(nnodes_equals_group, native(LATE))
+    (finding,) = run_rule(nnodes_equals_group, native(LATE))
     assert finding.level is Level.UNKNOWN
-    assert judged(nnodes_equals_group, native("4", NOT_SAID)) == []
-    assert list(judged(nnodes_equals_group, serving(engine()))) == []
+    assert run_rule(nnodes_equals_group, native("4", NOT_SAID)) == []
+    assert list(run_rule(nnodes_equals_group, serving(engine()))) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 
 OTHER = "vllm serve m -tp 8 -pp 2 --nnodes 2 --master-addr $LWS_LEADER_ADDRESS"
 RANK = "--node-rank $LWS_WORKER_INDEX"
@@ -16,7 +16,7 @@ def said(script: str) -> list[str]:
     template = {"size": 2, "workerTemplate": {"spec": pod}}
     body = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
     spec = {"replicas": 1, "leaderWorkerTemplate": template}
-    found = judge_manifest({**body, "metadata": {"name": "llama"}, "spec": spec})
+    found = check_manifest({**body, "metadata": {"name": "llama"}, "spec": spec})
     return [f.seen for f in found if f.rule == "headless-workers"]
 
 
@@ -54,5 +54,5 @@ def test_one_pod_of_unknown_rank_may_be_the_first() -> None:
     template = {"metadata": {"labels": {"app": "a"}}, "spec": pod}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "a"}}, "template": template}
     body = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"}}
-    found = judge_manifest({**body, "spec": {**spec, "serviceName": "a"}})
+    found = check_manifest({**body, "spec": {**spec, "serviceName": "a"}})
     assert [f for f in found if f.rule == "headless-workers"] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.halves import judged, sglang, vllm
+from tests.support.halves import checked, sglang, vllm
 
 NIXL, MOONCAKE, P2P = "NixlConnector", "MooncakeConnector", "P2pNcclConnector"
 SIZES = [
@@ -33,7 +33,7 @@ SIZES = [
 def test_vllm_joins_tensor_sizes_by_connector_and_release(
     release: str, connector: str, prefill: int, decode: int, *, joined: bool
 ) -> None:
-    found = judged(
+    found = checked(
         vllm(connector, "kv_producer", f"-tp {prefill}", release),
         vllm(connector, "kv_consumer", f"-tp {decode}", release),
     )
@@ -56,7 +56,7 @@ STAGES = [
 def test_sglang_joins_pipelines_of_as_many_stages_or_one(
     release: str, prefill: int, decode: int, *, joined: bool
 ) -> None:
-    found = judged(
+    found = checked(
         sglang("prefill", f"--pp-size {prefill}", release),
         sglang("decode", f"--pp-size {decode}", release),
     )
@@ -73,5 +73,5 @@ def test_sglang_joins_pipelines_of_as_many_stages_or_one(
     ],
 )
 def test_sglang_joins_attention_that_divides(prefill: str, decode: str, *, joined: bool) -> None:
-    found = judged(sglang("prefill", prefill), sglang("decode", decode))
+    found = checked(sglang("prefill", prefill), sglang("decode", decode))
     assert [finding.rule for finding in found] == ([] if joined else ["kv-halves-parallel"])

@@ -5,7 +5,7 @@ The rules: kv-connector-known, kv-halves-complete, kv-halves-alike.
 
 import pytest
 
-from tests.support.halves import Role, judged, sglang, told, vllm
+from tests.support.halves import Role, checked, sglang, told, vllm
 
 NIXL = "NixlConnector"
 FINE: dict[str, tuple[Role, ...]] = {
@@ -65,7 +65,7 @@ FINE: dict[str, tuple[Role, ...]] = {
 
 @pytest.mark.parametrize("described", FINE.values(), ids=FINE)
 def test_nothing_is_said_of_what_may_be_right(described: tuple[Role, ...]) -> None:
-    assert told(judged(*described)) == []
+    assert told(checked(*described)) == []
 
 
 WRONG: dict[str, tuple[tuple[Role, ...], list[str]]] = {
@@ -153,12 +153,12 @@ WRONG: dict[str, tuple[tuple[Role, ...], list[str]]] = {
 
 @pytest.mark.parametrize(("described", "says"), WRONG.values(), ids=WRONG)
 def test_what_cannot_work_is_said(described: tuple[Role, ...], says: list[str]) -> None:
-    assert told(judged(*described)) == says
+    assert told(checked(*described)) == says
 
 
 @pytest.mark.parametrize(("release", "level"), [("", "advisory"), ("0.33.0", "mandatory")])
 def test_an_image_without_a_release_makes_it_advisory(release: str, level: str) -> None:
-    found = judged(
+    found = checked(
         vllm(NIXL, "kv_producer", "-tp 4", release), vllm(NIXL, "kv_consumer", "-tp 6", release)
     )
     assert [finding.level for finding in found] == [level]
@@ -168,5 +168,5 @@ def test_the_comparison_of_nixl_can_be_switched_off() -> None:
     off = "--kv-transfer-config.kv_connector_extra_config.enforce_handshake_compat=false"
     decode = vllm(NIXL, "kv_consumer", release="0.32.0")
 
-    assert len(judged(vllm(NIXL, "kv_producer"), decode)) == 1
-    assert judged(vllm(NIXL, "kv_producer", off), decode) == []
+    assert len(checked(vllm(NIXL, "kv_producer"), decode)) == 1
+    assert checked(vllm(NIXL, "kv_producer", off), decode) == []

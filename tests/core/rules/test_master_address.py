@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 
 SIZES = "-tp 8 -pp 2 --nnodes 2"
 FIRST = "$LWS_LEADER_ADDRESS"
@@ -19,7 +19,7 @@ def said(script: str, **spec: Any) -> list[str]:
     metadata = {"name": "llama", "namespace": "serving"}
     body = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
     spec = {"replicas": 1, "leaderWorkerTemplate": template}
-    found = judge_manifest({**body, "metadata": metadata, "spec": spec})
+    found = check_manifest({**body, "metadata": metadata, "spec": spec})
     return [f.seen for f in found if f.rule == "master-address"]
 
 

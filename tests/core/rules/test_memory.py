@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.levels import environment_levels
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
-from kthena_components.core.findings import judged as run
+from kthena_components.core.findings import run_rule as run
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.values.unknown import MaybeBool, Unknown
-from kthena_components.judge.levels import environment_levels
 from tests.support.for_each import for_each
 from tests.support.specs import gpu_template
 
@@ -22,15 +22,15 @@ SGLANG = "python3 -m sglang.launch_server --model-path"
 
 
 def told(command: str, gib: float = 80, image: str = "vllm/vllm-openai:v0.20.0") -> list[str]:
-    """Judge an engine on GPUs of some memory, and give what is said without place and name."""
+    """Check an engine on GPUs of some memory, and give what is said without place and name."""
     pod: dict[str, Any] = gpu_template(command)
     pod["spec"]["containers"][0]["image"] = image
     pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.memory": str(int(gib * 1024))}
-    return judged(pod)
+    return checked(pod)
 
 
-def judged(pod: dict[str, Any], **changed: Any) -> list[str]:
-    """Judge a pod, with facts of its command line put in place of those that are read."""
+def checked(pod: dict[str, Any], **changed: Any) -> list[str]:
+    """Check a pod, with facts of its command line put in place of those that are read."""
     entry = read_pod(pod, "entry", command_path="here")
     if changed and entry.command is not None:
         entry = replace(entry, command=replace(entry.command, **changed))
@@ -188,7 +188,7 @@ def test_an_engine_quantises_a_checkpoint_in_16_bits_as_it_loads(method: str) ->
     ("method", "last", "after"),
     [("fp8", "v0.30.0", "v0.31.0"), ("bitsandbytes", "v0.27.1", "v0.28.0")],
 )
-def test_a_release_that_no_longer_quantises_by_a_method_is_not_judged(
+def test_a_release_that_no_longer_quantises_by_a_method_is_not_checked(
     method: str, last: str, after: str
 ) -> None:
     command = f"vllm serve {LLAMA} -q {method}"
@@ -217,7 +217,7 @@ UNFIT = [
 
 
 @pytest.mark.parametrize(("model", "method"), UNFIT)
-def test_a_method_of_another_form_is_not_judged(model: str, method: str) -> None:
+def test_a_method_of_another_form_is_not_checked(model: str, method: str) -> None:
     because = f"the table of models has no weights of {model} in '{method}'"
     says = f"- was not checked, because {because}. [memory-weights-fit]"
     assert told(f"{SGLANG} {model} --quantization {method}", 10) == [says]
@@ -249,7 +249,7 @@ UNCOUNTED = {
 
 
 @pytest.mark.parametrize("flags", UNCOUNTED)
-def test_a_cache_of_a_type_that_is_not_known_is_not_judged(flags: str) -> None:
+def test_a_cache_of_a_type_that_is_not_known_is_not_checked(flags: str) -> None:
     says = f"- was not checked, because {UNCOUNTED[flags]}. [memory-one-sequence]"
     assert told(f"vllm serve {LLAMA} -tp 4 {flags}") == [says]
 
@@ -261,11 +261,13 @@ def test_a_cache_of_a_type_that_is_not_known_is_not_judged(flags: str) -> None:
         (Unknown("GROUP is not in the manifest"), "GROUP is not in the manifest"),
     ],
 )
-def test_weights_in_the_memory_of_the_host_are_not_judged(offload: MaybeBool, because: str) -> None:
+def test_weights_in_the_memory_of_the_host_are_not_checked(
+    offload: MaybeBool, because: str
+) -> None:
     pod: dict[str, Any] = gpu_template(f"vllm serve {LLAMA} -tp 1")
     pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.memory": "81920"}
-    assert judged(pod)[0].startswith("! ")
-    found = judged(pod, host_offload=offload)
+    assert checked(pod)[0].startswith("! ")
+    found = checked(pod, host_offload=offload)
     assert found == [f"- was not checked, because {because}. [memory-weights-fit]"]
 
 
@@ -285,15 +287,15 @@ def test_a_new_version_takes_a_larger_share(tag: str) -> None:
 
 
 @pytest.mark.parametrize("share", ["0", "-0.5", "1.01"])
-def test_a_share_that_is_none_is_not_judged(share: str) -> None:
+def test_a_share_that_is_none_is_not_checked(share: str) -> None:
     found = told(f"vllm serve {LLAMA} --gpu-memory-utilization {share}")
     because = f"{float(share):g} is not a share of a GPU's memory"
     assert found == [f"- was not checked, because {because}. [memory-weights-fit]"]
 
 
 def test_without_a_gpu_nothing_is_said() -> None:
-    assert judged(gpu_template(f"vllm serve {LLAMA}")) == []
-    assert judged(gpu_template("vllm serve m/m")) == []
+    assert checked(gpu_template(f"vllm serve {LLAMA}")) == []
+    assert checked(gpu_template("vllm serve m/m")) == []
 
 
 @pytest.mark.parametrize(
@@ -324,5 +326,5 @@ def test_the_named_sizes_fit_the_model(command: str) -> None:
         pod: dict[str, Any] = gpu_template(sizes)
         pod["spec"]["containers"][0]["image"] = "vllm/vllm-openai:v0.20.0"
         pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.memory": str(int(gib * 1024))}
-        assert not [line for line in judged(pod) if line.endswith("[memory-weights-fit]")]
+        assert not [line for line in checked(pod) if line.endswith("[memory-weights-fit]")]
     assert named or "Split the model" not in line

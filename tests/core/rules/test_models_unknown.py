@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
 from kthena_components.core.models import all_names
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.models import DEEPSEEK, FP8, QWEN, SGLANG, findings, rules, told
 from tests.support.specs import gpu_template
 from tests.support.strategies import LATE, law
@@ -83,7 +83,7 @@ def test_another_manifest_says_the_same_in_its_own_coordinates() -> None:
         "metadata": {"name": "chat"},
         "spec": {"template": template},
     }
-    (finding,) = (f for f in judge_manifest(body) if f.rule == "tp-divides-heads")
+    (finding,) = (f for f in check_manifest(body) if f.rule == "tp-divides-heads")
     assert str(finding) == (
         "spec.template.spec.containers[0].command: engine 'chat' splits 64 attention heads over "
         "tensor 6, which leaves a remainder of 4. Set tensor to 4 or 8. [tp-divides-heads]"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:"
 
@@ -36,7 +36,7 @@ def told(config: str, *words: str, release: str = "1.2.1") -> list[tuple[Level, 
             },
         },
     }
-    found = judge_manifest(body, context=Context(config_maps=gather([data])))
+    found = check_manifest(body, context=Context(config_maps=gather([data])))
     return [(one.level, one.seen) for one in found if one.rule == "moe-ranks"]
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
 
 SERVING: dict[str, Any] = {
     "name": "big",
@@ -35,7 +35,7 @@ def told(old: str = "", new: str = "") -> list[str]:
     container = role["entryTemplate"]["spec"]["containers"][0]
     assert old in container["command"][2]
     container["command"] = [*container["command"][:2], container["command"][2].replace(old, new)]
-    found = [one for one in judge_manifest(body) if one.level is not Level.ADVISORY]
+    found = [one for one in check_manifest(body) if one.level is not Level.ADVISORY]
     assert {one.rule for one in found} <= {"mpi-ranks"}
     return [one.seen for one in found]
 

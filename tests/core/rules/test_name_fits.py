@@ -3,13 +3,13 @@
 import pytest
 
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
-from kthena_components.core.findings import judged
+from kthena_components.core.findings import run_rule
 from kthena_components.core.rules.name_fits import name_fits
 
 
 def said(*names: NameFacts) -> list[str]:
     facts = ServingFacts(path="", name="s", engines=(), names=names)
-    return [str(finding) for finding in judged(name_fits, facts)]
+    return [str(finding) for finding in run_rule(name_fits, facts)]
 
 
 def name(length: int, limit: int = 63, path: str = "roles[0].name") -> NameFacts:

@@ -2,7 +2,7 @@
 
 from kthena_components.core.rules.options_agree import options_agree
 from tests.support.for_each import for_each
-from tests.support.startup import judged, levels
+from tests.support.startup import checked, levels
 
 LINES = [
     ("vllm 0.6.0", "m --enable-auto-tool-choice", True),
@@ -52,6 +52,6 @@ def test_what_a_release_requires_together_is_required(
 
 
 def test_a_release_that_the_image_does_not_state_is_told() -> None:
-    (finding,) = judged(options_agree, "vllm", "m --enable-auto-tool-choice")
+    (finding,) = checked(options_agree, "vllm", "m --enable-auto-tool-choice")
     assert finding.level.value == "advisory"
     assert "checked against vLLM" in str(finding)

@@ -9,7 +9,7 @@ from pathlib import Path
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.rules.registry import CHECKS
 from tests.support.for_each import for_each
-from tests.support.startup import judged
+from tests.support.startup import checked
 
 RECORD = json.loads((Path(__file__).parent / "parallel_verdicts.json").read_text())
 GPUS = 1024
@@ -23,7 +23,7 @@ RULES = {
 def refusals(release: str, line: str) -> list[Finding]:
     checks = [check for check in CHECKS if rule_name(check) in RULES]
     name = f"vllm {release}"
-    found = [finding for check in checks for finding in judged(check, name, line, gpus=GPUS)]
+    found = [finding for check in checks for finding in checked(check, name, line, gpus=GPUS)]
     return [finding for finding in found if finding.level is Level.MANDATORY]
 
 

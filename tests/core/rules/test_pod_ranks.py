@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
 
 INDEX = "metadata.labels['apps.kubernetes.io/pod-index']"
 ADDRESS = ["--data-parallel-address", "llama-0.llama"]
@@ -20,7 +20,7 @@ def said(replicas: int, *words: str, start: int = 0, script: str = "") -> list[s
     spec: dict[str, Any] = {"replicas": replicas, "ordinals": {"start": start}}
     spec["template"] = {"spec": {"containers": [container]}}
     body = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "llama"}}
-    found = judge_manifest({**body, "spec": spec})
+    found = check_manifest({**body, "spec": spec})
     return [f.seen for f in found if f.rule == "pod-ranks" and f.level is Level.MANDATORY]
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.container import SHM_PATH, TOKEN_VARIABLES
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.rules.registry import run_checks
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import Args, changed, gpu_template
 from tests.support.strategies import LATE, law
 
@@ -68,4 +68,4 @@ def test_no_rule_raises_whatever_a_template_is(entry: object, worker: object, da
         damaged = changed(right, damage)
         for first, second in ((entry, worker), (damaged, right), (right, damaged), (right, entry)):
             run_checks(serving(first, second))
-        judge_manifest(deployment(damaged))
+        check_manifest(deployment(damaged))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 
 ROLE = "spec.template.roles[0]"
 SGLANG = (
@@ -28,7 +28,7 @@ def said(entry: str, worker: str = "", *, port: object = 8000, **more: Any) -> l
         role |= {"workerReplicas": 1, "workerTemplate": template(worker)}
     body = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing"}
     spec = {"template": {"roles": [role]}}
-    found = judge_manifest({**body, "metadata": {"name": "llama"}, "spec": spec})
+    found = check_manifest({**body, "metadata": {"name": "llama"}, "spec": spec})
     return [f"{f.path.removeprefix(ROLE)} {f.seen}" for f in found if f.rule == "probe-port"]
 
 

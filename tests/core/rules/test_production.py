@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
+from kthena_components.checker.waivers import PREFIX
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod_policies import PodPolicies
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.production import PRODUCTION, PRODUCTION_NAMES
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.manifest import judge_manifest, read_manifest
-from kthena_components.judge.waivers import PREFIX
 from kthena_components.systems import all_systems, find_kind
 from tests.rules.cases import bases, documents
 from tests.support.for_each import for_each
@@ -47,7 +47,7 @@ SERVING: dict[str, Any] = {
 
 
 def found(body: dict[str, Any], **asked: Any) -> list[Finding]:
-    findings = judge_manifest(body, **{"asked": NAMES, **asked})
+    findings = check_manifest(body, **{"asked": NAMES, **asked})
     return [finding for finding in findings if finding.rule in NAMES]
 
 
@@ -105,10 +105,10 @@ def test_what_the_package_writes_is_reviewed(backend: str) -> None:
 def test_a_waiver_of_a_rule_that_does_not_run_is_not_unused() -> None:
     waived = changed(BARE, {"metadata.annotations": {}})
     waived["metadata"]["annotations"][f"{PREFIX}production-cache"] = "2026-12-31 a cache comes"
-    asked = judge_manifest(waived, today=TODAY, asked=NAMES)
+    asked = check_manifest(waived, today=TODAY, asked=NAMES)
     assert [f.level for f in asked if f.rule == "production-cache"] == [Level.WAIVED]
     for names in (NAMES, ()):
-        assert "waiver" not in {f.rule for f in judge_manifest(waived, today=TODAY, asked=names)}
+        assert "waiver" not in {f.rule for f in check_manifest(waived, today=TODAY, asked=names)}
 
 
 def test_the_waiver_of_a_component_is_on_the_objects_with_the_finding() -> None:
@@ -174,12 +174,12 @@ def test_engines_of_several_pods_are_reviewed(backend: str) -> None:
     role = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
     args = {"name": "chat", "backend": backend, "roles": [{**role, "engine": engine}]}
     made = compile_serving(args, today=TODAY).manifests
-    found = [f for m in made for f in judge_manifest(m.body, today=TODAY, asked=NAMES)]
+    found = [f for m in made for f in check_manifest(m.body, today=TODAY, asked=NAMES)]
     (line,) = (f for f in found if f.rule == "production-cache")
     assert "loads 'meta-llama/Llama-3.1-405B-Instruct-FP8' from the hub" in line.seen
     assert [f for f in found if f.rule == "production-lifecycle"] == []
     bare = [_bare(m.body) for m in made]
-    told = {f.rule for body in bare for f in judge_manifest(body, today=TODAY, asked=NAMES)}
+    told = {f.rule for body in bare for f in check_manifest(body, today=TODAY, asked=NAMES)}
     assert "production-lifecycle" in told
 
 

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, judged
+from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.ray_over_pods import ray_over_pods
 from tests.support.specs import ENGINE_RAY, NATIVE_8B, changed, gpu_template
@@ -26,7 +26,7 @@ def test_ray_in_an_image_without_it_is_told_where_the_user_wrote_the_image() -> 
 
 
 def spread(rule: Rule, sizes: str, tag: str, gpus: int = 8, executor: str = "ray") -> list[Finding]:
-    """Judge an engine of two pods, whose entry runs a release of vLLM."""
+    """Check an engine of two pods, whose entry runs a release of vLLM."""
     command = f"vllm serve m {sizes} --distributed-executor-backend {executor}"
     entry, worker = (
         read_pod(
@@ -35,7 +35,7 @@ def spread(rule: Rule, sizes: str, tag: str, gpus: int = 8, executor: str = "ray
         for text, at in ((command, "t"), ("sleep 1", "w"))
     )
     engine = EngineFacts(path="e", name="e", pods=2, replicas=1, entry=entry, worker=worker)
-    return list(judged(rule, ServingFacts(path="", name="s", engines=(engine,))))
+    return list(run_rule(rule, ServingFacts(path="", name="s", engines=(engine,))))
 
 
 @pytest.mark.parametrize(("tag", "count"), [("v0.11.0", 0), ("v0.11.1", 1), ("v0.11.2", 0)])

@@ -34,5 +34,5 @@ def test_the_cases_of_a_check_are_where_they_are_looked_for(check: Check) -> Non
     assert (Path(__file__).parent / "cases" / f"{rule_name(check)}.yaml").exists()
 
 
-def test_nothing_to_judge_gives_nothing() -> None:
+def test_nothing_to_check_gives_nothing() -> None:
     assert run_checks(ServingFacts(path="", name="", engines=())) == []

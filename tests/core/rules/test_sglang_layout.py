@@ -2,13 +2,13 @@
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Level, judged
+from kthena_components.core.findings import Level, run_rule
 from kthena_components.core.rules.registry import MODEL_RULES
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.for_each import for_each
 from tests.support.specs import changed
 from tests.support.startup import IMAGES, LAUNCH, levels, pod, told
@@ -245,7 +245,7 @@ def test_a_variable_lets_all_stages_draft(value: str, flags: str, messages: list
     env = [{"name": "SGLANG_ENABLE_PP_SPEC", "value": value}]
     entry = read_pod(changed(template, {"spec.containers[0].env": env}), "t", command_path="here")
     engine = EngineFacts(path="e", name="e", pods=1, replicas=1, entry=entry, worker=None)
-    found = [*judged(sglang_layout, ServingFacts(path="", name="s", engines=(engine,)))]
+    found = [*run_rule(sglang_layout, ServingFacts(path="", name="s", engines=(engine,)))]
     assert len(found) == len(messages)
     for finding, message in zip(found, messages, strict=True):
         assert str(finding).removeprefix("here: engine 'e' ").startswith(message)
@@ -262,12 +262,12 @@ def test_a_size_that_is_not_known_is_told_once() -> None:
     assert line.startswith("was not checked, because it is an output that only the deployment")
 
 
-def test_a_manifest_of_anyone_is_judged() -> None:
+def test_a_manifest_of_anyone_is_checked() -> None:
     command = "python3 -m sglang.launch_server --model-path m --tp-size 8 --attn-dp-size 3"
     template = pod(command, f"{IMAGES['sglang']}:v0.5.23")
     template = changed(template, {"spec.restartPolicy": "Never"})
     body = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
-    found = [(f.rule, f.level) for f in judge_manifest(body) if f.rule not in MODEL_RULES]
+    found = [(f.rule, f.level) for f in check_manifest(body) if f.rule not in MODEL_RULES]
     assert found == [("sglang-layout", Level.MANDATORY)]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from conformance.pod_values import checked, components, deployment, draw_template
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
-from kthena_components.core.schema.pod_values import judge_values
+from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.schema.pod_volumes import Added
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import all_systems
 from tests.rules.cases import documents
 from tests.support.hiding import hidings
@@ -30,12 +30,12 @@ def mounting(name: str, **annotations: str) -> Body:
 
 
 def levels(template: Body, **added: Any) -> list[Level]:
-    return [f.level for f in judge_values(template, "", Added(bodies=(template,), **added))]
+    return [f.level for f in check_values(template, "", Added(bodies=(template,), **added))]
 
 
 def told(body: Body) -> list[str]:
     """Give the findings about the values, of any level, and failures of rules."""
-    return [str(f) for f in judge_manifest(body) if f.rule in {"pod-values", "rule-fault"}]
+    return [str(f) for f in check_manifest(body) if f.rule in {"pod-values", "rule-fault"}]
 
 
 def drawn(seed: str) -> list[Body]:
@@ -124,5 +124,5 @@ def test_values_of_any_type_raise_nothing(odd: object) -> None:
         body = deployment(draw_template(random.Random(f"odd {index}")))
         every = [place for place in places(body) if place[2:]]
         for place in random.Random(index).sample(every, 6):
-            found = judge_manifest(put(body, place, odd))
+            found = check_manifest(put(body, place, odd))
             assert [str(f) for f in found if f.rule == "rule-fault"] == [], place

@@ -209,7 +209,7 @@ def test_fields_that_go_together_are_taken(args: Args, changes: Args) -> None:
     assert said(args, changes) == []
 
 
-def test_a_role_by_itself_is_judged_where_it_stands() -> None:
+def test_a_role_by_itself_is_checked_where_it_stands() -> None:
     spec = parse_spec(
         ModelServingSpec, changed(ENGINE_RAY, {"roles[0].engine.extra_args": ["-tp"]})
     )

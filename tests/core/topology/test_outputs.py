@@ -36,7 +36,7 @@ def test_a_child_that_comes_late_is_refused() -> None:
     )
 
 
-def test_a_node_or_pattern_that_comes_late_is_not_judged() -> None:
+def test_a_node_or_pattern_that_comes_late_is_not_checked() -> None:
     entries = (RACK | {"nodes": [LATE]}, {"name": "b", "tier": 1, "node_regex": LATE})
     assert said(*entries).splitlines() == [
         f"{path}: not checked, because the value is known only after the deployment. "
@@ -46,6 +46,6 @@ def test_a_node_or_pattern_that_comes_late_is_not_judged() -> None:
     assert {finding.level for finding in check_topology(topology(*entries))} == {Level.UNKNOWN}
 
 
-def test_what_is_not_judged_stops_no_plan() -> None:
+def test_what_is_not_checked_stops_no_plan() -> None:
     plan = build_topology(topology(RACK | {"nodes": [LATE, "n"]}))
     assert plan.hyper_nodes[0].nodes == [LATE, "n"]

@@ -298,6 +298,6 @@ def test_all_refusals_come_at_once_and_advice_stays_out() -> None:
     )
 
 
-def test_the_tree_can_be_judged_without_its_entries() -> None:
+def test_the_tree_can_be_checked_without_its_entries() -> None:
     mixed = HyperNodeSpec(name="row", tier=2, nodes=["n-1"], children=["rack"])
     assert check_tree([HyperNodeSpec(name="rack", tier=1, nodes=["n-2"]), mixed]) == []

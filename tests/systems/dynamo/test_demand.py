@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import read_demand, reduce_object
 from kthena_components.core.values.unknown import MaybeInt, Unknown, total
-from kthena_components.judge.manifest import read_demand, reduce_object
 from tests.support.groups import DYNAMO, DYNAMO_BETA, DYNAMO_ONE
 from tests.support.peers import LATE, Manifest, changed
 from tests.support.stacks import gpus_by_facts, gpus_by_pods

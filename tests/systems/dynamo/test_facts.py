@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support import groups
 from tests.support.groups import DATA, DYNAMO, DYNAMO_BETA, PIPELINE, TENSOR, service
 from tests.support.peers import GONE, LATE, Manifest, changed, gpus, refused, said_by, told
@@ -98,7 +98,7 @@ def test_the_kind_of_gpu_may_be_stated() -> None:
     assert decode(changes) == ("decode", 2, 1, 8)
 
 
-def test_two_counts_of_gpus_that_differ_are_not_judged() -> None:
+def test_two_counts_of_gpus_that_differ_are_not_checked() -> None:
     changes = {f"{MAIN}/resources": gpus("4")}
     assert isinstance(decode(changes)[3], Unknown)
 
@@ -192,7 +192,7 @@ def test_what_config_maps_hold_is_read() -> None:
 
     def told_with(**data: str) -> list[tuple[str, str]]:
         context = Context(config_maps=gather([{**sizes, "data": data}]))
-        found = judge_manifest(changed(DYNAMO, changes), "graph", context=context)
+        found = check_manifest(changed(DYNAMO, changes), "graph", context=context)
         return [(f.rule, f.path) for f in found if f.rule in {WORLD, "config-map-key-exists"}]
 
     at = "graph.spec.services.decode.extraPodSpec.mainContainer"

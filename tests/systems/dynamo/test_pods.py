@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.judge.manifest import reduce_object
+from kthena_components.checker.manifest import reduce_object
 from tests.support.groups import DYNAMO, DYNAMO_BETA, DYNAMO_ONE
 from tests.support.peers import GONE, Manifest, changed, gpus
 from tests.support.stacks import CLAIM, MOUNTED, SECRET, TOKEN, pods_in, said_of, together

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import read_manifest
 from tests.support import groups
 from tests.support.groups import GROVE
 from tests.support.peers import LATE, Manifest, changed, gpus, refused, said_by

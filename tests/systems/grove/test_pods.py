@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest, reduce_object
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, reduce_object
 from tests.rules.cases import documents
 from tests.support import groups
 from tests.support.groups import GROVE, clique
@@ -192,7 +192,7 @@ def test_what_is_not_known_yet_is_not_counted(path: str) -> None:
     assert isinstance(gpus_by_pods(reduce_object(late)), Unknown)
 
 
-def test_a_key_is_judged_in_a_clique_whose_name_is_not_known_yet() -> None:
+def test_a_key_is_checked_in_a_clique_whose_name_is_not_known_yet() -> None:
     env = f"{WORKER}/podSpec/containers/0/env"
     cliques = changed(GROVE, {env: ENV, "spec/template/cliques/2/name": LATE})
     found = together({"hf": SECRET, "llama": cliques})
@@ -224,5 +224,5 @@ def test_whether_pods_join_is_read_with_the_variables_of_a_config_map() -> None:
     container = alone["spec"]["podSpec"]["containers"][0]
     container["envFrom"] = [{"configMapRef": {"name": "nodes"}}]
     cliques = {**GROVE, "spec": {"template": {"cliques": [alone]}}}
-    found = judge_manifest(cliques, context=Context(config_maps=gather([config])))
+    found = check_manifest(cliques, context=Context(config_maps=gather([config])))
     assert [str(f) for f in found if f.rule == "grove-gang"] == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kthena_components.cli.planned_changes import planned_changes
-from kthena_components.cli.preview import Step
+from kthena_components.cli.review.planned_changes import planned_changes
+from kthena_components.cli.review.preview import Step
 from tests.cli.previews import urn
 from tests.support.groups import GROVE
 from tests.support.peers import changed

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.together import check_objects_together
 from kthena_components.core.facts.context import Context, gather
-from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.together import judge_stack
 from tests.support.peers import Manifest
 from tests.systems.kaito.test_config_map import LLAMA, ROLES, SET, said, vllm
 
@@ -17,7 +17,7 @@ OF_FLAGS = ("kaito-config", "engine-option-known", "memory-fraction-range", "sch
 def written(body: Manifest, *maps: Manifest, versions: Any = None) -> list[str]:
     """Give what the rules about the flags say beside some ConfigMaps."""
     context = Context(config_maps=gather(maps), versions=versions or {})
-    found = judge_manifest(body, context=context)
+    found = check_manifest(body, context=context)
     return [f"{f.level}: {f}" for f in found if f.rule in OF_FLAGS]
 
 
@@ -100,5 +100,7 @@ def test_a_decoder_listens_elsewhere() -> None:
 
 
 def test_the_pack_reads_the_config_map_beside() -> None:
-    found = judge_stack({"w": LLAMA, "c": vllm("max-model-len: 200000", "swap-space: 4")})
+    found = check_objects_together(
+        {"w": LLAMA, "c": vllm("max-model-len: 200000", "swap-space: 4")}
+    )
     assert {f.rule for f in found} >= {"kaito-config", "engine-option-known"}

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest, check_whole
+from kthena_components.checker.together import check_objects_together
 from kthena_components.core.facts.context import NO_CONTEXT, Context, gather
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, judge_whole
-from kthena_components.judge.together import judge_stack
 from kthena_components.systems.kaito.estimator import stated_tokens
 from kthena_components.systems.kaito.view import inference_config
 from tests.support.peers import GONE, LATE, Manifest, changed
@@ -95,13 +95,13 @@ def vllm(*flags: str) -> Manifest:
 
 def said(body: Manifest, *maps: Manifest) -> list[str]:
     """Give what the rules about nodes say beside some ConfigMaps."""
-    found = judge_manifest(body, context=Context(config_maps=gather(maps)))
+    found = check_manifest(body, context=Context(config_maps=gather(maps)))
     return [f"{f.level}: {f}" for f in found if f.rule in RULES]
 
 
 def gpus(body: Manifest, *maps: Manifest) -> object:
     """Count the GPUs that KAITO makes for it."""
-    held = judge_whole(body, context=Context(config_maps=gather(maps))).demand
+    held = check_whole(body, context=Context(config_maps=gather(maps))).demand
     assert held is not None
     return held.gpus
 
@@ -247,7 +247,7 @@ def test_the_cache_may_be_stated_in_bytes() -> None:
     assert said(DEEPSEEK, vllm("kv-cache-memory-bytes: 1000000000")) == []
 
 
-def test_a_stated_parallelism_is_judged_in_place_of_kaitos_own() -> None:
+def test_a_stated_parallelism_is_checked_in_place_of_kaitos_own() -> None:
     (told,) = said(QWEN, vllm("swap-space: 4"))
     assert told.startswith("mandatory: resource.instanceType: makes KAITO start tensor 6")
     assert said(QWEN, vllm("tensor-parallel-size: 4")) == []
@@ -334,10 +334,10 @@ def test_it_is_looked_for_in_the_namespace_of_the_object() -> None:
     assert "is not available" in told
 
 
-def test_objects_that_are_judged_together_know_their_config_map() -> None:
-    found = judge_stack({"w": LLAMA, "c": vllm(LONG)})
+def test_objects_that_are_checked_together_know_their_config_map() -> None:
+    found = check_objects_together({"w": LLAMA, "c": vllm(LONG)})
     assert [f.path for f in found if f.level is Level.MANDATORY] == ["w.resource.count"]
-    assert judge_stack({"w": LLAMA, "c": vllm("cpu-offload-gb: 0")}) == []
+    assert check_objects_together({"w": LLAMA, "c": vllm("cpu-offload-gb: 0")}) == []
 
 
 def test_an_empty_section_states_nothing() -> None:

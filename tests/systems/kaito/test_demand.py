@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest, read_demand, reduce_object
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest, read_demand, reduce_object
 from kthena_components.systems import find_kind
 from tests.support.for_each import for_each
 from tests.support.peers import GONE, GPU, LATE, Manifest, changed, gpus
@@ -88,7 +88,7 @@ SERVICE: Manifest = {
 
 
 def said(*bodies: Manifest, **asked: Any) -> list[str]:
-    """Judge objects together, as they are and as the command line holds them."""
+    """Check objects together, as they are and as the command line holds them."""
     held = {i: demand for i, body in enumerate(bodies) if (demand := read_demand(body))}
     paths = [body["kind"] for body in bodies]
     asked.setdefault("complete", False)
@@ -308,6 +308,6 @@ def test_pods_are_those_of_the_template() -> None:
 )
 def test_a_template_has_the_types_of_a_pod_template(body: Manifest, at: str) -> None:
     wrong = changed(body, {f"{at}/spec/containers/0/env": [{"name": "N", "value": 8}]})
-    (told,) = [f for f in judge_manifest(wrong) if f.rule == "pod-schema"]
+    (told,) = [f for f in check_manifest(wrong) if f.rule == "pod-schema"]
     assert told.path == f"{at.replace('/', '.')}.spec.containers[0].env[0].value"
-    assert [f for f in judge_manifest(body) if f.rule == "pod-schema"] == []
+    assert [f for f in check_manifest(body) if f.rule == "pod-schema"] == []

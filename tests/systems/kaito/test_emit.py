@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.together import check_objects_together
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.together import judge_stack
 from kthena_components.systems import find_emitter
 from tests.support.draw_kaito import SPLITS, Split, preset_role
 from tests.support.for_each import for_each
@@ -176,7 +176,7 @@ def test_the_front_service_selects_the_first_pod_of_each_engine(args: Args) -> N
     bodies = {
         m.key: m.body for m in compile_serving(changed(args, {"expose": {"port": 9000}})).manifests
     }
-    assert [f for f in judge_stack(bodies) if f.rule == "service-selects-pods"] == []
+    assert [f for f in check_objects_together(bodies) if f.rule == "service-selects-pods"] == []
     (front,) = (body for body in bodies.values() if body["kind"] == "Service")
     (made,) = (b for b in bodies.values() if b["kind"] in {"Workspace", "InferenceSet"})
     assert front["metadata"]["name"] != made["metadata"]["name"], "KAITO makes a Service of its own"
@@ -202,8 +202,8 @@ def test_the_rules_of_kaito_see_the_same_nodes(split: Split, existing: bool, eng
     bodies = [m.body for m in compile_serving(changed(PRESET, options)).manifests]
     context = Context(config_maps=gather(bodies))
     versions = {"kaito": "0.11"}
-    judged = (judge_manifest(body, context=context, versions=versions) for body in bodies)
-    found = [str(finding) for findings in judged for finding in findings]
+    checked = (check_manifest(body, context=context, versions=versions) for body in bodies)
+    found = [str(finding) for findings in checked for finding in findings]
     assert [told for told in found if "makes KAITO start" not in told] == []
 
 

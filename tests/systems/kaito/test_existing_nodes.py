@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.hardware import Instance
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.systems.kaito.estimator import NO_INSTANCE, node_of
 from tests.support.peers import LATE, Manifest
 from tests.support.specs import changed
@@ -72,7 +72,7 @@ def test_a_label_that_is_not_known_yet() -> None:
 
 def told(body: Manifest, changes: dict[str, Any] | None = None) -> list[str]:
     """Say what the rules report with numbers."""
-    found = judge_manifest(changed(body, changes))
+    found = check_manifest(changed(body, changes))
     return [str(finding) for finding in found if finding.rule == "kaito-capacity"]
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest, has_rules, read_manifest
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.judge.manifest import has_rules, judge_manifest, read_manifest
 from kthena_components.systems import INDEX
 from tests.support.peers import GONE, Manifest, changed, gpus, said_by
 from tests.support.strategies import damaged, json_trees
@@ -90,7 +90,7 @@ def test_one_system_reads_it_in_any_version(manifest: Manifest) -> None:
 def test_other_kinds_of_the_group_are_not_read() -> None:
     assert read_manifest({"apiVersion": "kaito.sh/v1beta1", "kind": "RAGEngine"}) is None
     assert ("kaito.sh", "RAGEngine") not in INDEX
-    assert judge_manifest({"apiVersion": "kaito.sh/v1beta1", "kind": "RAGEngine"}) == []
+    assert check_manifest({"apiVersion": "kaito.sh/v1beta1", "kind": "RAGEngine"}) == []
 
 
 def test_a_template_is_a_pod_template_on_nodes_of_the_instance_type() -> None:
@@ -119,7 +119,7 @@ def test_nodes_that_are_there_are_known_by_the_labels_that_select_them() -> None
     assert engine.entry.gpu.name == "NVIDIA L40S"
 
 
-def test_the_command_of_a_template_is_judged_at_its_place() -> None:
+def test_the_command_of_a_template_is_checked_at_its_place() -> None:
     at = "inference/template/spec/containers/0/resources"
     (found,) = said_by(WORLD, WORKSPACE, {at: gpus(4)})
     assert found.startswith("inference.template.spec.containers[0].command: engine 'qwen' starts")
@@ -132,7 +132,7 @@ def test_so_is_that_of_an_inference_set() -> None:
     assert found.startswith("spec.template.inference.template.spec.containers[0].command")
 
 
-def test_memory_of_a_template_is_judged() -> None:
+def test_memory_of_a_template_is_checked() -> None:
     small = changed(WORKSPACE, {"resource/instanceType": "Standard_NV72ads_A10_v5"})
     (found,) = said_by("memory-weights-fit", small)
     assert "puts 30.5 GiB of weights on each GPU" in found
@@ -143,7 +143,7 @@ def test_a_preset_has_no_command_line() -> None:
     assert facts(PRESET).engines == facts(SEVERAL).engines == facts(TUNING).engines == ()
 
 
-def test_what_kaito_generates_is_judged_as_a_stateful_set() -> None:
+def test_what_kaito_generates_is_checked_as_a_stateful_set() -> None:
     script = (
         'if [ "${POD_INDEX}" = "0" ]; then /workspace/vllm/multi-node-serving.sh leader '
         "--ray_cluster_size=2 --ray_port=6379; python3 /workspace/vllm/inference_api.py "
@@ -165,21 +165,21 @@ def test_what_kaito_generates_is_judged_as_a_stateful_set() -> None:
 def test_a_message_shows_little_of_a_long_value() -> None:
     long = "x" * 100_000
     changes = {"inference/config": long, "resource/instanceType": long, "metadata/name": "w"}
-    found = judge_manifest(changed(PRESET, {**changes, "inference/preset/name": long}))
-    found += judge_manifest(changed(PRESET, {"inference/config": long}))
+    found = check_manifest(changed(PRESET, {**changes, "inference/preset/name": long}))
+    found += check_manifest(changed(PRESET, {"inference/config": long}))
     assert found
     assert all(len(str(finding)) < 600 for finding in found)
 
 
 def judge(body: dict[str, Any]) -> None:
-    for finding in judge_manifest(body):
+    for finding in check_manifest(body):
         assert str(finding)
 
 
 @pytest.mark.property
 @fuzz
 @given(st.sampled_from(GOOD), st.data())
-def test_any_damage_is_judged(body: dict[str, Any], data: st.DataObject) -> None:
+def test_any_damage_is_checked(body: dict[str, Any], data: st.DataObject) -> None:
     judge(data.draw(damaged(body)))
 
 
@@ -194,5 +194,5 @@ def test_any_damage_is_judged(body: dict[str, Any], data: st.DataObject) -> None
         ),
     ),
 )
-def test_any_tree_under_these_kinds_is_judged(body: dict[str, Any], tree: dict[str, Any]) -> None:
+def test_any_tree_under_these_kinds_is_checked(body: dict[str, Any], tree: dict[str, Any]) -> None:
     judge({"apiVersion": body["apiVersion"], "kind": body["kind"], **tree})

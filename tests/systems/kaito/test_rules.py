@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems.kaito.estimator import Sized, minimum_gpus, size_of
+from kthena_components.systems.kaito.preset_command import Start, start_of
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
 from kthena_components.systems.kaito.rules import capacity as kaito_capacity
 from kthena_components.systems.kaito.rules.workspace import RULES
-from kthena_components.systems.kaito.start import Start, start_of
 from kthena_components.systems.kaito.view import View, read_view
 from tests.support.for_each import for_each
 
@@ -52,9 +52,9 @@ def inference_set(preset: str, instance: str, replicas: int, limit: int) -> Mani
     }
 
 
-def judge_kaito(manifest: Manifest) -> list[Finding]:
+def check_kaito(manifest: Manifest) -> list[Finding]:
     """Give what KAITO's own rules say, and that a rule failed."""
-    return [f for f in judge_manifest(manifest) if f.rule.startswith(("kaito-", "rule-fault"))]
+    return [f for f in check_manifest(manifest) if f.rule.startswith(("kaito-", "rule-fault"))]
 
 
 def view_of(manifest: Manifest) -> View:
@@ -80,7 +80,7 @@ def budget_of(sized: Sized) -> float:
 
 
 def found(manifest: Manifest, level: Level = Level.MANDATORY) -> list[str]:
-    return [str(f) for f in judge_kaito(manifest) if f.level is level]
+    return [str(f) for f in check_kaito(manifest) if f.level is level]
 
 
 EXAMPLES = [
@@ -196,7 +196,7 @@ def test_kaito_itself_reckons_with_the_nominal_memory() -> None:
 def test_a_count_that_is_kaitos_own_is_not_spoken_of(
     preset: str, instance: str, count: int
 ) -> None:
-    assert judge_kaito(workspace(preset, instance, count)) == []
+    assert check_kaito(workspace(preset, instance, count)) == []
     fewer, more = workspace(preset, instance, count - 1), workspace(preset, instance, count + 1)
     assert f"resource.count: is {count - 1}, but KAITO counts" in found(fewer)[0]
     assert f"resource.count: is {count + 1}, but KAITO" in found(more, Level.ADVISORY)[0]
@@ -218,7 +218,7 @@ def test_the_transformers_runtime_counts_no_nodes() -> None:
         "is 1 GPU of 24 GiB, which have 24 GiB, but the files of phi-4 are 27.31"
         in (found(small)[0])
     )
-    assert judge_kaito(workspace("phi-4", A100, 4, annotations=runtime)) == []
+    assert check_kaito(workspace("phi-4", A100, 4, annotations=runtime)) == []
 
 
 def test_tuning_runs_on_one_node() -> None:
@@ -242,15 +242,15 @@ def test_a_short_name_stands_for_a_model_in_the_table(name: str) -> None:
 def test_a_part_that_is_not_known_fails_nothing(path: str) -> None:
     value: Any
     for value in (LATE, {"preset": LATE}, {"annotations": LATE}, None, 10**400, [LATE], {"": {}}):
-        judged = judge_kaito({**workspace("phi-4", A100), path: value})
-        assert all(str(finding) for finding in judged)
+        checked = check_kaito({**workspace("phi-4", A100), path: value})
+        assert all(str(finding) for finding in checked)
         if value == LATE:
-            assert [f for f in judged if f.level is not Level.UNKNOWN] == []
+            assert [f for f in checked if f.level is not Level.UNKNOWN] == []
 
 
 def test_every_rule_says_once_that_it_does_not_know() -> None:
     late = workspace(LATE, LATE, LATE)
-    rules = [finding.rule for finding in judge_kaito(late)]
+    rules = [finding.rule for finding in check_kaito(late)]
     assert sorted(rules) == [
         "kaito-capacity", "kaito-instance-type", "kaito-parallelism", "kaito-preset",
         "kaito-runtime",

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Blank, Unknown
-from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import find_kind
 from kthena_components.systems.kserve.system import SYSTEM
 from tests.support.peers import (

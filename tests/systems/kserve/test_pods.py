@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import read_demand, reduce_object
 from kthena_components.core.values.unknown import MaybeInt, Unknown, total
-from kthena_components.judge.manifest import read_demand, reduce_object
 from tests.rules.cases import documents
 from tests.support.peers import (
     GONE,
@@ -109,7 +109,7 @@ def test_a_container_beside_the_models_is_told_where_it_stands() -> None:
         (WIDE, f"{P}/workerSpec", 3, "mandatory"),
     ],
 )
-def test_a_claim_of_one_node_is_judged_by_the_pods_that_share_it(
+def test_a_claim_of_one_node_is_checked_by_the_pods_that_share_it(
     service: Manifest, path: str, pods: int | None, level: str | None
 ) -> None:
     found = shared_claims(changed(service, {f"{path}/volumes": [{"name": "shm"}, MOUNTED]}))

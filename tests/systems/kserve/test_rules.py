@@ -183,7 +183,7 @@ def test_a_runtime_has_exactly_one_worker_container() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
-def test_a_runtime_is_judged_like_a_service(kind: str) -> None:
+def test_a_runtime_is_checked_like_a_service(kind: str) -> None:
     wrong = {
         "kind": kind,
         "spec/containers/0/env": [{"name": "TENSOR_PARALLEL_SIZE", "value": "1"}],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.manifest import judge_manifest
+from kthena_components.checker.manifest import check_manifest
 from tests.support.peers import LATE, llm, said_by
 
 RULE = "kserve-llm-parallelism"
@@ -89,7 +89,7 @@ def test_sizes_that_do_not_agree_are_said(sizes: Any, worker: bool, said: str) -
     assert said_by(RULE, llm(sizes, worker=worker)) == [f"{said}. [{RULE}]"]
 
 
-def test_prefill_is_judged_as_well() -> None:
+def test_prefill_is_checked_as_well() -> None:
     prefill = {"parallelism": {"tensor": -1}}
     assert said_by(RULE, llm({"tensor": 8}, prefill=prefill)) == [
         f"spec.prefill.parallelism.tensor: is -1, but must be at least 1. Write 1 or more. [{RULE}]"
@@ -104,7 +104,7 @@ def test_what_is_not_known_is_not_checked() -> None:
 
 
 def _without_preset(service: Any) -> list[str]:
-    found = judge_manifest(service)
+    found = check_manifest(service)
     assert not [each for each in found if each.rule == "executor-stated"]
     return [str(each) for each in found if each.rule == RULE]
 

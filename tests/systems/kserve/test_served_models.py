@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import COMPLETING
 from tests.support.for_each import for_each
 from tests.support.peers import LATE, Manifest, changed, gpus, llm

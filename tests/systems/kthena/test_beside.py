@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
+from kthena_components.checker.together import check_objects_together
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.together import judge_stack
 from tests.support.crds import schema_errors
 from tests.support.recorder import record
 
@@ -48,9 +48,9 @@ def test_the_program_registers_two_servings_and_a_policy(
 
 def test_its_objects_break_no_rule_and_fit_the_crds(registered: dict[str, dict[str, Any]]) -> None:
     for body in registered.values():
-        assert [f for f in judge_manifest(body) if f.level is Level.MANDATORY] == []
+        assert [f for f in check_manifest(body) if f.level is Level.MANDATORY] == []
         assert schema_errors(body) == []
-    assert [f for f in judge_stack(registered) if f.level is Level.MANDATORY] == []
+    assert [f for f in check_objects_together(registered) if f.level is Level.MANDATORY] == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_mistake_in_its_targets_is_reported(
     body = copy.deepcopy(registered["AutoscalingPolicy/qwen"])
     body["spec"]["heterogeneousTarget"]["params"][0][path] = value
 
-    (found,) = (one for one in judge_manifest(body) if one.level is Level.MANDATORY)
+    (found,) = (one for one in check_manifest(body) if one.level is Level.MANDATORY)
 
     assert found.rule == rule
     assert "heterogeneousTarget.params[0]" in found.path

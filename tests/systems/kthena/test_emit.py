@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import BACKGROUND, Manifest
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import read_manifest
 from tests.support.crds import schema_errors
 from tests.support.specs import (
     ENGINE_RAY,

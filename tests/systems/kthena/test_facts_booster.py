@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.facts.serving import EngineFacts, gpu_demand
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import read_manifest
 from tests.rules.cases import documents, judge
 from tests.support.peers import GPU, LATE
 from tests.support.specs import REMOVED, changed

@@ -60,7 +60,7 @@ def put(manifest: Manifest, path: list[str], value: Any) -> None:
         place[key] = copy.deepcopy(value)
 
 
-def judge_serving(manifest: Any, version: str = "1.0", path: str = "") -> list[Finding]:
+def check_serving(manifest: Any, version: str = "1.0", path: str = "") -> list[Finding]:
     """Judge as a ModelServing, whatever stands there, by Kthena's rules and no others."""
     found = own_findings(manifest, path, of=MODEL_SERVING, version=version)
     return [finding for finding in found if not finding.rule.startswith("topology-")]
@@ -68,12 +68,12 @@ def judge_serving(manifest: Any, version: str = "1.0", path: str = "") -> list[F
 
 def told(manifest: Any, version: str = "1.0") -> list[str]:
     """Give all findings as text."""
-    return [str(finding) for finding in judge_serving(manifest, version)]
+    return [str(finding) for finding in check_serving(manifest, version)]
 
 
 def said_by(rule: str, changes: dict[str, Any], version: str = "1.0") -> list[str]:
     """Give what one rule says of the changed manifest."""
-    found = judge_serving(chat(changes), version)
+    found = check_serving(chat(changes), version)
     return [str(finding) for finding in found if finding.rule == f"kthena-{rule}"]
 
 
@@ -207,17 +207,17 @@ def test_a_null_is_an_absent_field() -> None:
 
 
 def test_findings_are_given_in_the_callers_coordinates() -> None:
-    found = judge_serving(chat({"spec.replicas": -1}), path="objects[3]")
+    found = check_serving(chat({"spec.replicas": -1}), path="objects[3]")
     assert [f.path for f in found] == ["objects[3].spec.replicas"]
 
 
 def test_all_findings_come_at_once() -> None:
     changes = {"spec.replicas": -1, "spec.template.roles.1.name": "prefill", "spec.rolls": 1}
-    rules = [finding.rule for finding in judge_serving(chat(changes))]
+    rules = [finding.rule for finding in check_serving(chat(changes))]
     assert rules == ["kthena-schema", "kthena-role-names-unique", "kthena-replicas"]
 
 
 def test_a_field_too_many_is_mandatory_and_what_crashes_the_controller_is_advisory() -> None:
     path = "spec.template.roles.0.entryTemplate.metadata.annotations"
-    found = judge_serving(chat({"spec.rolls": 1, path: {"a": "b"}}), "0.3")
+    found = check_serving(chat({"spec.rolls": 1, path: {"a": "b"}}), "0.3")
     assert [f.level for f in found] == [Level.MANDATORY, Level.ADVISORY]

@@ -19,7 +19,7 @@ from tests.systems.kthena.test_rules_examples import (
     GONE,
     TIER_1,
     Manifest,
-    judge_serving,
+    check_serving,
     multi_node,
     put,
     role,
@@ -110,7 +110,7 @@ def is_readable(finding: Finding) -> bool:
 @settings(deadline=None, max_examples=200)
 @given(tree=TREES, version=st.sampled_from(KTHENA_VERSIONS))
 def test_no_manifest_makes_a_rule_raise(tree: Any, version: str) -> None:
-    assert all(map(is_readable, judge_serving(tree, version)))
+    assert all(map(is_readable, check_serving(tree, version)))
 
 
 @pytest.mark.property
@@ -129,7 +129,7 @@ def test_no_change_to_a_valid_manifest_makes_a_rule_raise(
             odd = changed(odd, other, more)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError):
             continue  # The first change took the place of the second away.
-    assert all(map(is_readable, judge_serving(odd, version)))
+    assert all(map(is_readable, check_serving(odd, version)))
 
 
 # A rule that joins fields speaks where it is easiest to correct.
@@ -156,10 +156,10 @@ def is_near(change: str, finding: str) -> bool:
 @pytest.mark.parametrize("version", [KTHENA_VERSIONS[0], KTHENA_VERSIONS[-1]])
 def test_a_single_change_is_found_where_it_was_made(version: str) -> None:
     for manifest, path in CASES:
-        before = set(judge_serving(manifest, version))
+        before = set(check_serving(manifest, version))
         change = re.sub(r"\.(\d+)", r"[\1]", ".".join(path))
         for value in (*ODD, GONE):
-            after = judge_serving(changed(manifest, path, value), version)
+            after = check_serving(changed(manifest, path, value), version)
             for finding in after:
                 assert finding in before or is_near(change, finding.path), (change, str(finding))
 
@@ -168,17 +168,17 @@ def test_a_single_change_is_found_where_it_was_made(version: str) -> None:
 @pytest.mark.parametrize("value", [LATE, f"x-{LATE}", Unknown("it is computed")])
 def test_what_is_not_known_never_adds_a_refusal(value: Any, version: str) -> None:
     for manifest, path in CASES:
-        before = {(f.rule, f.path) for f in judge_serving(manifest, version)}
-        found = judge_serving(changed(manifest, path, value), version)
+        before = {(f.rule, f.path) for f in check_serving(manifest, version)}
+        found = check_serving(changed(manifest, path, value), version)
         new = [f for f in found if (f.rule, f.path) not in before]
         assert all(f.level is Level.UNKNOWN for f in new), (path, [str(f) for f in new])
         said = [(f.rule, f.path) for f in found if f.level is Level.UNKNOWN]
         assert len(said) == len(set(said))
 
 
-def test_judging_changes_nothing() -> None:
+def test_checking_changes_nothing() -> None:
     manifest = copy.deepcopy(FULL)
-    judge_serving(manifest)
+    check_serving(manifest)
     assert manifest == FULL
 
 
@@ -186,7 +186,7 @@ def test_lists_may_be_tuples() -> None:
     manifest = changed(
         FULL, ("spec", "template", "roles"), tuple(FULL["spec"]["template"]["roles"])
     )
-    assert judge_serving(manifest) == judge_serving(FULL) == []
+    assert check_serving(manifest) == check_serving(FULL) == []
 
 
 def deep(levels: int) -> Any:
@@ -204,7 +204,7 @@ def test_deep_nesting_is_not_descended_into(path: tuple[Any, ...]) -> None:
     for key in ("", *path)[:-1]:
         place = place[key]
     place[("", *path)[-1]] = deep(100_000)
-    assert all(map(is_readable, judge_serving(manifest[""])))
+    assert all(map(is_readable, check_serving(manifest[""])))
 
 
 def large(size: int) -> Manifest:
@@ -221,12 +221,12 @@ def large(size: int) -> Manifest:
 
 
 def test_the_work_is_linear_in_the_manifest() -> None:
-    judge_serving(large(10))
+    check_serving(large(10))
 
     def cost(size: int) -> float:
         manifest = large(size)
         start = time.process_time()
-        found = judge_serving(manifest)
+        found = check_serving(manifest)
         assert sum(len(str(f)) for f in found) < 2000 * size
         return time.process_time() - start
 
@@ -244,5 +244,5 @@ def test_every_rule_has_a_name_of_its_own() -> None:
     names = list(map(rule_name, RULES))
     assert len(set(names)) == len(RULES)
     broken = changed(FULL, ("spec", "template", "roles", "1", "name"), "prefill")
-    told = {f.rule for version in KTHENA_VERSIONS for f in judge_serving(broken, version)}
+    told = {f.rule for version in KTHENA_VERSIONS for f in check_serving(broken, version)}
     assert told <= set(names)

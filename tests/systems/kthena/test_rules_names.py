@@ -71,7 +71,7 @@ def test_a_missing_name_is_refused(name: Any) -> None:
     ]
 
 
-def test_a_name_to_be_generated_is_judged_with_its_suffix() -> None:
+def test_a_name_to_be_generated_is_checked_with_its_suffix() -> None:
     assert told(chat({"metadata.name": GONE, "metadata.generateName": "chat-"})) == []
     (text, _) = told(chat({"metadata.name": GONE, "metadata.generateName": "a" * 100}))
     assert f"'{'a' * 58}xxxxx-2-prefill-2-1', 77 characters" in text

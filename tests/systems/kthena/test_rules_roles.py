@@ -6,7 +6,7 @@ from kthena_components.core.values.unknown import Unknown
 from tests.systems.kthena.test_rules_examples import (
     GONE,
     chat,
-    judge_serving,
+    check_serving,
     pod,
     role,
     said_by,
@@ -176,7 +176,7 @@ ADD = ". Add workerTemplate, or write workerReplicas: 0. [kthena-worker-template
     ],
 )
 def test_workers_need_a_template(version: str, consequence: str) -> None:
-    (finding,) = judge_serving(chat({f"{ROLE}.workerTemplate": GONE}), version)
+    (finding,) = check_serving(chat({f"{ROLE}.workerTemplate": GONE}), version)
     assert str(finding) == f"{MISSING}{consequence}{ADD}"
     assert finding.level == ("advisory" if consequence else "mandatory")
 

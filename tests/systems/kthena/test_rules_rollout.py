@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from tests.systems.kthena.test_rules_examples import GONE, chat, judge_serving, said_by, told
+from tests.systems.kthena.test_rules_examples import GONE, chat, check_serving, said_by, told
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -133,7 +133,7 @@ INSTEAD = "Remove it; a rollout takes groups down first, maxUnavailable at a tim
 )
 def test_a_surge_is_refused_wherever_it_stands(place: str) -> None:
     at = place.replace(".0", "[0]")
-    (finding,) = judge_serving(chat({f"{place}.maxSurge": 1}))
+    (finding,) = check_serving(chat({f"{place}.maxSurge": 1}))
     assert str(finding) == (
         f"{at}.maxSurge: is 1, but Kthena has no surge; its CRD has no such field, which "
         f"server-side apply and kubectl reject. {INSTEAD} [kthena-max-surge]"
@@ -154,7 +154,7 @@ def test_before_0_3_a_surge_is_stored_and_never_acted_on(version: str) -> None:
 
 @pytest.mark.parametrize("surge", [0, "0%"])
 def test_a_surge_of_0_is_a_field_too_many_since_0_3(surge: Any) -> None:
-    (finding,) = judge_serving(chat({f"{ROLL}.maxSurge": surge}))
+    (finding,) = check_serving(chat({f"{ROLL}.maxSurge": surge}))
     assert (finding.rule, finding.level) == ("kthena-max-surge", Level.MANDATORY)
     assert told(chat({f"{ROLL}.maxSurge": surge}), "0.1") == []
 
@@ -173,7 +173,7 @@ def test_before_0_3_a_late_surge_is_not_checked() -> None:
 
 
 def test_since_0_3_a_late_surge_is_a_field_too_many() -> None:
-    (finding,) = judge_serving(chat({f"{ROLL}.maxSurge": LATE}))
+    (finding,) = check_serving(chat({f"{ROLL}.maxSurge": LATE}))
     assert str(finding).startswith(f"{ROLL}.maxSurge: is set, but Kthena has no surge; its CRD")
 
 
@@ -219,7 +219,7 @@ def test_a_role_budget_needs_a_rollout_by_roles(kind: Any) -> None:
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3", "0.4"])
 def test_before_1_0_a_role_budget_is_refused(version: str) -> None:
-    (finding,) = judge_serving(chat({ROLE: 1}), version)
+    (finding,) = check_serving(chat({ROLE: 1}), version)
     assert str(finding) == (
         f"{ROLE_AT}: is no field of ModelServing in Kthena {version}, which server-side apply and "
         "kubectl reject; 1.0 has it. Remove it, or use Kthena 1.0. [kthena-version]"

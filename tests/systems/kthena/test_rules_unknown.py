@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from tests.systems.kthena.test_rules_examples import chat, judge_serving, told
+from tests.systems.kthena.test_rules_examples import chat, check_serving, told
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -25,7 +25,7 @@ ENGINE, ENGINE_AT = f"{POD}.containers.0", "spec.template.roles[0].entryTemplate
 )
 def test_what_is_not_known_yet_is_not_checked(path: str, value: Any, because: str) -> None:
     at = path.replace(".0", "[0]")
-    found = judge_serving(chat({path: value}))
+    found = check_serving(chat({path: value}))
     assert [str(f) for f in found if f.path == at] == [f"{at}: {because} [kthena-schema]"]
     assert {f.level for f in found} == {Level.UNKNOWN}
 

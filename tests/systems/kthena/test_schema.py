@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from tests.systems.kthena.test_rules_examples import GONE, TIER_1, chat, judge_serving, told
+from tests.systems.kthena.test_rules_examples import GONE, TIER_1, chat, check_serving, told
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -220,7 +220,7 @@ def test_a_port_as_a_float_is_a_double_of_the_same_number() -> None:
 
 
 def test_an_unknown_field_is_refused_and_the_nearest_is_named() -> None:
-    (finding,) = judge_serving(chat({"spec.recoverPolicy": "None"}))
+    (finding,) = check_serving(chat({"spec.recoverPolicy": "None"}))
     assert str(finding) == (
         f"spec.recoverPolicy: {NO_FIELD}. Write 'recoveryPolicy'. [kthena-schema]"
     )
@@ -258,7 +258,7 @@ def test_unknown_fields_of_pods_and_metadata_are_found_and_not_all_others_listed
 
 
 @pytest.mark.parametrize("path", ["status", "metadata.uid", "metadata.managedFields"])
-def test_what_the_server_writes_is_not_judged(path: str) -> None:
+def test_what_the_server_writes_is_not_checked(path: str) -> None:
     assert told(chat({path: 1})) == []
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from tests.systems.kthena.test_rules_examples import GONE, TIER_1, chat, judge_serving, told
+from tests.systems.kthena.test_rules_examples import GONE, TIER_1, chat, check_serving, told
 
 LATER = "not checked, because the value is known only after the deployment."
 ROLE = "spec.template.roles.0"
@@ -29,7 +29,7 @@ REFUSED = "which server-side apply and kubectl reject"
 def test_a_newer_field_is_refused_by_an_older_version(
     path: str, value: Any, old: str, new: str
 ) -> None:
-    (finding,) = judge_serving(chat({path: value}), old)
+    (finding,) = check_serving(chat({path: value}), old)
     assert finding.seen == f"{NO_FIELD} {old}, {REFUSED}; {new} has it"
     assert finding.remedy.endswith(f", or use Kthena {new}")
     assert (finding.rule, finding.level) == ("kthena-version", Level.MANDATORY)
@@ -85,8 +85,8 @@ def test_a_version_may_be_written_in_full(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "main", ""])
-def test_a_version_that_is_not_known_is_judged_as_the_newest(version: str) -> None:
-    (finding,) = judge_serving(chat({ROLE + ".maxUnavailable": None}), version)
+def test_a_version_that_is_not_known_is_checked_as_the_newest(version: str) -> None:
+    (finding,) = check_serving(chat({ROLE + ".maxUnavailable": None}), version)
     assert str(finding) == (
         f"Kthena '{version}' is not known here, so it was checked as 1.0. "
         "Known: 0.1, 0.2, 0.3, 0.4, 1.0. [kthena-version]"
@@ -114,7 +114,7 @@ def test_a_late_scheduler_is_not_checked_for_0_1() -> None:
 
 
 def test_0_1_crashes_on_a_topology_without_a_gang() -> None:
-    (finding,) = judge_serving(chat({TOPOLOGY: {}, "spec.template.gangPolicy": GONE}), "0.1")
+    (finding,) = check_serving(chat({TOPOLOGY: {}, "spec.template.gangPolicy": GONE}), "0.1")
     assert str(finding) == (
         f"{TOPOLOGY}: is given without gangPolicy, and the controller of Kthena 0.1 crashes on "
         "it. Add gangPolicy, or use Kthena 0.2. [kthena-version]"

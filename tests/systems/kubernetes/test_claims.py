@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.core.values.unknown import total
-from kthena_components.judge.cluster_rules import compare_objects
 from kthena_components.systems import find_kind
 from tests.rules.cases import bases, documents
 

@@ -1,7 +1,7 @@
 """A CronJob is read as the Jobs that it makes."""
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import documents
 from tests.support.peers import LATE
 
@@ -22,9 +22,9 @@ def cron_job(args: object) -> dict[str, object]:
     }
 
 
-def test_a_cron_job_is_judged_where_its_template_stands() -> None:
-    assert [f for f in judge_manifest(cron_job(["-tp=8"])) if f.level is Level.MANDATORY] == []
-    (found,) = [f for f in judge_manifest(cron_job(["-tp=4"]), "[1]") if f.level is Level.MANDATORY]
+def test_a_cron_job_is_checked_where_its_template_stands() -> None:
+    assert [f for f in check_manifest(cron_job(["-tp=8"])) if f.level is Level.MANDATORY] == []
+    (found,) = [f for f in check_manifest(cron_job(["-tp=4"]), "[1]") if f.level is Level.MANDATORY]
     assert str(found).startswith(
         "[1].spec.jobTemplate.spec.template.spec.containers[0].args: engine 'nightly' starts "
         "tensor 4 × pipeline 1 = 4 ranks, but its pod has 8 GPUs."
@@ -35,6 +35,6 @@ def test_what_is_not_known_is_said() -> None:
     body = cron_job(["-tp=8"])
     assert isinstance(body["spec"], dict)
     for spec in (LATE, {"jobTemplate": LATE}, {"jobTemplate": {"spec": LATE}}):
-        (found,) = judge_manifest({**body, "spec": spec})
+        (found,) = check_manifest({**body, "spec": spec})
         assert found.level is Level.UNKNOWN
-    assert judge_manifest({**body, "spec": None}) == []
+    assert check_manifest({**body, "spec": None}) == []

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.cluster_rules import compare_objects
-from tests.judge.cluster_samples import SECRET
+from kthena_components.checker.cluster_rules import compare_objects
+from tests.checker.cluster_samples import SECRET
 from tests.support.specs import Args, changed
 from tests.systems.volcano.samples import LATE, lines
 

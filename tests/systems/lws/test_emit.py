@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.together import check_objects_together
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.judge.together import judge_stack
 from tests.support.specs import Args, changed, example_for
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -172,7 +172,7 @@ def test_the_front_service_selects_the_leaders(args: Args) -> None:
     bodies = {m.key: m.body for m in written}
     (front,) = (body for key, body in bodies.items() if key.startswith("Service/"))
     (made,) = (body for key, body in bodies.items() if not key.startswith("Service/"))
-    assert [f for f in judge_stack(bodies) if f.rule == "service-selects-pods"] == []
+    assert [f for f in check_objects_together(bodies) if f.rule == "service-selects-pods"] == []
     assert front["metadata"]["name"] != made["metadata"]["name"] or made["kind"] != (
         "LeaderWorkerSet"
     ), "LWS creates a Service with the name of each LeaderWorkerSet"

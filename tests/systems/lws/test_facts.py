@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import INDEX
 from tests.support.peers import (
     GPU,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.judge.cluster_rules import compare_objects
+from kthena_components.checker.cluster_rules import compare_objects
 from tests.support.peers import LWS_VLLM, changed
 
 ROLLING = "spec/rolloutStrategy/rollingUpdateConfiguration"
@@ -28,5 +28,5 @@ def test_no_surge_needs_nothing(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["101%", "1", -1, 2**31])
-def test_what_the_webhook_refuses_is_not_judged_again(value: object) -> None:
+def test_what_the_webhook_refuses_is_not_checked_again(value: object) -> None:
     assert surge(value) == []

@@ -2,10 +2,10 @@
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Blank
-from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import INDEX
 from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS
@@ -68,7 +68,7 @@ def test_one_finding_says_that_pods_are_outside_their_gang(missing: str) -> None
     assert told.endswith("Write volcano. [model-infer-scheduler]")
 
 
-def test_a_gang_that_is_not_known_yet_is_not_judged() -> None:
+def test_a_gang_that_is_not_known_yet_is_not_checked() -> None:
     changes = {**SCHEDULERS, GANG: Blank("${LATER}")}
     (told,) = said_by("gang-covers-engine", MODEL_INFER, changes)
     assert "was not checked" in told

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kthena_components.cli.convert_output import plain
+from kthena_components.cli.convert.output import plain
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept
 from kthena_components.convert.convert import convert

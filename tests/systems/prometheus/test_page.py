@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.snapshot import render_lines
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems.prometheus.emit import DASHBOARD
@@ -45,7 +45,7 @@ def test_the_command_finds_the_dashboard() -> None:
 
 def test_the_line_of_doctor_is_the_one_that_it_prints() -> None:
     need = stack(monitoring=True)
-    lines = judge_cluster(with_rights(healthy(), need), need)
+    lines = diagnose(with_rights(healthy(), need), need)
     [told] = [line for line in lines if line.subject == "monitoring"]
     assert f"```\n{render_lines([told])}\n```" in PAGE
 

@@ -1,4 +1,4 @@
-"""Alerts and dashboards are judged by Prometheus' promtool: their syntax, and when they fire."""
+"""Alerts and dashboards are checked by Prometheus' promtool: their syntax, and when they fire."""
 
 import json
 import subprocess

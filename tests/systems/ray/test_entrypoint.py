@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.rules.cases import documents
 from tests.support.peers import LATE
 from tests.support.specs import REMOVED, changed
@@ -23,7 +23,7 @@ def ray_job(entrypoint: object, **changes: Any) -> dict[str, Any]:
 
 
 def told(body: dict[str, Any], context: Context | None = None) -> list[str]:
-    found = judge_manifest(body, "o", context=context or Context())
+    found = check_manifest(body, "o", context=context or Context())
     return [str(finding) for finding in found if finding.level is Level.MANDATORY]
 
 
@@ -46,14 +46,14 @@ def test_an_entrypoint_with_other_ranks_than_gpus_is_refused() -> None:
 @pytest.mark.parametrize("reserved", [{"NumGpus": 8}, {"NumCpus": 1}, {"Resources": '{"a": 1}'}])
 def test_an_entrypoint_that_ray_places_by_its_resources_is_not_checked(reserved: Any) -> None:
     fields = {f"spec.entrypoint{part}": value for part, value in reserved.items()}
-    found = judge_manifest(ray_job("vllm serve m -tp 16", **fields))
+    found = check_manifest(ray_job("vllm serve m -tp 16", **fields))
 
     assert [(one.rule, one.level) for one in found] == [("kind-read", Level.UNKNOWN)]
 
 
 def test_a_program_of_ones_own_is_not_checked() -> None:
     for entrypoint in ("python serve.py", LATE, None):
-        (finding,) = judge_manifest(ray_job(entrypoint))
+        (finding,) = check_manifest(ray_job(entrypoint))
         assert (finding.rule, finding.level) == ("kind-read", Level.UNKNOWN)
 
 
@@ -65,7 +65,7 @@ def test_an_entrypoint_that_is_no_text_is_refused() -> None:
 @pytest.mark.parametrize("place", ["spec.rayClusterSpec", f"{TEMPLATE}.spec.containers"])
 def test_the_entrypoint_on_an_unknown_cluster_is_not_checked(place: str) -> None:
     body = changed(ray_job(f"vllm serve m -tp 8 -pp 4 {RAY}"), {place: LATE})
-    assert {finding.level for finding in judge_manifest(body)} == {Level.UNKNOWN}
+    assert {finding.level for finding in check_manifest(body)} == {Level.UNKNOWN}
 
 
 def test_the_head_wins_over_the_entrypoint() -> None:
@@ -75,7 +75,7 @@ def test_the_head_wins_over_the_entrypoint() -> None:
 
 def test_a_job_on_another_cluster_is_not_checked() -> None:
     changes = {"spec.rayClusterSpec": REMOVED, "spec.clusterSelector": {"ray.io/cluster": "b"}}
-    (finding,) = judge_manifest(ray_job(f"vllm serve m -tp 8 {RAY}", **changes))
+    (finding,) = check_manifest(ray_job(f"vllm serve m -tp 8 {RAY}", **changes))
     assert (finding.path, finding.rule) == ("spec.entrypoint", "kind-read")
 
 
@@ -123,14 +123,14 @@ def test_the_cluster_of_vllm_stack_is_read_with_its_config_map() -> None:
 def test_without_its_config_map_it_is_not_checked() -> None:
     body, _ = stack('"--tensor-parallel-size" "8"')
     assert told(body) == []
-    unknown = [str(f) for f in judge_manifest(body) if f.level is Level.UNKNOWN]
+    unknown = [str(f) for f in check_manifest(body) if f.level is Level.UNKNOWN]
     assert "'chat-vllm-start-script' is not among the objects" in "".join(unknown)
 
 
 @pytest.mark.parametrize("other", ['"--tensor-parallel-size" "8', "$(cat flags)"])
 def test_a_script_that_is_written_otherwise_refuses_nothing(other: str) -> None:
     body, context = stack(other)
-    (finding,) = judge_manifest(body, context=context)
+    (finding,) = check_manifest(body, context=context)
     assert (finding.rule, finding.level) == ("kind-read", Level.UNKNOWN)
 
 

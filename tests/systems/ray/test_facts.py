@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.rules.cases import documents, judge
 from tests.support.peers import GPU, LATE
 from tests.support.specs import changed
@@ -119,9 +119,9 @@ def test_a_cluster_that_starts_no_engine_is_for_other_work() -> None:
 def test_a_job_has_its_cluster_too() -> None:
     cluster = documents("raycluster")[0]
     job = {**cluster, "kind": "RayJob", "spec": {"rayClusterSpec": cluster["spec"]}}
-    assert not [f for f in judge_manifest(job) if f.level is Level.MANDATORY]
+    assert not [f for f in check_manifest(job) if f.level is Level.MANDATORY]
     wrong = changed(job, {"spec.rayClusterSpec.workerGroupSpecs[0].replicas": 3})
-    (found,) = [f for f in judge_manifest(wrong) if f.level is Level.MANDATORY]
+    (found,) = [f for f in check_manifest(wrong) if f.level is Level.MANDATORY]
     assert found.path == "spec.rayClusterSpec.headGroupSpec.template.spec.containers[0].args"
 
 
@@ -130,7 +130,7 @@ def test_paths_begin_where_the_caller_says() -> None:
         documents("raycluster")[0],
         {f"{GROUPS}[0].replicas": 2, f"{GROUPS}[0].rayStartParams": {"num-gpus": "9"}},
     )
-    paths = {found.path for found in judge_manifest(wrong, "[3]")}
+    paths = {found.path for found in check_manifest(wrong, "[3]")}
     assert paths
     assert all(path.startswith("[3].spec.") for path in paths)
 
@@ -223,6 +223,6 @@ def test_the_rules_know_the_files_that_the_facts_are_read_from() -> None:
         },
     )
     rules = ("ray-worker-groups", "ray-cluster-gpus")
-    assert [f for f in judge_manifest(body) if f.rule in rules] == []
-    told = judge_manifest(body, context=Context(config_maps=gather([script])))
+    assert [f for f in check_manifest(body) if f.rule in rules] == []
+    told = check_manifest(body, context=Context(config_maps=gather([script])))
     assert [f.rule for f in told if f.rule in rules] == list(rules)

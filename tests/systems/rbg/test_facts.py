@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import read_manifest
 from tests.support import groups
 from tests.support.groups import RBG
 from tests.support.peers import GONE, LATE, Manifest, changed, gpus, refused, said_by
@@ -96,7 +96,7 @@ def test_findings_stand_where_the_patch_states_the_command() -> None:
     assert line.startswith(at)
 
 
-def test_a_workload_that_may_ignore_the_size_is_not_judged() -> None:
+def test_a_workload_that_may_ignore_the_size_is_not_checked() -> None:
     pods = engines(groups.RBG_OLD, {"spec/roles/0/workload": GONE})[0][1]
     assert pods == Unknown("its workload is of a kind that may ignore leaderWorkerSet")
     assert refused(groups.RBG_OLD, {"spec/roles/0/workload": GONE}) == []

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import reduce_object
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import reduce_object
 from kthena_components.systems.rbg.facts import pods_of_roles
 from kthena_components.systems.rbg.view import read_rbg
 from tests.rules.cases import documents
@@ -66,7 +66,7 @@ def test_a_claim_of_one_node_is_refused_for_an_engine_of_two_pods() -> None:
     assert said_of("rwx-for-shared-model", found) == [(at, "mandatory", SHARED)]
 
 
-def test_a_set_of_groups_is_judged_as_a_group_is() -> None:
+def test_a_set_of_groups_is_checked_as_a_group_is() -> None:
     inner = "spec/groupTemplate/spec/roles/1/leaderWorkerPattern/template/spec"
     changes = {f"{inner}/containers/0/env": ENV, f"{inner}/volumes": volumes()}
     found = together({"hf": SECRET, "weights": CLAIM, "s": changed(groups.RBG_SET, changes)})
@@ -83,7 +83,7 @@ def test_a_set_of_groups_is_judged_as_a_group_is() -> None:
     ]
 
 
-def test_what_a_patch_adds_to_a_shared_template_is_judged() -> None:
+def test_what_a_patch_adds_to_a_shared_template_is_checked() -> None:
     changes = {
         "spec/roleTemplates/0/template/spec/containers/0/env": [{"name": "A", "value": "1"}],
         "spec/roleTemplates/0/template/spec/volumes": [{"name": "dshm", "emptyDir": {}}],

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.policies.objects import advice, refusals, silent
 from tests.rules.cases import documents, judge
 from tests.support.peers import LATE
@@ -137,7 +137,7 @@ def test_other_charts_are_not_read(chart: object) -> None:
     assert (told.rule, told.level) == ("kind-read", Level.UNKNOWN)
 
 
-def test_the_pack_judges_pulumis_release() -> None:
+def test_the_pack_checks_pulumis_release() -> None:
     props = {key: BODY[key] for key in ("chart", "values")}
     assert silent(RELEASE, props)
     wrong = changed(props, {f"{MODEL}.replicaCount": 2})
@@ -181,7 +181,7 @@ def test_other_tools_hold_the_values_elsewhere(body: dict[str, Any], at: str) ->
     assert facts is not None
     (found,) = facts.engines
     assert found.path == f"{at}.servingEngineSpec.modelSpec[0]"
-    assert judge_manifest(body) == []
+    assert check_manifest(body) == []
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_other_tools_hold_the_values_elsewhere(body: dict[str, Any], at: str) ->
     ],
 )
 def test_what_is_not_here_is_said(changes: Changes, because: str) -> None:
-    (found,) = judge_manifest(changed(ARGO, changes))
+    (found,) = check_manifest(changed(ARGO, changes))
     assert found.level is Level.UNKNOWN
     assert because in found.seen
 
@@ -250,7 +250,7 @@ FLUX_MODEL = f"spec.{MODEL}"
 )
 def test_config_maps_are_those_beside_the_pods(namespaces: Changes, found: bool) -> None:
     body = changed(FLUX, {**namespaces, f"{FLUX_MODEL}.env": [FROM_MAP]})
-    told = judge_manifest(body, "it", context=Context(config_maps=gather([NO_MODE])))
+    told = check_manifest(body, "it", context=Context(config_maps=gather([NO_MODE])))
     paths = [finding.path for finding in told if finding.rule == "config-map-key-exists"]
     assert bool(paths) == found
     assert all(path.startswith(f"it.{FLUX_MODEL}.env[0]") for path in paths)

@@ -271,7 +271,7 @@ EXPRESSION = member("Node", labelMatch={"matchExpressions": [{"key": "a", "opera
     ],
     ids=["patterns", "labels", "expressions"],
 )
-def test_members_that_a_spec_cannot_hold_are_not_judged(
+def test_members_that_a_spec_cannot_hold_are_not_checked(
     listed: list[dict[str, Any]], what: str
 ) -> None:
     _, (problem,) = read_hyper_node(hyper_node(*listed))

@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.model import QueueSpec
-from kthena_components.systems.volcano.emit_cluster import compile_queue, emit_queue, judge_queues
+from kthena_components.systems.volcano.emit_cluster import check_queues, compile_queue, emit_queue
 from tests.support.crds import schema_errors
 
 GPU = "nvidia.com/gpu"
@@ -55,7 +55,7 @@ def test_a_queue_is_there_when_it_is_open() -> None:
 
 
 def judged(*queues: dict[str, Any]) -> list[str]:
-    return [str(finding) for finding in judge_queues([QueueSpec.model_validate(q) for q in queues])]
+    return [str(finding) for finding in check_queues([QueueSpec.model_validate(q) for q in queues])]
 
 
 def test_a_queue_that_volcano_refuses_is_refused_in_the_words_of_its_args() -> None:
@@ -73,7 +73,7 @@ def test_a_queue_that_volcano_takes_is_compiled() -> None:
     assert judged(args) == []
 
 
-def test_a_queue_is_judged_beside_its_parent() -> None:
+def test_a_queue_is_checked_beside_its_parent() -> None:
     org = {"name": "org", "deserved": {GPU: 8}, "capability": {GPU: 16}}
     night = {"name": "night", "parent": "org", "capability": {GPU: 24}, "deserved": {GPU: 6}}
     day = {"name": "day", "parent": "org", "deserved": {GPU: 6}}

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.manifest import check_manifest, read_manifest
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.facts.workload import ELSEWHERE, NOT_STATED
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import OfController, Unknown
-from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support.specs import REMOVED, Args, changed, gpu_template, template
 from tests.support.strategies import damaged
 from tests.systems.volcano.samples import LATE, places, with_value
@@ -64,7 +64,7 @@ def engines(body: Args) -> list[tuple[object, ...]]:
 def told(body: Args, level: Level = Level.MANDATORY) -> list[str]:
     """Give the findings of a level, and those that weigh more."""
     levels = list(Level)[: list(Level).index(level) + 1]
-    return [str(finding) for finding in judge_manifest(body) if finding.level in levels]
+    return [str(finding) for finding in check_manifest(body) if finding.level in levels]
 
 
 ONE = job(task("server", SERVE, 2))
@@ -104,7 +104,7 @@ def test_a_task_whose_pods_have_too_few_gpus_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("body", "found"), RIGHT.values(), ids=RIGHT)
-def test_engines_are_read_and_judged(body: Args, found: list[tuple[object, ...]]) -> None:
+def test_engines_are_read_and_checked(body: Args, found: list[tuple[object, ...]]) -> None:
     assert engines(body) == found
     assert told(body) == []
 
@@ -149,13 +149,13 @@ def test_findings_and_facts_stand_where_the_caller_says() -> None:
     assert engine.path == "o.spec.tasks[0].template"
     assert engine.worker is not None
     assert engine.worker.gpus_path == "o.spec.tasks[1].template.spec.containers[0].resources"
-    found = judge_manifest(job(task("server", SERVE, gpus=4)), "o")
+    found = check_manifest(job(task("server", SERVE, gpus=4)), "o")
     at = "o.spec.tasks[0].template.spec.containers[0].command"
     assert at in {finding.path for finding in found if finding.rule == WORLD}
 
 
 def test_requests_are_filled_from_limits() -> None:
-    assert [f for f in judge_manifest(RAY) if f.rule == "gpu-requests-equal-limits"] == []
+    assert [f for f in check_manifest(RAY) if f.rule == "gpu-requests-equal-limits"] == []
     (head,) = read(RAY).engines
     assert head.worker is not None
     assert {device.request for pod in (head.entry, head.worker) for device in pod.devices} == {8}
@@ -246,7 +246,7 @@ def test_what_stands_in_a_config_map_is_read() -> None:
     metadata = {"name": "sizes", "namespace": "serving"}
     sizes = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"tp": "8"}}
     context = Context(config_maps=gather([sizes]))
-    found = judge_manifest(body, context=context)
+    found = check_manifest(body, context=context)
     assert "starts tensor 8 × pipeline 1 = 8 ranks" in "".join(f.seen for f in found)
 
 
@@ -266,9 +266,9 @@ def test_an_unknown_value_anywhere_refuses_nothing(body: Args) -> None:
 @pytest.mark.property
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([ONE, RAY, NATIVE]), st.data())
-def test_any_damage_is_judged(body: Args, data: st.DataObject) -> None:
+def test_any_damage_is_checked(body: Args, data: st.DataObject) -> None:
     whole = changed(body, {"spec.minAvailable": 4, "spec.plugins": {"svc": [], "ray": ["a"]}})
     odd = data.draw(damaged(whole))
     assert all(
-        map(str, judge_manifest({**odd, "apiVersion": "batch.volcano.sh/v1", "kind": "Job"}))
+        map(str, check_manifest({**odd, "apiVersion": "batch.volcano.sh/v1", "kind": "Job"}))
     )

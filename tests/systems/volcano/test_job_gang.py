@@ -3,8 +3,8 @@
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import Args, changed
 from tests.systems.volcano.samples import LATE
 from tests.systems.volcano.test_job_facts import (
@@ -61,7 +61,7 @@ def test_a_gang_that_starts_a_part_of_an_engine_is_refused() -> None:
 
 
 def test_a_minimum_that_is_not_known_yet_is_told() -> None:
-    found = judge_manifest(changed(RAY, {"spec.minAvailable": LATE}))
+    found = check_manifest(changed(RAY, {"spec.minAvailable": LATE}))
     (finding,) = [finding for finding in found if finding.rule == GANG]
     assert finding.level is Level.UNKNOWN
     assert finding.seen == "was not checked, because minAvailable is not known yet"
@@ -81,5 +81,5 @@ def test_a_minimum_that_is_not_known_yet_is_told() -> None:
 def test_volcano_places_the_pods_where_nothing_else_is_said(
     changes: Args, level: Level | None
 ) -> None:
-    found = [f for f in judge_manifest(changed(RAY, changes)) if f.rule == GANG]
+    found = [f for f in check_manifest(changed(RAY, changes)) if f.rule == GANG]
     assert [finding.level for finding in found] == ([] if level is None else [level])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import REMOVED, Args, changed
 from tests.systems.volcano.test_job_facts import CLIENT, RAY_WORKER, SSHD, WORLD, job, task
 
@@ -35,12 +35,12 @@ TRAINING: dict[str, Args] = {
 @pytest.mark.parametrize("body", TRAINING.values(), ids=TRAINING)
 def test_a_job_without_engines_is_let_alone(body: Args) -> None:
     """Pods with GPUs whose command is not read are told as such, and nothing else is."""
-    assert [str(f) for f in judge_manifest(body) if f.level is Level.MANDATORY] == []
-    spoken = {f.rule for f in judge_manifest(body)} - {WORLD}
+    assert [str(f) for f in check_manifest(body) if f.level is Level.MANDATORY] == []
+    spoken = {f.rule for f in check_manifest(body)} - {WORLD}
     assert spoken == set()
     bare = [
         {**part, "template": changed(part["template"], {"spec.containers[0].resources": REMOVED})}
         for part in body["spec"]["tasks"]
         if part["template"]["spec"]["containers"][0].get("resources")
     ]
-    assert judge_manifest(changed(body, {"spec.tasks": bare or [CLIENT]})) == []
+    assert check_manifest(changed(body, {"spec.tasks": bare or [CLIENT]})) == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.manifest import has_rules, judge_manifest
+from kthena_components.checker.manifest import check_manifest, has_rules
 from tests.support.admission import own_findings
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, Args, changed
@@ -255,7 +255,7 @@ def test_each_trap_is_told_in_full(body: Args, changes: dict[str, Any], said: li
     assert lines(own_findings(changed(body, changes))) == said
 
 
-def test_a_model_serving_is_judged_by_its_topologies() -> None:
+def test_a_model_serving_is_checked_by_its_topologies() -> None:
     at = "spec.template.networkTopology"
     topology = {"groupPolicy": {"mode": "hard"}, "rolePolicy": HARD}
     body = {
@@ -265,12 +265,12 @@ def test_a_model_serving_is_judged_by_its_topologies() -> None:
     }
     found = [f for f in own_findings(body, "m") if f.rule.startswith("topology-")]
     assert lines(found) == [f"M m.{at}.groupPolicy: {NO_CAP}"]
-    assert f"{at}.groupPolicy: {NO_CAP}" in map(str, judge_manifest(body))
+    assert f"{at}.groupPolicy: {NO_CAP}" in map(str, check_manifest(body))
 
 
-def test_a_manifest_is_judged_by_its_group_and_kind() -> None:
+def test_a_manifest_is_checked_by_its_group_and_kind() -> None:
     foreign = changed(POD_GROUP, {"apiVersion": "scheduling.x-k8s.io/v1", "spec.queue": "A"})
-    assert own_findings(foreign) == judge_manifest(foreign) == []
+    assert own_findings(foreign) == check_manifest(foreign) == []
     assert [has_rules(body) for body in (POD_GROUP, QUEUE, JOB, foreign)] == [True] * 3 + [False]
-    (finding,) = judge_manifest(changed(POD_GROUP, {TOPOLOGY: {}}), "docs[1]")
+    (finding,) = check_manifest(changed(POD_GROUP, {TOPOLOGY: {}}), "docs[1]")
     assert finding.path == "docs[1].spec.networkTopology"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.objects.object import MODEL_SERVING
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX
 from kthena_components.systems.volcano.system import SYSTEM
-from tests.judge.cluster_samples import STACK
+from tests.checker.cluster_samples import STACK
 from tests.support.specs import ALL, Args, changed
 from tests.support.strategies import damaged, json_trees, law, servings
 from tests.systems.volcano.samples import (
@@ -72,27 +72,27 @@ ANY_OBJECTS = st.builds(
 @pytest.mark.property
 @fuzz
 @given(st.lists(ANY_OBJECTS, max_size=4))
-def test_any_objects_of_these_kinds_are_judged(bodies: list[Args]) -> None:
+def test_any_objects_of_these_kinds_are_checked(bodies: list[Args]) -> None:
     is_said(compare_objects(bodies, **ASKED))
     for body in bodies:
-        is_said(judge_manifest(body))
+        is_said(check_manifest(body))
 
 
 @pytest.mark.property
 @fuzz
 @given(st.lists(json_trees(), max_size=3))
-def test_anything_at_all_is_judged(bodies: list[Any]) -> None:
+def test_anything_at_all_is_checked(bodies: list[Any]) -> None:
     is_said(compare_objects(bodies, ["a"]))
 
 
 @pytest.mark.property
 @fuzz
 @given(st.sampled_from([*STACK, "job"]), st.data())
-def test_any_damage_to_a_stack_is_judged(name: str, data: st.DataObject) -> None:
+def test_any_damage_to_a_stack_is_checked(name: str, data: st.DataObject) -> None:
     stack = {**STACK, "job": JOB}
     stack[name] = data.draw(damaged(stack[name]))
     is_said(compare_objects(list(stack.values()), list(stack), budget=8))
-    is_said(judge_manifest(stack[name]))
+    is_said(check_manifest(stack[name]))
 
 
 @pytest.mark.parametrize("name", STACK)
@@ -113,7 +113,7 @@ def test_what_we_emit_fits_together(example: str, backend: str) -> None:
     emitted = [dict(manifest.body) for manifest in compile_serving(args).manifests]
     stack = [*emitted, *TREE, OWN_QUEUE]
     assert lines(compare_objects(stack)) == []
-    found = [finding for body in stack for finding in judge_manifest(body)]
+    found = [finding for body in stack for finding in check_manifest(body)]
     assert [str(finding) for finding in found if finding.level is Level.MANDATORY] == []
 
 

@@ -36,11 +36,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.catalogue import rule_names
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
-from kthena_components.judge.catalogue import rule_names
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest
-from tests.judge.cluster_samples import GANG_TOPOLOGY, STACK, TEMPLATE, TIER_NAME
+from tests.checker.cluster_samples import GANG_TOPOLOGY, STACK, TEMPLATE, TIER_NAME
 from tests.support.for_each import for_each
 from tests.support.specs import REMOVED, changed
 from tests.systems.volcano.samples import exact, hyper_node
@@ -156,7 +156,7 @@ def stack_of(changes: dict[str, Any]) -> dict[str, Any]:
 
 def found_in(changes: dict[str, Any]) -> set[tuple[str, Level]]:
     stack = stack_of(changes)
-    alone = [finding for body in stack.values() for finding in judge_manifest(body)]
+    alone = [finding for body in stack.values() for finding in check_manifest(body)]
     return {
         (f.rule, f.level) for f in (*alone, *compare_objects(list(stack.values()), list(stack)))
     }

@@ -18,7 +18,7 @@ _AT_ANY_TIME = frozenset({"DEBUG", "RETURN"})
 
 def block_of(text: str) -> Block:
     """Parse a script that another one reads."""
-    from kthena_components.core.engines.bash.quick import parse  # noqa: PLC0415 - see there
+    from kthena_components.core.engines.bash.parse import parse  # noqa: PLC0415 - see there
 
     block = parse(text)
     if isinstance(block, Unknown):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 
 from kthena_components.core.engines.bash.builtins import switch
-from kthena_components.core.engines.bash.quick import parse
+from kthena_components.core.engines.bash.parse import parse
 from kthena_components.core.engines.bash.run import run
 from kthena_components.core.engines.bash.scripts import block_of
 from kthena_components.core.engines.bash.session import (

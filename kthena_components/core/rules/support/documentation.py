@@ -29,7 +29,7 @@ class RuleDoc:
     """The documentation of one rule."""
 
     name: str
-    judges: str
+    subject: str
     """What the rule checks: the title of a group of rules."""
     summary: str
     """The rule in one sentence."""
@@ -58,7 +58,7 @@ class RuleDoc:
         return f"tests/{mirror.replace('.', '/')}/cases/{self.name}.yaml"
 
 
-def read_docstring(text: str, *, name: str, judges: str, module: str = "") -> RuleDoc:
+def read_docstring(text: str, *, name: str, subject: str, module: str = "") -> RuleDoc:
     """Read a rule's documentation from its docstring."""
     summary, *lines = text.splitlines() or [""]
     told: list[str] = []
@@ -77,7 +77,7 @@ def read_docstring(text: str, *, name: str, judges: str, module: str = "") -> Ru
     weighs = next((at for kind, at in stated if kind == "Level"), Level.MANDATORY.value)
     return RuleDoc(
         name=name,
-        judges=judges,
+        subject=subject,
         summary=summary,
         body=re.sub(r"\n{3,}", "\n\n", "\n".join(told)).strip(),
         level=_level(weighs),

@@ -54,12 +54,12 @@ def part_of_engine(
             yield from check(about, *view, **asked)
         except NotKnownError as late:
             engine = about if isinstance(about, EngineFacts) else about.engine
-            yield from unjudged(engine, late.gap, path=late.path)
+            yield from cannot_check(engine, late.gap, path=late.path)
 
     return checked
 
 
-def unjudged(
+def cannot_check(
     engine: EngineFacts, unknown: Unknown, rule: str = "", path: str = ""
 ) -> Iterator[Finding]:
     """Explain why a rule could not check an engine.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
 from kthena_components.core.remedies import at_most, either, remove, write
+from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.model import (
     ModelServingSpec,
     NetworkTopologySpec,
@@ -20,7 +21,6 @@ from kthena_components.core.spec.rules.pods import startup_window
 from kthena_components.core.spec.rules.role import ROLE_RULES
 from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec.rules.template import template_scheduler
-from kthena_components.core.spec.words import TopologyMode
 
 _MOST_PODS = 150_000
 

@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, remove, write
-from kthena_components.core.schema.language import UNDECLARED, judge_shape
+from kthena_components.core.schema.language import UNDECLARED, check_shape
 from kthena_components.core.schema.pod import shape_of, unknown_field
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.values.display import display
@@ -171,7 +171,7 @@ def template_fields(role: RoleSpec) -> Iterator[Finding]:
         spec = (getattr(role, field) or {}).get("spec")
         shape = shape_of("PodSpec", by_crd=False, whole=True, patch=field == "overlay")
         shape = replace(shape, required=())  # template_containers reports missing containers
-        for finding in judge_shape(spec, shape, f"{field}.spec") if spec else ():
+        for finding in check_shape(spec, shape, f"{field}.spec") if spec else ():
             if finding.seen == UNDECLARED:
                 yield unknown_field(finding, rule="template-fields")
             elif finding.level is not Level.UNKNOWN:

@@ -17,7 +17,7 @@ from kthena_components.systems.kaito.estimator import (
     size_of,
     where,
 )
-from kthena_components.systems.kaito.start import Start, shown, start_of
+from kthena_components.systems.kaito.preset_command import Start, shown, start_of
 from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 
 _EXPANSION = 1.02

@@ -10,7 +10,7 @@ from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
 from kthena_components.core.rules.tp_divides_kv_heads import tp_divides_kv_heads
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import Sized, size_of, where
-from kthena_components.systems.kaito.start import shown, start_of
+from kthena_components.systems.kaito.preset_command import shown, start_of
 from kthena_components.systems.kaito.view import TRANSFORMERS, View
 
 PARALLELISM = "kaito-parallelism"

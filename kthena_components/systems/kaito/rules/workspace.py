@@ -30,7 +30,7 @@ from kthena_components.systems.kaito.rules.access_and_adapters import (
     kaito_runtime,
 )
 from kthena_components.systems.kaito.rules.capacity import kaito_capacity
-from kthena_components.systems.kaito.rules.config import kaito_config
+from kthena_components.systems.kaito.rules.kaito_config import kaito_config
 from kthena_components.systems.kaito.rules.parallelism import kaito_parallelism
 from kthena_components.systems.kaito.rules.partition import kaito_partition
 from kthena_components.systems.kaito.view import (

@@ -54,16 +54,16 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
         seen = f"is {display(given)}, which is no class of autoscaler"
         remedy = suggest(str(given), _CLASSES)
         yield refuse(f"metadata.annotations.{_CLASS}", seen, remedy)
-    judge = None
+    check = None
     if mode in ("Standard", "RawDeployment"):
-        judge = {"hpa": _by_resources, "keda": _by_keda}.get(str(given))
+        check = {"hpa": _by_resources, "keda": _by_keda}.get(str(given))
     elif mode is not None:
-        judge = _by_resources if knative == "hpa.autoscaling.knative.dev" else _by_knative
-    for path, fields in components(view) if judge else ():
+        check = _by_resources if knative == "hpa.autoscaling.knative.dev" else _by_knative
+    for path, fields in components(view) if check else ():
         if gap := unknown_inside(*(fields.get(key) for key in ("scaleMetric", "autoScaling"))):
             yield not_checked(path, gap)
-        elif judge is not None:
-            found = judge(fields)
+        elif check is not None:
+            found = check(fields)
             yield from (refuse(f"{path}.{at}", seen, fix) for at, seen, fix in found)
 
 

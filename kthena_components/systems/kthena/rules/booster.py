@@ -10,7 +10,7 @@ from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.systems.contract import Rule
-from kthena_components.systems.kthena.rules.roles import judge_image
+from kthena_components.systems.kthena.rules.roles import check_image
 from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
 
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
@@ -149,7 +149,7 @@ def booster_image(view: Booster) -> Iterator[Finding]:
     validateWorkerImages, validateImageField.
     """
     for worker in (worker for backend in view.backends for worker in backend.workers):
-        yield from judge_image(f"{worker.path}.image", worker.fields.get("image"), "booster-image")
+        yield from check_image(f"{worker.path}.image", worker.fields.get("image"), "booster-image")
 
 
 BOOSTER_RULES: tuple[Rule[Booster], ...] = (booster_workers, booster_config, booster_image)

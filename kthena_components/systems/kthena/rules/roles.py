@@ -127,10 +127,10 @@ def kthena_image(view: Serving) -> Iterator[Finding]:
             containers if isinstance(containers, list | tuple) else ()
         ):
             at = f"{path}.spec.containers[{index}].image"
-            yield from judge_image(at, mapping(container).get("image"), "kthena-image")
+            yield from check_image(at, mapping(container).get("image"), "kthena-image")
 
 
-def judge_image(path: str, stated: object, rule: str) -> Iterator[Finding]:
+def check_image(path: str, stated: object, rule: str) -> Iterator[Finding]:
     """Check an image as Kthena's webhooks do; a missing one is valid."""
     given = text(stated)
     if gap := unknown_in(given):

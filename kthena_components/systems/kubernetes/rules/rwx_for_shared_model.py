@@ -57,7 +57,7 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
     for (entry, name), users in _users(cluster).items() if claims else ():
         claim = claims.get((str(users.pods[0].owner.namespace), name))
         if claim is not None and entry is not None:
-            yield from _judge(claim, users, name)
+            yield from _check(claim, users, name)
     yield from _late(cluster) if claims else ()
 
 
@@ -97,7 +97,7 @@ def _late(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 @part_of_rule
-def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
+def _check(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
     stated = claim.spec.get("accessModes")
     modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])

@@ -14,7 +14,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.rules.rollout import at_least, judge_role_rollout, refusal
+from kthena_components.systems.lws.rules.rollout import at_least, check_role_rollout, refusal
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
 
 _FEWEST, _MOST = 2, 10
@@ -27,7 +27,7 @@ _EXCLUSIVE = (
 
 
 @part_of_rule
-def judge_roles(view: Sets) -> Iterator[Finding]:
+def check_roles(view: Sets) -> Iterator[Finding]:
     """Check the roles together, and what only a DisaggregatedSet forbids."""
     roles = view.object.spec.get("roles")
     require_known("spec.roles", roles)
@@ -42,7 +42,7 @@ def judge_roles(view: Sets) -> Iterator[Finding]:
     yield from _slices(view)
     yield from _replicas(view)
     for group in view.groups:
-        yield from judge_role_rollout(group)
+        yield from check_role_rollout(group)
         yield from _generated(view, group)
     yield from _placement(view)
 

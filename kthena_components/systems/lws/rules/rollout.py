@@ -25,7 +25,7 @@ def is_refused(budget: object) -> bool:
 
 
 @part_of_rule
-def judge_rollout(group: Group) -> Iterator[Finding]:
+def check_rollout(group: Group) -> Iterator[Finding]:
     """Check the update fields of a group."""
     rolling, at = group.rolling, f"{group.path}.{ROLLING}"
     require_known(at, rolling)
@@ -61,7 +61,7 @@ def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator
         yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could start", remedy)
 
 
-def judge_role_rollout(group: Group) -> Iterator[Finding]:
+def check_role_rollout(group: Group) -> Iterator[Finding]:
     """Check what is forbidden only in a role of a DisaggregatedSet."""
     kind, at = mapping(group.spec.get("rolloutStrategy")).get("type"), f"{group.path}."
     if gap := unknown_in(kind):

@@ -20,8 +20,8 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.rules.disaggregated import judge_roles
-from kthena_components.systems.lws.rules.rollout import SHAPE, at_least, judge_rollout, refusal
+from kthena_components.systems.lws.rules.disaggregated import check_roles
+from kthena_components.systems.lws.rules.rollout import SHAPE, at_least, check_rollout, refusal
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
 
 _STARTUP = "lws-gang-startup"
@@ -50,10 +50,10 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
     for group in view.groups:
         yield from _counts(group)
         yield from _templates(group)
-        yield from judge_rollout(group)
+        yield from check_rollout(group)
         yield from _subgroups(group)
     if view.disaggregated:
-        yield from judge_roles(view)
+        yield from check_roles(view)
 
 
 def _name(view: Sets) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from kthena_components.core.engines.table import load, rows_of
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
 from kthena_components.core.values.display import display
-from kthena_components.systems.ray.served import CONFIG
+from kthena_components.systems.ray.serve_config import CONFIG
 from kthena_components.systems.ray.view import RayView
 
 _WITHOUT_OPTION = frozenset({"enable_mm_processor_stats", "mamba_config", "model_weights"})

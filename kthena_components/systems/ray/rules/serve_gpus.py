@@ -10,7 +10,7 @@ from kthena_components.core.rules.gpu_requests_equal_limits import gpu_requests_
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.ray.facts import facts
-from kthena_components.systems.ray.served import CONFIG, Served
+from kthena_components.systems.ray.serve_config import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, Group, RayView, pods_text
 
 _AT = f"spec.{CONFIG}"

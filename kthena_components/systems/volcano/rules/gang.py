@@ -22,8 +22,8 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.rules.name import volcano_name
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule
 
 _POLICIES = "spec.subGroupPolicy"

@@ -104,7 +104,7 @@ def _place(
     if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or late:
         yield not_checked(at, gap)
     elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
-        yield from _judge(at, member, cap, inside.rooms(least), gang.number)
+        yield from _check(at, member, cap, inside.rooms(least), gang.number)
 
 
 def _tree(cluster: ClusterObjects) -> dict[str, "HyperNodeSpec"] | Unknown:
@@ -232,7 +232,7 @@ def _slots(room: Amounts, least: Amounts) -> int:
 
 
 @part_of_rule
-def _judge(
+def _check(
     at: str, member: int, cap: int, rooms: list[_Room] | Unknown, number: str
 ) -> Iterator[Finding]:
     rooms = known(rooms, at)

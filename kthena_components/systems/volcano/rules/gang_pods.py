@@ -104,10 +104,10 @@ def gang_task_exists(cluster: ClusterObjects) -> Iterator[Finding]:
         }
         member = count(entry.spec.get("minMember"), 0)
         if pods and isinstance(member, int) and member >= sum(minima.values()):
-            yield from _judge_tasks(cluster, entry, pods, minima)
+            yield from _check_tasks(cluster, entry, pods, minima)
 
 
-def _judge_tasks(
+def _check_tasks(
     cluster: ClusterObjects, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
 ) -> Iterator[Finding]:
     carried: dict[object, list[MaybeInt]] = {}
@@ -150,7 +150,7 @@ def gang_requests(cluster: ClusterObjects) -> Iterator[Finding]:
             modes = [each.mode for each in topologies(entry.body) if _is_about(each, item)]
             unsure = first_unknown(scheduler, *modes)
             if "hard" in modes and not isinstance(scheduler, Unknown):
-                yield from _judge_requests(entry, item)
+                yield from _check_requests(entry, item)
             elif modes and unsure and requests_of(item) == {}:
                 yield not_checked(item.at("spec.containers"), unsure)
 
@@ -170,7 +170,7 @@ def _is_about(topology: Topology, pods: PodSet) -> bool:
     return not rest or pods.path.startswith(f"{task}.")
 
 
-def _judge_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
+def _check_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
     asked, path = requests_of(item), "spec.containers"
     if isinstance(asked, Unknown):
         yield not_checked(item.at(path), asked)
@@ -206,10 +206,10 @@ def gang_resources(cluster: ClusterObjects) -> Iterator[Finding]:
             yield not_checked(entry.at("spec.minResources"), gap)
         if gap or whole < member:
             continue  # gang-has-pods reports too few pods
-        yield from _judge_resources(entry, member, known)
+        yield from _check_resources(entry, member, known)
 
 
-def _judge_resources(
+def _check_resources(
     entry: Object, member: int, known: list[tuple[int, dict[str, Decimal]]]
 ) -> Iterator[Finding]:
     asked_by: dict[str, list[tuple[int, Decimal]]] = {}

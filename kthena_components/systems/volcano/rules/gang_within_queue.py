@@ -64,7 +64,7 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
             yield not_checked(wanted.path, gap)
         elif isinstance(queue, str) and queue in queues:
             same = cluster.source_of(queues[queue]) == cluster.source_of(wanted.owner)
-            found = _judge(wanted, queue, queues)
+            found = _check(wanted, queue, queues)
             yield from found if same else map(_as_advice, found)
 
 
@@ -127,7 +127,7 @@ def _amounts(stated: object) -> _Amounts:
     return {str(key): amount for key, amount in read if amount is not None}
 
 
-def _judge(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
+def _check(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
     if isinstance(wanted.amounts, Unknown):
         yield not_checked(wanted.path, wanted.amounts)
         return

@@ -23,9 +23,9 @@ from kthena_components.core.values.read import (
     text,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown
-from kthena_components.systems.volcano.rules.job_parts import job_parts, job_policies
-from kthena_components.systems.volcano.rules.name import volcano_name
+from kthena_components.systems.volcano.rules.job_policies import job_parts, job_policies
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule, Task, tasks_of
 
 _SHOWN = 8

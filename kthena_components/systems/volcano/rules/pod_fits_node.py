@@ -32,10 +32,10 @@ def pod_fits_node(cluster: ClusterObjects) -> Iterator[Finding]:
             yield not_checked(pods.at("spec.containers"), asked)
         elif pods.count != 0 and any(map(is_accelerator, asked)):
             same = sources == {cluster.source_of(pods.owner)}
-            yield from _judge(pods, asked, nodes, same=same, whole=cluster.complete)
+            yield from _check(pods, asked, nodes, same=same, whole=cluster.complete)
 
 
-def _judge(
+def _check(
     pods: PodSet, asked: Mapping[str, Decimal], nodes: list[Amounts], *, same: bool, whole: bool
 ) -> Iterator[Finding]:
     if any(all(node.get(key, 0) >= asked[key] for key in asked if key in node) for node in nodes

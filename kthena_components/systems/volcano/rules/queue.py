@@ -21,7 +21,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
-from kthena_components.systems.volcano.rules.name import volcano_name
+from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535

@@ -45,10 +45,10 @@ def subgroup_has_pods(cluster: ClusterObjects) -> Iterator[Finding]:
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         pods = cluster.gangs.get((namespace, name), [])
         if pods:
-            yield from _judge(cluster, entry, pods)
+            yield from _check(cluster, entry, pods)
 
 
-def _judge(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterator[Finding]:
+def _check(cluster: ClusterObjects, entry: Object, pods: list[PodSet]) -> Iterator[Finding]:
     policies = policies_of(entry)
     subs = _gather(policies, pods)
     for i, (policy, sub) in enumerate(zip(policies, subs, strict=True)):

@@ -161,25 +161,25 @@ def topology_tier_exists(cluster: ClusterObjects) -> Iterator[Finding]:
         for entry in cluster.of(kind):
             for topology in topologies(entry.body):
                 if topology.mode != "soft":
-                    found = _judge(topology, tiers)
+                    found = _check(topology, tiers)
                     yield from (f.under(entry.path) for f in found)
 
 
 @part_of_rule
-def _judge(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
+def _check(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
     tier, name = topology.tier, topology.tier_name
     require_known(topology.path, topology.mode)
     if tier is not None:
         path = f"{topology.path}.highestTierAllowed"
         tier = known(tier, path)
-        yield from _judge_number(tier, path, tiers)
+        yield from _check_number(tier, path, tiers)
     elif name is not None:
         path = f"{topology.path}.highestTierName"
         name = known(name, path)
         yield from _judge_name(name, path, tiers)
 
 
-def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
+def _check_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
     lowest, top = tiers.lowest, tiers.top
     if lowest <= tier <= top:
         return

@@ -1,0 +1,72 @@
+"""Rules over all objects of one cluster. Each rule's docstring is its documentation.
+
+References to other objects can only be checked when all are read. The caller passes the objects of
+one cluster at a time. Most of these rules belong to a system.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from kthena_components import systems
+from kthena_components.checker.cluster_objects import read_objects
+from kthena_components.checker.disruption import disruption_budget
+from kthena_components.checker.scaling import autoscaler_conflict
+from kthena_components.checker.surge_needs_spare_gpus import surge_needs_spare_gpus
+from kthena_components.core.facts.serving import GpuDemand
+from kthena_components.core.findings import Finding, checked_by, once_each, run_rule, tidy
+from kthena_components.core.objects.cluster_objects import Ports
+from kthena_components.systems.contract import ClusterRule
+from kthena_components.systems.kubernetes.rules.gpu_budget import gpu_budget, gpu_type_allowed
+
+OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict, disruption_budget)
+"""Rules across all systems."""
+ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
+"""Rules that need a budget or a list, and only run if it is given."""
+
+
+@cache
+def cluster_rules() -> tuple[ClusterRule, ...]:
+    """List every rule that only needs the objects."""
+    comparing = map(systems.find_system, systems.COMPARING)
+    return (*(rule for system in comparing for rule in system.cluster_rules), *OWN_RULES)
+
+
+def compare_objects(
+    manifests: Sequence[Mapping[str, Any]],
+    paths: Sequence[str] = (),
+    *,
+    held: Mapping[int, GpuDemand] | None = None,
+    budget: int | None = None,
+    gpu_types: Sequence[str] = (),
+    complete: bool = True,
+    sources: Sequence[str] = (),
+    ports: Mapping[int, Ports] | None = None,
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> list[Finding]:
+    """Check all objects of one cluster together, in time linear in their number.
+
+    Args:
+        manifests: The objects as they would be applied. Values that are not maps are skipped.
+        paths: Their paths in the caller's input; none if left out.
+        held: Accelerators of objects without pod templates, by index.
+        budget: Maximum accelerators that the objects may request; no limit if left out.
+        gpu_types: Resources and products of accelerators that pods may request; all if empty.
+        complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
+            and all Services. If not, missing objects are reported as not checked, or not at all.
+        sources: The file that each was read from; one file if left out. If these are not all
+            objects of the cluster, the files may be alternatives.
+        ports: Where their pods listen, by index, if their command lines are left out.
+        versions: The releases that the cluster runs, by system; the newest if left out.
+    """
+    cluster = read_objects(
+        manifests, paths, held, complete=complete, sources=sources, ports=ports, versions=versions
+    )
+    findings = checked_by(cluster_rules(), cluster)
+    if budget is not None:
+        for rule in (gpu_budget, surge_needs_spare_gpus):
+            findings += run_rule(rule, cluster, budget)
+    if gpu_types:
+        findings += run_rule(gpu_type_allowed, cluster, gpu_types)
+    return [tidy(finding) for finding in once_each(findings)]

@@ -1,0 +1,73 @@
+"""Checks a custom resource of any kind against its CRD."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.schema.crds import check_crd, load
+from kthena_components.core.schema.metadata import check_metadata
+from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
+from kthena_components.systems import INDEX, find_emitter
+
+SCHEMA_RULE = "crd-schema"
+SCHEMA_RULES = {"kthena": "kthena-schema", "volcano": "volcano-schema"}
+"""Other names of the rule, for systems whose version is an option such as `--kthena-version`."""
+_ELSEWHERE = {"kthena": "kthena-version"}
+"""Name of the finding about a field that only another release accepts. Default: the same."""
+_WEIGHT = {Level.UNKNOWN: 0, Level.ADVISORY: 1, Level.MANDATORY: 2}
+
+
+def served_versions(group_kind: GroupKind) -> list[str]:
+    """Return the API versions in which a known release serves a kind; none if it has no table.
+
+    Kinds that a backend writes, and whose project publishes no releases, have its version.
+    """
+    system, (group, kind) = INDEX.get(group_kind, ""), group_kind
+    table = load(f"kthena_components.systems.{system}") if system else None
+    emitter = find_emitter(system)
+    written = () if emitter is None else emitter.resources
+    found = [
+        *(() if table is None else table.kinds.get(kind, ())),
+        *(resource.api_version for resource in written if resource.kind == kind),
+    ]
+    return [each for each in dict.fromkeys(found) if each.startswith(f"{group}/")]
+
+
+def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Finding]:
+    """Add the findings of a schema, except at places where a rule reports something as severe."""
+    told: dict[str, int] = {}
+    for finding in findings:
+        told[finding.path] = max(told.get(finding.path, 0), _WEIGHT[finding.level])
+    new = (finding for finding in schema if _WEIGHT[finding.level] > told.get(finding.path, -1))
+    return [*new, *findings]
+
+
+def crd_schema(found: Object) -> Iterator[Finding]:
+    """Each field of a custom resource is in its CRD, with the type, the values and the range there.
+
+    The CRD comes from the given release of the system, by default the newest known one. If another
+    release has a missing field, the finding names it. Lists with keys contain no duplicates, and
+    labels and annotations have valid keys and values. For conditions between fields, the systems
+    have rules of their own. For Kthena and Volcano this rule is called kthena-schema and
+    volcano-schema.
+
+    Pass: replicas 1; recoveryPolicy RoleRecreate.
+    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1; a field replica.
+    Level: mandatory. The API server rejects the object; if a field is not in the CRD, server-side
+    apply (Pulumi, Argo CD, Flux) and kubectl reject it.
+    Source: the CRDs in each system's crds.json, which names their commits; Kubernetes
+    documentation, Server-Side Apply and Field validation.
+    """
+    system = INDEX.get(found.group_kind, "")
+    table = load(f"kthena_components.systems.{system}") if system else None
+    if table is None or found.kind not in table.kinds:
+        return
+    rule, stated = SCHEMA_RULES.get(system, SCHEMA_RULE), found.context.versions.get(system)
+    known = stated is not None and system in VERSIONS and known_version(stated, system)
+    asked = read_release(stated) if known and stated is not None else None
+    for finding, elsewhere in check_crd(found.body, found.kind, table, asked):
+        # For other systems, their rules report values that are not known yet.
+        if finding.level is not Level.UNKNOWN or system in SCHEMA_RULES:
+            yield replace(finding, rule=_ELSEWHERE.get(system, rule) if elsewhere else rule)
+    yield from check_metadata(found.body.get("metadata"), rule)

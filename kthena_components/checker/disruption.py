@@ -1,0 +1,195 @@
+"""The rule disruption-budget: a PodDisruptionBudget lets nodes be drained."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kthena_components.checker.scaling import scale_of
+from kthena_components.core.findings import Finding, Level, advise, count_of, not_checked
+from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
+from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet, gpus_of
+from kthena_components.core.remedies import either, write
+from kthena_components.core.values.display import display
+from kthena_components.core.values.quantity import is_budget, scaled
+from kthena_components.core.values.read import first_unknown, mapping, pairs, unknown_in
+from kthena_components.core.values.unknown import MaybeInt, Unknown, total
+from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
+
+_BUDGET = ("policy", "PodDisruptionBudget")
+_OWNERS = frozenset(
+    {
+        MODEL_SERVING,
+        JOB,
+        ("", "Pod"),
+        ("batch", "Job"),
+        ("batch", "CronJob"),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
+    }
+)
+"""Kinds whose pods no StatefulSet, ReplicaSet or other controller with a number of pods has."""
+_MOST = 1_000_000
+"""Maximum number of comparisons of pods with selectors."""
+
+
+def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
+    """A PodDisruptionBudget allows the eviction of some pod that it selects.
+
+    Otherwise no drain of their nodes ends. A percentage of minAvailable is rounded up. Of pods that
+    a Job, a Volcano Job or a RayCluster has, or that have no controller, Kubernetes does not learn
+    the number: it allows an eviction only by a minAvailable that is a number. Of a ModelServing it
+    learns the number of groups, and not of pods. Only pods in the file of the budget are compared,
+    unless `--whole` says that all are in one cluster. A number that an autoscaler changes is not
+    compared.
+
+    Pass: maxUnavailable 1; minAvailable 1 for a Deployment with replicas 2.
+    Fail: maxUnavailable 0; minAvailable 2 or 90% for a Deployment with replicas 2; maxUnavailable 1
+    for a RayCluster; maxUnavailable 1 for a ModelServing, which allows it for all pods but one.
+    Level: mandatory if the pods have accelerators, else advisory; advisory for a ModelServing.
+    Source: kubernetes pkg/controller/disruption/disruption.go getExpectedPodCount and
+    getScaleController; Kubernetes documentation, Specifying a Disruption Budget for your
+    Application, Arbitrary workloads and arbitrary selectors.
+    """
+    left = _MOST
+    for entry in cluster.of(_BUDGET):
+        left -= len(cluster.pods)
+        if left < 0:
+            return
+        selector = mapping(entry.spec.get("selector"))
+        if selector.get("matchExpressions"):
+            continue
+        chosen = _chosen(cluster, entry, selector.get("matchLabels"))
+        if isinstance(chosen, Unknown):
+            yield not_checked(entry.at("spec.selector"), chosen)
+        elif chosen:
+            yield from _check(cluster, entry, chosen)
+
+
+def _chosen(cluster: ClusterObjects, entry: Object, labels: object) -> list[PodSet] | Unknown:
+    """Return the pods that a budget selects."""
+    source = cluster.source_of(entry)
+    wanted = {str(key): value for key, value in pairs(labels)}
+    if gap := first_unknown(labels, entry.namespace, *wanted.values()):
+        return gap
+    beside = [
+        pods
+        for pods in cluster.pods
+        if pods.owner.namespace == entry.namespace and cluster.source_of(pods.owner) == source
+    ]
+    found = [(pods, selects(wanted, pods)) for pods in beside]
+    gap = next((said for _, said in found if isinstance(said, Unknown)), None)
+    chosen = [pods for pods, said in found if said is True and _surely(wanted, pods)]
+    return gap or (chosen if wanted else [])
+
+
+def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
+    """Return whether pods that may match a selector do so.
+
+    Where a controller may add any label, a label with the object's name counts: that of LWS is
+    leaderworkerset.sigs.k8s.io/name.
+    """
+    return all(
+        key in pods.labels
+        or key in (pods.added or {})
+        or (key.endswith("/name") and value == pods.owner.name)
+        for key, value in wanted.items()
+    )
+
+
+def _check(cluster: ClusterObjects, entry: Object, chosen: Sequence[PodSet]) -> Iterator[Finding]:
+    key = "maxUnavailable" if entry.spec.get("maxUnavailable") is not None else "minAvailable"
+    stated, path = entry.spec.get(key), entry.at(f"spec.{key}")
+    if gap := unknown_in(stated):
+        yield not_checked(path, gap)
+        return
+    if stated is None or not is_budget(stated, 100):
+        return
+    pods = total([one.count for one in chosen])
+    zero = scaled(stated, 100, up=True) == 0
+    if pods == 0 or (key == "minAvailable" and zero):
+        return
+    level = Level.MANDATORY if any(map(_has_gpus, chosen)) else Level.ADVISORY
+    if key == "maxUnavailable" and zero:
+        seen = f"is {display(stated)}, so no pod may be evicted, and no drain of a node ends"
+        yield Finding(path=path, seen=seen, remedy=write(1), level=level)
+        return
+    if key == "maxUnavailable" or isinstance(stated, str):
+        uncounted = next(filter(None, map(_uncounted, chosen)), None)
+        if uncounted is not None:
+            yield _never(path, key, stated, uncounted, level)
+        elif any(one.owner.group_kind == MODEL_SERVING for one in chosen):
+            yield _groups(path, stated, chosen[0].owner)
+            return
+    if key == "minAvailable":
+        yield from _at_least(cluster, path, stated, chosen, level)
+
+
+def _has_gpus(pods: PodSet) -> bool:
+    number = gpus_of(pods)
+    return isinstance(number, int) and number > 0
+
+
+def _uncounted(pods: PodSet) -> Object | None:
+    """Return the owner of pods whose number Kubernetes does not learn."""
+    owner = pods.owner
+    if owner.group_kind not in _OWNERS:
+        return None
+    counted = scale_of(owner.group_kind, owner.context.versions)
+    return None if counted is not None and counted[0] else owner
+
+
+def _never(path: str, key: str, stated: object, owner: Object, level: Level) -> Finding:
+    word = "maxUnavailable" if key == "maxUnavailable" else "a percentage"
+    seen = (
+        f"is {display(stated)}, but Kubernetes does not learn the number of pods of the "
+        f"{owner.kind} {display(owner.name)}, and never evicts one by {word}"
+    )
+    remedy = "write minAvailable as a number, one less than the pods"
+    return Finding(path=path, seen=seen, remedy=remedy, level=level)
+
+
+def _groups(path: str, stated: object, owner: Object) -> Finding:
+    seen = (
+        f"is {display(stated)}, but of the {owner.kind} {display(owner.name)} Kubernetes counts "
+        "groups, and not pods"
+    )
+    return advise(path, seen, "write minAvailable as a number, one less than the pods")
+
+
+def _at_least(
+    cluster: ClusterObjects, path: str, stated: object, chosen: Sequence[PodSet], level: Level
+) -> Iterator[Finding]:
+    pods: MaybeInt = total([one.count for one in chosen])
+    if stated == "100%":
+        seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
+        yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
+    elif any(_is_scaled(cluster, one.owner) for one in chosen):
+        return
+    elif isinstance(pods, Unknown):
+        yield not_checked(path, pods)
+    else:
+        least = scaled(stated, pods, up=True)
+        if least is not None and least >= pods:
+            of = f", which is {least}" if isinstance(stated, str) else ""
+            seen = (
+                f"is {display(stated)}{of}, and {count_of(pods, 'pod')} "
+                f"{'has' if pods == 1 else 'have'} its labels, so none may be evicted, and no "
+                "drain of a node ends"
+            )
+            yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
+
+
+def _one_less(pods: MaybeInt) -> str:
+    more = "start more pods"
+    return (
+        either(write(pods - 1), more)
+        if isinstance(pods, int) and pods > 1
+        else ("remove the budget, or " + more)
+    )
+
+
+def _is_scaled(cluster: ClusterObjects, owner: Object) -> bool:
+    """Return whether an autoscaler of the cluster names an object."""
+    for kind in (HPA, SCALED_OBJECT):
+        for entry in cluster.of(kind):
+            target = mapping(entry.spec.get("scaleTargetRef"))
+            if target.get("name") == owner.name and target.get("kind", owner.kind) == owner.kind:
+                return True
+    return False

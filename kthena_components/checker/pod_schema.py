@@ -1,0 +1,192 @@
+"""Checks the types of fields in pod templates, in any object."""
+
+import marshal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, join_path, run_rule
+from kthena_components.core.schema.language import UNDECLARED
+from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
+from kthena_components.core.schema.pod_texts import say
+from kthena_components.core.schema.pod_values import check_values
+from kthena_components.core.schema.pod_volumes import Added
+from kthena_components.core.schema.quick_test import check_quickly
+from kthena_components.core.values.read import is_map, mapping, unknown_in
+from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.systems.contract import Kind
+
+_RULE = "pod-schema"
+_OF_A_POD = frozenset({"apiVersion", "kind", "status"})
+"""Fields of a Pod that a template does not have."""
+
+
+_CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
+"""Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
+_DEEPEST = 12
+_POLICIES = ("Always", "OnFailure", "Never")
+_WITHOUT_REFERENCES = 2
+"""A format of marshal in which equal values are equal texts."""
+_REMEMBERED = 1000
+_KNOWN: dict[tuple[object, ...], Sequence[Finding]] = {}
+
+
+def check_templates(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
+    """Apply pod_schema and pod_values. Equal templates at equal places are checked once in a run.
+
+    Args:
+        manifest: The object.
+        kind: Its kind, with the places of its templates.
+    """
+    places = (*kind.templates, *kind.own_templates)
+    found = [each for place in places for each in places_of(manifest, place)]
+    claims, injector = frozenset(_claims(manifest)), Added(bodies=(manifest,)).injector()
+    try:
+        # Only plain values can be written so. Others are unknown, and rare.
+        key = kind.group_kind, claims, injector, marshal.dumps(found, _WITHOUT_REFERENCES)
+    except ValueError:
+        return _findings(manifest, kind)
+    if key not in _KNOWN:
+        if len(_KNOWN) >= _REMEMBERED:
+            _KNOWN.clear()
+        _KNOWN[key] = _findings(manifest, kind)
+    return _KNOWN[key]
+
+
+def _findings(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
+    found = run_rule(pod_schema, manifest, kind.templates)
+    return found + run_rule(pod_values, manifest, kind)
+
+
+def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
+    """The fields of a pod template have the types that Kubernetes 1.34 requires.
+
+    The rule checks templates in Kubernetes' own workloads, LeaderWorkerSets, KubeRay's clusters,
+    RoleBasedGroups, ModelInfers and Volcano Jobs, but not patches; a ModelServing's schema covers
+    its own templates. Values that are not known yet are skipped: rules that need them report it.
+
+    kubectl, server-side apply and strict clients reject a field that does not exist; for others the
+    API server drops it, and a probe or a node selector is gone without a word.
+
+    Pass: env value "8", in quotes; cpu 0.5; livenessProbe.periodSeconds 10.
+    Fail: env value 8, without quotes; livenessProbe 5; a container without a name; no containers;
+    node_selector in place of nodeSelector.
+    Level: mandatory. The API server, or the controller that creates the pods, rejects it. Advisory
+    for a field that resembles none of Kubernetes 1.34: a newer server may know it.
+    Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
+    """
+    shape = shape_of(ROOT_TYPE, by_crd=False, whole=True)
+    for place in templates:
+        for path, found in places_of(manifest, place):
+            if found is None:
+                continue
+            template = found if path else _template_of(found)
+            yield from _empty(template, path)
+            for finding in check_quickly(template, shape, path):
+                if finding.seen == UNDECLARED:
+                    yield unknown_field(finding, _RULE)
+                elif finding.level is not Level.UNKNOWN:
+                    yield replace(finding, rule=_RULE)
+
+
+def pod_values(manifest: Mapping[str, Any], kind: Kind[Any]) -> Iterator[Finding]:
+    """The values in a pod template are those that Kubernetes accepts in a pod.
+
+    The rule checks names, amounts of resources, variables, ports, volumes, mounts, probes, security
+    contexts, DNS, affinity, spread and tolerations, and the restartPolicy that a kind requires. The
+    API server rejects its own workloads. It takes StatefulSets and custom resources with such a
+    template, and then rejects each pod. Values that are not known yet are skipped.
+
+    Pass: container engine-1; nvidia.com/gpu 8; a request of 4Gi below a limit of 8Gi.
+    Fail: container A_B; nvidia.com/gpu "7.5"; a memory request above its limit; a volumeMount
+    without its volume; resourceFieldRef limits.nvidia.com/gpu; a probe with 2 actions.
+    Level: mandatory. Advisory for a mount of a volume that a controller or webhook may add, as
+    KubeRay and those of Vault or Istio do, and for a container's restartPolicy before 1.35.
+    Source: kubernetes v1.34 pkg/apis/core/validation/validation.go; compared with the API server on
+    random pod templates.
+    """
+    claims = frozenset(_claims(manifest))
+    for place in (*kind.templates, *kind.own_templates):
+        for path, found in places_of(manifest, place):
+            added = Added(claims=claims, names=kind.adds_volumes, bodies=(found, manifest))
+            yield from check_values(found, path, added)
+            yield from _ends(mapping(mapping(found).get("spec")), join_path(path, "spec"), kind)
+
+
+def _ends(pod: Mapping[str, Any], path: str, kind: Kind[Any]) -> Iterator[Finding]:
+    """Report a restartPolicy or a deadline that pods may have, but not the pods of this kind."""
+    allowed, policy = kind.restart_policies, pod.get("restartPolicy") or "Always"
+    if policy in _POLICIES and allowed and policy not in allowed:
+        seen = (
+            f"is {policy}" if pod.get("restartPolicy") else "is missing, and its default is Always"
+        )
+        seen += f", but for a {kind.name} it must be {' or '.join(allowed)}"
+        yield say(f"{path}.restartPolicy", seen, f"write {allowed[0]}")
+    deadline = pod.get("activeDeadlineSeconds")
+    if allowed == ("Always",) and deadline is not None and not unknown_in(deadline):
+        seen = f"is given, but the pods of a {kind.name} do not end"
+        yield say(f"{path}.activeDeadlineSeconds", seen, "remove it")
+
+
+def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """List the names of the claims that a controller mounts, at any depth outside templates."""
+    maps: list[Mapping[Any, Any]] = [manifest]
+    for _ in range(_DEEPEST):
+        below: list[Mapping[Any, Any]] = []
+        for key, item in chain.from_iterable(one.items() for one in maps):
+            if is_map(item):
+                below.append(item)
+            elif isinstance(item, list | tuple):
+                below += filter(is_map, item)
+                if key in _CLAIMS:
+                    yield from _claim_names(item)
+        maps = below
+
+
+def _claim_names(claims: Iterable[object]) -> Iterator[str]:
+    for claim in claims:
+        name = mapping(mapping(claim).get("metadata")).get("name")
+        if isinstance(name, str):
+            yield name
+
+
+def _template_of(pod: object) -> object:
+    """Return a Pod without the fields that a template does not have."""
+    if not isinstance(pod, Mapping):
+        return pod
+    return {key: value for key, value in pod.items() if key not in _OF_A_POD}
+
+
+def _empty(template: object, path: str) -> Iterator[Finding]:
+    """Report pods without containers. A spec that lacks the field does not have the shape."""
+    if not isinstance(template, Mapping) or any(map(is_unresolved, template.values())):
+        return
+    spec = template.get("spec")
+    listed = spec.get("containers") if isinstance(spec, Mapping) else None
+    if spec is None or listed in ([], ()):
+        where, seen = join_path(path, "spec.containers"), "is empty"
+        remedy = "write at least one container"
+        yield Finding(path=where, seen=seen, remedy=remedy, rule=_RULE)
+
+
+def places_of(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[str, object]]:
+    """Find the values at a place, each with its path."""
+    yield from _at(manifest, place.split("."), "")
+
+
+def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:
+    """Find the values at a path; `[]` after a key is each member of a list."""
+    if keys in ([], [""]):
+        yield path, value
+        return
+    key, *rest = keys
+    if not isinstance(value, Mapping):
+        return
+    name = key.removesuffix("[]")
+    inner, at = value.get(name), join_path(path, name)
+    if name == key:
+        yield from _at(inner, rest, at)
+    elif isinstance(inner, list | tuple):
+        for index, item in enumerate(inner):
+            yield from _at(item, rest, f"{at}[{index}]")

@@ -1,0 +1,176 @@
+"""Checks the autoscalers of a cluster, and their targets."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kthena_components.checker.cluster_objects import known
+from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
+from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.schema.crds import load
+from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping
+from kthena_components.systems import INDEX, find_kind
+from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
+
+_RULE = "autoscaler-conflict"
+
+
+_Whose = tuple[GroupKind, Key]
+_Rival = tuple[GroupKind, Key, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The target of an autoscaler."""
+
+    scaler: Object
+    kind: GroupKind
+    name: str
+    namespace: str
+    at: str = "spec.scaleTargetRef"
+    part: str = ""
+    """The part of it whose number is scaled; empty for the whole."""
+    by_its_system: bool = False
+    """Whether the autoscaler belongs to a system, and needs no scale subresource."""
+
+    @property
+    def path(self) -> str:
+        """The path at which the autoscaler names its target."""
+        return self.scaler.at(self.at)
+
+
+def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
+    """An autoscaler's target can be scaled, and has no other autoscaler.
+
+    Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
+    engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. An
+    autoscaler changes the number only by the scale subresource, which many custom resources do not
+    have: the CRDs of the given release of the system tell, by default the newest known one.
+    Kthena's AutoscalingPolicies are autoscalers, too; they may scale different roles of one
+    ModelServing. Files may be alternatives, so only autoscalers in the same file are compared,
+    unless `--whole` says that all are in one cluster.
+
+    Pass: a HorizontalPodAutoscaler for a Deployment.
+    Fail: a ScaledObject for an InferenceService with a workerSpec; a HorizontalPodAutoscaler for an
+    LLMInferenceService, which has no scale subresource; two autoscalers of one target, such as a
+    HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing.
+    Level: mandatory.
+    Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
+    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification; the
+    subresources of the CRDs in each system's crds.json, and matrixinfer-ai/matrixinfer config/crd.
+    """
+    first: dict[_Rival, Object] = {}
+    kept = _kept_by_controllers(cluster)
+    for target in _targets(cluster):
+        if isinstance(target, Finding):
+            yield target
+            continue
+        key, source = (target.namespace, target.name), cluster.source_of(target.scaler)
+        whose = (target.kind, key, target.part, source)
+        other = first.setdefault(whose, target.scaler)
+        why = _why_not(cluster, target, kept)
+        if _identity(other) != _identity(target.scaler):
+            seen = (
+                f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
+                "scales too, and "
+            )
+            seen += "each would undo what the other does"
+            yield _conflict(target.path, seen, "keep one of the two")
+        elif why:
+            seen = f"is {_shown(target)}, which {why}"
+            yield _conflict(target.path, seen, "remove the autoscaler, and write replicas")
+
+
+def _identity(scaler: Object) -> tuple[object, ...]:
+    """Return the identity of an object in a cluster, in which all API versions are one object."""
+    return scaler.group_kind, scaler.namespace, scaler.name
+
+
+def _shown(target: _Target) -> str:
+    of = f"role {display(target.part)} of " if target.part else ""
+    return f"{of}the {target.kind[1]} {display(target.name)}"
+
+
+def _conflict(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+
+
+def _targets(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
+    for scaler_kind in (HPA, SCALED_OBJECT):
+        for entry in cluster.of(scaler_kind):
+            target = mapping(entry.spec.get("scaleTargetRef"))
+            usual = ("apps/v1", "Deployment") if scaler_kind == SCALED_OBJECT else (None, None)
+            version, kind = target.get("apiVersion", usual[0]), target.get("kind", usual[1])
+            name, namespace = target.get("name"), entry.namespace
+            if gap := first_unknown(version, kind, name, namespace):
+                yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
+            elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
+                group = str(version).partition("/")[0] if "/" in str(version) else ""
+                yield _Target(entry, (group, kind), name, namespace)
+    yield from _of_systems(cluster)
+
+
+def _of_systems(cluster: ClusterObjects) -> Iterator[_Target | Finding]:
+    """List the targets of autoscalers that belong to a system."""
+    for scaler, kind, view in known(cluster):
+        for one in kind.scales(view) if kind.scales is not None else ():
+            namespace = one.namespace or scaler.namespace
+            if gap := first_unknown(one.name, namespace, one.part):
+                yield not_checked(scaler.at(one.at), gap, _RULE)
+            elif one.name and isinstance(one.name, str) and isinstance(namespace, str):
+                part = one.part if isinstance(one.part, str) else ""
+                yield _Target(
+                    scaler, one.group_kind, one.name, namespace, one.at, part, by_its_system=True
+                )
+
+
+def _why_not(cluster: ClusterObjects, target: _Target, kept: Mapping[_Whose, str]) -> str:
+    """Explain why a target must not be scaled; empty if it may be."""
+    kind = find_kind(target.kind)
+    if kind is not None and kind.unscalable:
+        return kind.unscalable
+    owned = cluster.named(target.kind).get((target.namespace, target.name))
+    why = ""
+    if owned is not None and kind is not None and kind.keeps_number is not None:
+        why = kind.keeps_number(cluster.views[owned.index])
+    why = why or kept.get((target.kind, (target.namespace, target.name)), "")
+    return why or ("" if target.by_its_system else _no_scale(target))
+
+
+def _no_scale(target: _Target) -> str:
+    """Explain that the CRDs of a target's system give it no scale subresource."""
+    found = scale_of(target.kind, target.scaler.context.versions)
+    return "" if found is None or found[0] else f"has no scale subresource in {found[1]}"
+
+
+def scale_of(kind: GroupKind, versions: Mapping[str, str]) -> tuple[bool, str] | None:
+    """Return whether a kind has the scale subresource, and the release that tells.
+
+    Args:
+        kind: A kind.
+        versions: The releases that the cluster runs, by system; the newest if left out.
+
+    Returns:
+        None if no table has the kind.
+    """
+    system, (_, name) = INDEX.get(kind, ""), kind
+    table = load(f"kthena_components.systems.{system}") if system else None
+    if table is None or name not in table.kinds:
+        return None
+    stated = versions.get(system)
+    known = stated is not None and system in VERSIONS and known_version(stated, system)
+    place = table.place(read_release(stated) if known and stated is not None else None)
+    has = any(table.is_scaled(name, served, place) for served in table.kinds[name])
+    return has, table.name(place)
+
+
+def _kept_by_controllers(cluster: ClusterObjects) -> dict[_Whose, str]:
+    """Find the workloads that controllers create and whose replicas they keep."""
+    found: dict[_Whose, str] = {}
+    for owner, kind, view in known(cluster):
+        made = kind.makes(view) if kind.makes is not None else None
+        if made is not None and isinstance(owner.namespace, str):
+            found[made.group_kind, (owner.namespace, made.name)] = made.why
+    return found

@@ -1,0 +1,161 @@
+"""Checks objects together: engines of several objects, gangs, references. Pure."""
+
+import json
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from types import MappingProxyType
+from typing import Any
+
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import (
+    check_manifest,
+    checked_elsewhere,
+    has_rules,
+    read_demand,
+)
+from kthena_components.checker.split_engines import check_split_engines
+from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
+from kthena_components.core.facts.context import Context, ReferencedObjects, gather
+from kthena_components.core.facts.split_engines import read_engine_part
+from kthena_components.core.findings import READING_ALL, Finding, run_rule
+from kthena_components.core.rules.registry import run_checks
+from kthena_components.systems import COMPLETING, NAMED_BY
+from kthena_components.systems.native.facts import read_group
+
+Bodies = Mapping[str, Mapping[str, Any]]
+"""Objects of one cluster by the caller's name for them, a prefix of every path."""
+_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"')
+"""Texts in an object that may refer to a ConfigMap or a runtime."""
+_LONGEST_NAME = 4096
+"""Maximum length of a caller's name for an object."""
+
+
+def check_objects_together(
+    bodies: Bodies,
+    today: date | None = None,
+    *,
+    budget: int | None = None,
+    gpu_types: Sequence[str] = (),
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> list[Finding]:
+    """Check objects of one cluster by the rules that need several objects.
+
+    Findings of single objects are not repeated. The path of a finding starts with the name of the
+    object to change, and its waivers apply.
+
+    Args:
+        bodies: The objects. Pods of a gang may be missing, such as those of another stack.
+        today: The day on which waivers are checked; without it, all are ignored.
+        budget: Maximum accelerators that they may request; no limit if left out.
+        gpu_types: Resources and products of accelerators that they may request; any if left out.
+        versions: The releases that the cluster runs, by system; the newest if left out.
+    """
+    beside = ReferencedObjects(COMPLETING, NAMED_BY)
+    for body in bodies.values():
+        beside.add(body)
+    context = Context(config_maps=gather(bodies.values()), referenced=beside, versions=versions)
+    findings = list(run_rule(_grouped, bodies, context, name=READING_ALL))
+    findings += run_rule(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
+    findings += run_rule(_completed, bodies, context, name=READING_ALL)
+    if findings:
+        alone = (f for body in bodies.values() for f in check_manifest(body, versions=versions))
+        said = {(finding.rule, finding.seen) for finding in alone}
+        findings = [f for f in findings if (f.rule, f.seen) not in said]
+    stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
+    return findings if today is None or not stated else _waived(findings, bodies, stated, today)
+
+
+def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
+    """Check engines of several objects."""
+    for facts in read_group(bodies.values(), list(bodies), context):
+        yield from run_checks(facts)
+    read = (read_engine_part(body, name, context) for name, body in bodies.items())
+    yield from check_split_engines([part for part in read if part], bodies.values())
+
+
+def _compared(
+    bodies: Bodies, context: Context, budget: int | None, gpu_types: Sequence[str]
+) -> list[Finding]:
+    held = {
+        i: held for i, body in enumerate(bodies.values()) if (held := read_demand(body, context))
+    }
+    return compare_objects(
+        list(bodies.values()),
+        list(bodies),
+        held=held,
+        budget=budget,
+        gpu_types=gpu_types,
+        complete=False,
+        versions=context.versions,
+    )
+
+
+def _completed(bodies: Bodies, context: Context) -> Iterator[Finding]:
+    """Check the objects that refer to others again, together with these."""
+    for name, body in bodies.items() if context.config_maps or context.referenced else ():
+        if _REFERS.search(json.dumps(body, default=str)):
+            yield from check_manifest(body, name, context=context)
+
+
+def owner_of(finding: Finding, names: Container[str]) -> str:
+    """Find the longest name that a path starts with; empty if it is about no object.
+
+    A name ends at the end of the path, or at a dot.
+    """
+    path, end = finding.path, len(finding.path)
+    while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
+        end = path.rfind(".", 0, min(end, _LONGEST_NAME))
+    return path[: max(end, 0)]
+
+
+def _waived(
+    findings: list[Finding],
+    bodies: Bodies,
+    stated: Mapping[str, tuple[Stated, ...]],
+    today: date,
+) -> list[Finding]:
+    """Apply the waivers of each finding's object, and report unused waivers."""
+    waived: list[Finding] = []
+    used: set[tuple[str, str]] = set()
+    by_rule: dict[tuple[str, str], list[Stated]] = {}
+    for name, entries in stated.items():
+        for entry in entries:
+            by_rule.setdefault((name, entry.rule), []).append(entry)
+    for finding in findings:
+        heeded = by_rule.get((owner_of(finding, stated), finding.rule), [])
+        used.update(map(_key, heeded))
+        # The policy for single objects checks waivers.
+        waived += [f for f in waive([finding], heeded, today) if f.rule == finding.rule]
+    for name, entries in stated.items():
+        waived += _wrong(bodies[name], entries, used, today)
+    return waived
+
+
+def _wrong(
+    body: Mapping[str, Any],
+    entries: tuple[Stated, ...],
+    used: Collection[tuple[str, str]],
+    today: date,
+) -> Iterable[Finding]:
+    """Report invalid waivers that the check of the single object leaves out.
+
+    The objects of one component have the same waivers, so a waiver that one of them uses is not
+    reported in the others.
+    """
+    shared = checked_elsewhere(body)
+    alone: frozenset[str] | None = None
+    for entry in entries:
+        read = read_waiver(entry, today)
+        if isinstance(read, Finding):
+            if not has_rules(body):
+                yield read
+        elif entry.rule in shared or not has_rules(body):
+            if alone is None:
+                alone = frozenset(finding.rule for finding in check_manifest(body))
+            if entry.rule not in alone and _key(entry) not in used:
+                yield unused(entry)
+
+
+def _key(entry: Stated) -> tuple[str, str]:
+    return entry.rule, entry.text if isinstance(entry.text, str) else ""

@@ -1,0 +1,1 @@
+"""The command `check`: reads files, checks each object, then all objects together."""

@@ -1,0 +1,106 @@
+"""`kthena-components check`: reads its options, checks the files, and writes the findings."""
+
+import argparse
+import gc
+import sys
+from collections.abc import Sequence
+
+from kthena_components.checker.levels import SettingError, Settings, parse_releases
+from kthena_components.cli.check.context import ModelConfigError, read_shapes
+from kthena_components.cli.check.files import CheckOptions, check
+from kthena_components.cli.check.reports import FORMATS, Report
+from kthena_components.cli.check.results import Summary
+from kthena_components.cli.check.together import StackOptions
+from kthena_components.cli.check.workers import WorkerError
+from kthena_components.cli.levels import read_settings
+from kthena_components.cli.terminal import Progress
+from kthena_components.core.findings import count_of, today
+from kthena_components.core.schema.versions import NAMED
+from kthena_components.core.values.safe_text import visible
+from kthena_components.reading.files import Unreadable
+
+CLEAN, FOUND, WRONG = 0, 1, 2
+_OBJECTS = 50_000
+
+
+def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Check the files, or write what is asked about rules, and return the exit status."""
+    try:
+        settings = _settings(asked)
+        told = _about_rules(asked, parser)
+        shapes = read_shapes(asked.model_config)
+    except (ModelConfigError, SettingError) as error:
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+    if told is not None:
+        sys.stdout.write(f"{told}\n")
+        return CLEAN
+    if not asked.paths:
+        parser.error("give a file, a folder, or - for standard input")
+    # Almost all objects are freed with their document and none is in a cycle, so the collector
+    # would waste a tenth of the time.
+    gc.set_threshold(_OBJECTS, 20, 20)
+    types = tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip())
+    given = CheckOptions(
+        settings=settings,
+        # In UTC, so that a waiver expires for everybody at the same time.
+        today=today(),
+        asked=StackOptions(
+            whole=asked.whole,
+            budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,
+            gpu_types=types or settings.gpu_types,
+            versions=settings.versions,
+        ),
+        shapes=shapes,
+        render=asked.render,
+        jobs=asked.jobs,
+        strict_read=asked.strict_read,
+    )
+    try:
+        return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
+    except WorkerError as error:
+        parser.exit(WRONG, f"{parser.prog}: {error}\n")
+
+
+def _settings(asked: argparse.Namespace) -> Settings:
+    named = {system: getattr(asked, f"{system}_version") for system in NAMED}
+    others = dict(word.partition("=")[::2] for word in asked.release)
+    versions = {**parse_releases(others), **{k: v for k, v in named.items() if v is not None}}
+    return read_settings(asked.level, versions)
+
+
+def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:
+    """Return the list of rules or the documentation of one; None if neither is asked for."""
+    if not asked.rules and asked.explain is None:
+        return None
+    # Imported here, because the documentation of all rules takes longer than to check an object.
+    from kthena_components.cli.rules import (  # noqa: PLC0415
+        UnknownRuleError,
+        explain,
+        find_rule,
+        list_rules,
+    )
+
+    try:
+        told = "" if asked.explain is None else explain(find_rule(asked.explain))
+    except UnknownRuleError as error:
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+    return list_rules() if asked.rules else told
+
+
+def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
+    summary = Summary()
+    with Progress(sys.stderr, lambda: f"checked {count_of(summary.objects, 'object')}") as progress:
+        found = check(paths, given, summary)
+        # Of several processes, one may be killed. Then nothing is written, and not a part.
+        for result in found if given.jobs == 1 else list(found):
+            with progress.pause():
+                if isinstance(result, Unreadable):
+                    sys.stderr.write(f"{visible(str(result))}\n")
+                    report.skip(result)
+                else:
+                    report.add(result)
+    report.close(summary)
+    sys.stdout.flush()
+    if summary.unreadable or summary.faults:
+        return WRONG
+    return FOUND if summary.mandatory else CLEAN

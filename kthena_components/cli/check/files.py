@@ -1,0 +1,306 @@
+"""Checks the objects in some paths: first file by file, then all objects together."""
+
+import os
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from kthena_components.checker.levels import Settings
+from kthena_components.checker.manifest import CheckedObject, check_whole
+from kthena_components.checker.unread import partial_object
+from kthena_components.cli.check.context import LateConfigMaps, Texts, add_from_files, sharing_in
+from kthena_components.cli.check.kept_objects import KeptObjects
+from kthena_components.cli.check.results import Result, Summary, merge
+from kthena_components.cli.check.together import StackOptions, Together
+from kthena_components.cli.check.workers import jobs_for, side_by_side
+from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, objects_of
+from kthena_components.cli.sources import Place, RenderedSource, Source
+from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
+from kthena_components.core.facts.devices import Sharing
+from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPolicies
+from kthena_components.core.findings import READING, Finding, Level, fault
+from kthena_components.core.models import ModelShape
+from kthena_components.core.values.read import mapping
+from kthena_components.reading.documents import read_documents
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import Found, find_files
+from kthena_components.reading.layout import Layout, arrange
+from kthena_components.reading.releases.find import states_releases, texts_of
+from kthena_components.rendering.result import Rendered
+from kthena_components.rendering.unchecked import unchecked
+from kthena_components.systems import COMPLETING, NAMED_BY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """The options of `check`."""
+
+    settings: Settings = field(default_factory=Settings)
+    """The levels of the rules and the version of Kthena."""
+    today: date | None = None
+    """The date for expiring waivers. Without it, no waiver applies."""
+    asked: StackOptions = field(default_factory=StackOptions)
+    """The options for checking all objects together."""
+    shapes: Mapping[str, ModelShape] = field(default_factory=dict)
+    """Shapes of models by lower-case name."""
+    render: bool | None = None
+    """Whether to render charts and kustomizations. None: as far as possible."""
+    jobs: int | None = 1
+    """Processes that check files. None: one per processor, where there is enough to check."""
+    strict_read: bool = False
+    """Whether the run fails for files that the user did not name and that cannot be read."""
+
+
+def check(
+    paths: Iterable[str], given: CheckOptions, summary: Summary
+) -> Iterator[Result | Unreadable]:
+    """Check every object in some paths, and update the summary.
+
+    All files are checked together. Each chart and each overlay is checked as a separate cluster,
+    unless `--whole` says that everything is one cluster.
+
+    Args:
+        paths: Files, folders, or `-` for standard input. Every object can use every ConfigMap.
+        given: The options.
+        summary: The counts to update.
+    """
+    found = find_files(paths)
+    summary.pass_over(found)
+    layout = arrange(found)
+    unread: set[Unreadable] = set()
+    with _rendered(layout, found, given) as rendered:
+        for result in _told_once(found, layout, rendered, given, summary):
+            if isinstance(result, Result):
+                summary.count(result.finding)
+                yield result
+            elif result not in unread:
+                unread.add(result)
+                yield _weighed(result, found, rendered, given, summary)
+
+
+@contextmanager
+def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
+    """Render the charts and kustomizations. The output is deleted when the context ends."""
+    stating = set(filter(states_releases, (*_walked(found), *found.terraform)))
+    if not (layout.charts or layout.kustomizations or stating):
+        yield Rendered()
+        return
+    # Imported here, because most runs render nothing.
+    from kthena_components.rendering.isolation import cage  # noqa: PLC0415
+    from kthena_components.rendering.releases import render_releases  # noqa: PLC0415
+    from kthena_components.rendering.render import NOTHING, find_programs, render  # noqa: PLC0415
+
+    programs = NOTHING if given.render is False else find_programs(found.folders)
+    with cage() as made:
+        rendered = render(layout, programs, made)
+        kept = (*layout.objects(_walked(found), rendered.covered), *found.terraform)
+        render_releases(texts_of(kept, found.folders, stating), layout, programs, made, rendered)
+        yield rendered
+
+
+def _walked(found: Found) -> list[str]:
+    return [each for each in found.files if isinstance(each, str) and each not in found.named]
+
+
+def _told_once(
+    found: Found, layout: Layout, rendered: Rendered, given: CheckOptions, summary: Summary
+) -> Iterator[Result | Unreadable]:
+    yield from rendered.notes
+    yield from layout.unreadable
+    yield from (each for each in found.files if isinstance(each, Unreadable))
+    files = [each for each in found.files if isinstance(each, str)]
+    walked = _walked(found)
+    kept = found.named.union(layout.objects(walked, rendered.covered))
+    yield from unchecked(layout, rendered, walked, kept)
+    bases = layout.built_upon()
+    plain = [_plain(each, found, bases) for each in files if each in kept]
+    built = [
+        RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
+        for each in rendered.renderings
+    ]
+    summary.renderings = len(built)
+    clusters: list[Sequence[Source]] = [plain, *([each] for each in built)]
+    if given.asked.whole:
+        clusters = [[*plain, *built]]
+    results: list[Result] = []
+    sharing = sharing_in(files)
+    for sources in clusters:
+        for each in check_sources(sources, found.named, given, summary, sharing):
+            if isinstance(each, Result) and each.rendered_by:
+                results.append(each)
+            else:
+                yield each
+    yield from merge(results)
+
+
+def _plain(file: str, found: Found, bases: Container[str]) -> Source:
+    is_walked = file not in found.named
+    is_base = is_walked and os.path.realpath(file) in bases
+    return Source(file, is_walked=is_walked, is_base=is_base)
+
+
+def _weighed(
+    told: Unreadable, found: Found, rendered: Rendered, given: CheckOptions, summary: Summary
+) -> Unreadable:
+    """Count something that was not read, and decide whether the run fails."""
+    is_rendering = told in rendered.notes
+    strict = given.strict_read or (is_rendering and given.render is True)
+    is_named = told.file in found.named or told.file in found.folders
+    if strict or told.is_object or (is_named and not is_rendering):
+        summary.unreadable += 1
+        return replace(told, is_note=False)
+    if is_rendering:
+        summary.not_rendered = rendered.failed
+    else:
+        summary.not_read += 1
+    return replace(told, is_note=True)
+
+
+def check_sources(
+    sources: Sequence[Source],
+    named: Container[str],
+    given: CheckOptions,
+    summary: Summary,
+    sharing: Sharing,
+) -> Iterator[Result | Unreadable]:
+    """Check the objects of some files one by one, and then all of them together."""
+    texts = Texts(named)
+    paths = [source.path for source in sources]
+    maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
+    policies = PodPolicies(complete=given.asked.whole)
+    completing = ReferencedObjects(COMPLETING, NAMED_BY)
+    adds = {
+        "LimitRange": limits.add,
+        **{kind: completing.add for _, kind in (*COMPLETING, *NAMED_BY)},
+    }
+    if given.settings.levels.asked:
+        adds |= dict.fromkeys(AROUND, policies.add)
+    size = add_from_files(adds, paths, texts.read)
+    context = Context(
+        config_maps=maps,
+        limits=limits,
+        sharing=sharing,
+        shapes=given.shapes,
+        pod_policies=policies,
+        referenced=completing,
+    )
+    beside = _Beside(given, texts, context)
+    together = Together(sources, given.asked, given.today, read=texts.read)
+    for checked in side_by_side(
+        lambda number: _file(number, sources[number], beside),
+        len(sources),
+        jobs_for(given.jobs, size),
+    ):
+        summary.files += checked.files
+        summary.objects += checked.objects
+        summary.others += checked.others
+        together.add(checked.kept)
+        yield from checked.results
+    for told in together.check():
+        for finding in given.settings.levels.apply([told.finding]):
+            body = {} if told.of_all else told.kept.body
+            yield _result(together.source(told.kept), (told.file, told.line), body, finding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """State that all files share."""
+
+    given: CheckOptions
+    texts: Texts
+    context: Context
+
+
+@dataclass(slots=True)
+class _Checked:
+    """The results of one source, and the counts of what was read from it."""
+
+    kept: KeptObjects
+    results: list[Result | Unreadable] = field(default_factory=list)
+    files: int = 0
+    objects: int = 0
+    others: int = 0
+
+
+def _file(number: int, source: Source, beside: _Beside) -> _Checked:
+    """Check the objects of one source by themselves. It may run in another process."""
+    made = _Checked(KeptObjects(number, beside.given.asked.whole))
+    text = beside.texts.read(source.path)
+    if isinstance(text, Unreadable):
+        made.results.append(text)
+        return made
+    made.files += not source.rendered_by
+    for document in read_documents(text, source.name, is_wanted):
+        if isinstance(document, Unreadable):
+            made.results.append(document)
+            continue
+        for item in map(source.opened, objects_of(document)):
+            _object(source, document.shift, item, beside, made)
+    return made
+
+
+def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made: _Checked) -> None:
+    """Check one object, and keep it for the rules over all objects."""
+    if not is_checked(item.body.get("apiVersion"), item.body.get("kind")):
+        made.others += 1
+        made.kept.pass_over(source.about(item), shift, item)
+        findings = check_safely(item.body, beside.given).findings
+    else:
+        made.objects += 1
+        findings = _checked(source, shift, item, beside, made.kept)
+    for finding in beside.given.settings.levels.apply(findings):
+        place, lacks = source.place(item, finding.path), source.lacks(item, finding.path)
+        told = _left_open(finding) if lacks else finding
+        made.results.append(_result(source, place, item.body, told))
+
+
+def _checked(
+    source: Source, shift: int, item: KubeObject, beside: _Beside, kept: KeptObjects
+) -> list[Finding]:
+    partial = partial_object(item.body) if source.is_walked else None
+    if partial is not None:
+        return [partial]
+    asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
+    checked = check_safely(item.body, beside.given, beside.context, asked)
+    failed = kept.keep(source.about(item), shift, item, checked)
+    return checked.findings + [finding for finding in failed if finding not in checked.findings]
+
+
+def _left_open(finding: Finding) -> Finding:
+    seen = "is empty with the chart's own values, so it was not checked"
+    return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
+
+
+def check_safely(
+    body: Mapping[str, Any],
+    given: CheckOptions,
+    context: Context = NO_CONTEXT,
+    asked: Collection[str] = (),
+) -> CheckedObject:
+    """Check an object. An exception outside of the rules becomes a finding, too."""
+    try:
+        return check_whole(
+            body,
+            context=context,
+            today=given.today,
+            versions=given.settings.versions,
+            asked=asked,
+        )
+    except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
+        return CheckedObject(findings=[fault(READING, error)])
+
+
+def _result(source: Source, place: Place, body: Mapping[str, Any], finding: Finding) -> Result:
+    metadata = mapping(body.get("metadata"))
+    namespace, name, stem = (metadata.get(key) for key in ("namespace", "name", "generateName"))
+    return Result(
+        file=place[0],
+        line=place[1],
+        kind=str(body.get("kind", "")),
+        namespace=namespace if isinstance(namespace, str) else "",
+        name=next((text for text in (name, stem) if isinstance(text, str)), ""),
+        finding=finding,
+        rendered_by=source.rendered_by,
+    )

@@ -1,0 +1,234 @@
+"""Checks all objects together after all files have been read.
+
+Until then it keeps a few hundred bytes per object, without command lines, values of Secrets or line
+numbers. It reads a file again to find the lines of its findings.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.split_engines import check_split_engines
+from kthena_components.checker.waivers import Stated, annotated, waive
+from kthena_components.cli.check.kept_objects import (
+    OBJECT_IN_TEXT,
+    KeptObjects,
+    ReducedObject,
+    path_of_object,
+)
+from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.cli.sources import Source
+from kthena_components.core.findings import (
+    READING_ALL,
+    RULE_FAULT,
+    Finding,
+    Level,
+    run_rule,
+)
+from kthena_components.core.rules.registry import run_checks
+from kthena_components.reading.documents import Document, read_documents
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.systems.native.facts import join_parts
+
+_ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """The options for all objects together."""
+
+    whole: bool = False
+    """Whether these are all objects of one cluster, so that missing objects are reported."""
+    budget: int | None = None
+    gpu_types: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedFinding:
+    """A finding about one object, or about all objects of some files."""
+
+    kept: ReducedObject
+    file: str
+    line: int
+    finding: Finding
+    of_all: bool = False
+
+
+@dataclass(slots=True)
+class Together:
+    """The objects of all files."""
+
+    sources: Sequence[Source]
+    asked: StackOptions
+    today: date | None = None
+    """The date for expiring waivers. Without it, no waiver applies."""
+    read: Callable[[str], str | Unreadable] = read_text
+    """Reads a file again."""
+    _kept: list[ReducedObject] = field(default_factory=list)
+    _said: set[int] = field(default_factory=set)
+    _at: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The numbers of objects by the numbers of their sources and in them."""
+    _foreign: set[tuple[object, object]] = field(default_factory=set)
+    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
+
+    def add(self, found: KeptObjects) -> None:
+        """Add the objects of the next source. Of each kind without rules, one is enough."""
+        self._said |= found.said
+        for number, one in enumerate(found.kept):
+            kind = one.body.get("apiVersion"), one.body.get("kind")
+            if one.is_foreign and kind in self._foreign:
+                continue
+            if one.is_foreign:
+                self._foreign.add(kind)
+            self._at[found.source, number] = len(self._kept)
+            self._kept.append(one)
+
+    def source(self, one: ReducedObject) -> Source:
+        """Return the source of an object."""
+        return self.sources[one.source]
+
+    def check(self) -> Iterator[LocatedFinding]:
+        """Check the objects of each cluster together, and yield the findings by file."""
+        told = [one for cluster in self._clusters() for one in self._check(cluster)]
+        by_file: dict[str, list[LocatedFinding]] = {}
+        for one in sorted(told, key=lambda one: not one.of_all):
+            by_file.setdefault(self.source(one.kept).path, []).append(one)
+        for found in by_file.values():
+            yield from self._with_lines(self.source(found[0].kept), found)
+
+    def _clusters(self) -> Iterator[list[int]]:
+        """Yield the numbers of the objects that may be in the same cluster.
+
+        If two files contain the same object, such as in folders per environment, each folder is
+        one cluster. If two files of one folder contain it, each file of that folder is one. With
+        `whole`, all objects are in one cluster.
+        """
+        numbers = list(range(len(self._kept)))
+        if self.asked.whole or not self._clash(numbers):
+            yield numbers
+            return
+        for folder in self._by(numbers, os.path.dirname):
+            yield from self._by(folder, str) if self._clash(folder) else [folder]
+
+    def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
+        parts: dict[object, list[int]] = {}
+        for number in numbers:
+            parts.setdefault(key(self.source(self._kept[number]).path), []).append(number)
+        yield from parts.values()
+
+    def _clash(self, numbers: list[int]) -> bool:
+        files: dict[object, str] = {}
+        for number in numbers:
+            kept = self._kept[number]
+            identity = kept.identity()
+            path = self.source(kept).path
+            if identity and files.setdefault(identity, path) != path:
+                return True
+        return False
+
+    def _check(self, numbers: list[int]) -> Iterator[LocatedFinding]:
+        if not numbers:
+            return
+        kept = [self._kept[number] for number in numbers]
+        for finding in self._findings(kept, numbers):
+            if hash((finding.rule, finding.seen)) not in self._said:
+                yield self._located(finding, kept[0])
+
+    def _located(self, finding: Finding, first: ReducedObject) -> LocatedFinding:
+        """Find the object of a finding by its path. One about all objects gets the first object."""
+        named = replace(finding, seen=self._named(finding.seen), remedy=self._named(finding.remedy))
+        match, owner = OBJECT_IN_TEXT.match(finding.path), first
+        if match is not None:
+            owner = self._owner(match) or first
+            below = finding.path[match.end() :].removeprefix(".")
+            named = self._waived(replace(named, path=below), owner)
+        file, line = self.source(owner).start(owner.line)
+        return LocatedFinding(kept=owner, file=file, line=line, finding=named, of_all=match is None)
+
+    def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:
+        """Apply the waivers of the object. Invalid waivers are reported with the single object."""
+        if self.today is None:
+            return finding
+        if id(owner) not in self._stated:
+            by_rule = self._stated[id(owner)] = {}
+            for entry in annotated(owner.body):
+                by_rule.setdefault(entry.rule, []).append(entry)
+        stated = self._stated[id(owner)].get(finding.rule, [])
+        return waive([finding], stated, self.today)[0]
+
+    def _findings(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
+        found = list(run_rule(_grouped, kept, name=READING_ALL))
+        return found + self._sure(run_rule(self._compared, kept, numbers, name=READING_ALL))
+
+    def _compared(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
+        return compare_objects(
+            [one.body for one in kept],
+            [path_of_object(number) for number in numbers],
+            held={i: one.held for i, one in enumerate(kept) if one.held is not None},
+            budget=self.asked.budget,
+            gpu_types=self.asked.gpu_types,
+            complete=self.asked.whole,
+            sources=[self.source(one).path for one in kept],
+            ports={i: one.ports for i, one in enumerate(kept)},
+            versions=self.asked.versions,
+        )
+
+    def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Drop findings that were not checked, because the missing object may be in the cluster."""
+        return [
+            finding
+            for finding in findings
+            if self.asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
+        ]
+
+    def _named(self, text: str) -> str:
+        """Replace the numbers of objects by their files and lines. Other texts stay a `Remedy`."""
+
+        def place(match: re.Match[str]) -> str:
+            owner = self._owner(match)
+            return match[0] if owner is None else owner.place
+
+        return OBJECT_IN_TEXT.sub(place, text) if OBJECT_IN_TEXT.search(text) else text
+
+    def _owner(self, match: re.Match[str]) -> ReducedObject | None:
+        """Find the object that is meant in a path. A user's text may look like a path: None."""
+        number = int(match[1])
+        if match[2]:
+            number = self._at.get((number, int(match[2])), len(self._kept))
+        return self._kept[number] if number < len(self._kept) else None
+
+    def _with_lines(self, source: Source, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
+        """Read a file again to find the lines of its findings."""
+        wanted = {
+            one.kept.shift
+            for one in found
+            if one.kept.has_lines and (one.finding.path or source.rendered_by)
+        }
+        text = self.read(source.path) if wanted else ""
+        items: dict[int, list[KubeObject]] = {}
+        if wanted and not isinstance(text, Unreadable):
+            for document in read_documents(text, source.name, is_wanted, wanted):
+                if isinstance(document, Document):
+                    items.setdefault(document.shift, []).extend(objects_of(document))
+        for one in found:
+            same = [] if one.of_all else items.get(one.kept.shift, [])
+            item = same[one.kept.number] if one.kept.number < len(same) else None
+            if item is None:
+                yield one
+                continue
+            file, line = source.place(item, one.finding.path)
+            yield replace(one, file=file, line=line)
+
+
+def _grouped(kept: Sequence[ReducedObject]) -> Iterator[Finding]:
+    """Check engines that consist of several objects."""
+    for facts in join_parts(one.part for one in kept if one.part is not None):
+        yield from run_checks(facts)
+    parts = [one.engine_part for one in kept if one.engine_part is not None]
+    yield from check_split_engines(parts, (one.body for one in kept))

@@ -1,0 +1,1 @@
+"""The command `convert`: its options, its sources and its output."""

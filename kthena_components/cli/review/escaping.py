@@ -1,0 +1,33 @@
+"""Escapes untrusted text for JSON and Markdown.
+
+In Markdown, no part of a text is a link, a mention or a reference (`references.py`).
+"""
+
+import json
+import re
+
+from kthena_components.cli.review.references import APART, MARK, broken
+from kthena_components.core.values.safe_text import COMMAND, visible
+
+_BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
+"""The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
+
+
+def cell_text(text: str) -> str:
+    """Escape a text for Markdown, also inside a table."""
+    plain = _BLOCK.sub(rf"{MARK}\g<0>", broken(visible(text).strip()))
+    plain = plain.replace("\\", "\\\\").replace("&", "&amp;")
+    plain = plain.replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "|*_`[]~#":
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain.replace(MARK, APART)
+
+
+def visible_json(value: object, indent: int | None = None) -> str:
+    r"""Write JSON with escapes for invisible characters, such as `\u202e`, and for `##vso[`."""
+    text = COMMAND.sub(r"#\\u0023", json.dumps(value, ensure_ascii=False, indent=indent))
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text
+    )

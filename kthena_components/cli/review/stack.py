@@ -1,0 +1,81 @@
+"""The review of one stack: its preview, findings and result."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kthena_components.cli.review.gpu_table import Gpus, Pair, gpus_of, pairs_of, unregistered
+from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Weight
+from kthena_components.core.findings import RULE_FAULT, count_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """The review of one stack."""
+
+    preview: Preview
+    said: Sequence[Said]
+    """Findings of the policies, the program and the review, without duplicates."""
+    pairs: Sequence[Pair]
+    gpus: Gpus
+
+    @property
+    def mandatory(self) -> int:
+        """The number of mandatory findings."""
+        return sum(said.weight is Weight.MANDATORY for said in self.said)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the preview did not finish, failed without a finding, or a rule failed."""
+        preview = self.preview
+        unexplained = preview.failed and not self.mandatory
+        faulty = any(said.rule == RULE_FAULT for said in self.said)
+        return not preview.ended or preview.errors > 0 or unexplained or faulty
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the program stopped early, so that some resources are missing."""
+        return self.preview.refusals > 0 or self.preview.errors > 0
+
+    @property
+    def verdict(self) -> str:
+        """The result in a few words."""
+        if self.mandatory:
+            return f"**fails**, {count_of(self.mandatory, 'mandatory finding')}"
+        return "**not checked**, the preview failed" if self.is_broken else "**passes**"
+
+
+def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
+    """Review a stack from its preview and further findings."""
+    pairs = pairs_of(preview)
+    if pairs and (preview.refusals or preview.errors):
+        pairs += unregistered(preview)
+    said = _once([*preview.said, *more])
+    return Reviewed(preview=preview, said=said, pairs=pairs, gpus=gpus_of(pairs))
+
+
+def _once(said: Iterable[Said]) -> list[Said]:
+    """Keep one of several resources' equal findings, and count the others.
+
+    It keeps the finding that is closest to the user's code: of the program, then of a component.
+    The result is sorted, because the order of the engine's events is not stable.
+    """
+    found: dict[tuple[Weight, str, str, str], list[Said]] = {}
+    for item in said:
+        found.setdefault((item.weight, item.rule, item.sentence, item.of), []).append(item)
+    ordered = [sorted(items, key=_nearness) for items in found.values()]
+    kept = [replace(items[0], more=_others(items)) for items in ordered]
+    weights = list(Weight)
+    return sorted(kept, key=lambda item: (weights.index(item.weight), item.urn, item.of, item.text))
+
+
+def _nearness(item: Said) -> tuple[int, str, str]:
+    return item.urn.count("$") + bool(item.urn), item.urn, item.text
+
+
+def _others(items: Sequence[Said]) -> int:
+    """Count the other findings. A program reports all findings of its servings at one resource."""
+    first = items[0]
+    others = len({item.urn for item in items if item.urn} - {first.urn})
+    if first.urn and first.urn.split("::")[2:3] != [STACK_TYPE]:
+        return others
+    return others + len({item.text for item in items if item.urn == first.urn}) - 1

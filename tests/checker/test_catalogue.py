@@ -1,0 +1,152 @@
+"""Every rule's docstring is its documentation."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import kthena_components
+from kthena_components.checker.catalogue import ANY_MANIFEST, EDGES, INPUT, all_rules, rule_names
+from kthena_components.checker.input_findings import INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.checker.stack_findings import EDGE_DOCS
+from kthena_components.core.findings import Level
+from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
+from kthena_components.core.spec.rules import pods as pod_rules
+from kthena_components.core.spec.rules import role as role_rules
+from kthena_components.core.spec.rules import rollout as rollout_rules
+from kthena_components.core.spec.rules import serving as spec_rules
+from kthena_components.core.spec.rules import template as template_rules
+from tests.rules.test_cases import CASES
+from tests.support.for_each import for_each
+
+each_rule = for_each("rule", all_rules(), ids=lambda rule: rule.name)
+
+
+def test_names_are_unique() -> None:
+    assert [name for name, n in Counter(r.name for r in all_rules()).items() if n > 1] == []
+
+
+@each_rule
+def test_a_rule_says_in_a_sentence_what_holds(rule: RuleDoc) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", rule.name)
+    assert rule.summary.endswith(".")
+
+
+@each_rule
+def test_a_rule_has_a_source_and_says_what_passes_and_what_fails(rule: RuleDoc) -> None:
+    assert rule.sources
+    assert {example.passes for example in rule.examples} == {True, False}
+
+
+@for_each("rule", [r for r in all_rules() if r.subject == ANY_MANIFEST], ids=lambda rule: rule.name)
+def test_the_cases_of_a_rule_about_anybodys_serving_have_numbers(rule: RuleDoc) -> None:
+    assert all(re.search(r"\d", example.text) for example in rule.examples)
+
+
+def test_the_names_of_rules_about_input_are_those_of_their_findings() -> None:
+    """Some functions give findings of several names, or of another than their own."""
+    stated = {
+        name
+        for module in (spec_rules, rollout_rules, role_rules, pod_rules, template_rules)
+        for name in re.findall(r'rule="([a-z-]+)"', Path(module.__file__ or "").read_text())
+    }
+    named = {rule.name for rule in all_rules() if rule.subject == INPUT} - set(INPUT_DOCS)
+    assert stated <= {rule.name for rule in all_rules()}
+    assert named - stated == {"engine-launch", "kv-transfer-supported", "sglang-data-multi-node"}
+
+
+ROOT = Path(kthena_components.__file__).parent
+NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+
+
+def constants(tree: ast.Module) -> dict[str, str]:
+    """Read the texts that a module gives a name, also several at once."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        pairs = zip(target.elts, value.elts, strict=True) if both else [(target, value)]  # type: ignore[attr-defined]
+        for name, text in pairs:
+            if isinstance(name, ast.Name) and isinstance(text, ast.Constant):
+                found[name.id] = str(text.value)
+    return found
+
+
+def stated_rules(path: Path) -> Iterator[str]:
+    """Find the names that a module gives findings: `rule=`, or `rule` of several at once."""
+    tree = ast.parse(path.read_text())
+    named = constants(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.keyword(arg="rule", value=ast.Constant(value=str(name))):
+                yield name
+            case ast.keyword(arg="rule", value=ast.Name(id=constant)) if constant in named:
+                yield named[constant]
+            case ast.Assign(targets=[ast.Name(id="rule")], value=ast.Constant(value=str(name))):
+                yield name
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Tuple(elts=values)):
+                for part, value in zip(parts, values, strict=False):
+                    if getattr(part, "id", "") == "rule" and isinstance(value, ast.Constant):
+                        yield str(value.value)
+            case _:
+                pass
+
+
+MODULES = [*ROOT.rglob("*.py"), *(ROOT.parent / "policies").glob("*.py")]
+STATED = {name for path in MODULES for name in stated_rules(path)}
+
+
+def test_no_finding_has_a_name_outside_the_catalogue() -> None:
+    assert len(STATED) > 100, "the names are no longer found where they were"
+    assert not STATED - rule_names()
+
+
+def test_every_finding_of_a_case_is_of_a_rule_that_needs_cases() -> None:
+    """Names that are not written beside the finding: made, passed on, or translated.
+
+    A rule of the edges that a case of another rule meets would have a place among them.
+    """
+    found = {finding.rule for case in CASES if case.none is None for finding in case.findings()}
+    assert found <= rule_names()
+    assert found & {rule.name for rule in all_rules() if rule.subject == EDGES} == set()
+
+
+def test_what_is_documented_at_the_edges_is_what_is_said_there() -> None:
+    """Each name is written in some module beside the one that documents it."""
+    texts = [path.read_text() for path in MODULES if path.name != "edges.py"]
+    for name in (*EDGE_DOCS, *INPUT_DOCS, *MANIFEST_DOCS):
+        assert NAME.fullmatch(name)
+        assert any(f'"{name}"' in text for text in texts), name
+
+
+def test_sections_are_read_from_a_docstring() -> None:
+    text = """All is well.
+
+Because it is.
+
+Pass: 1 of 1.
+Pass: 2 of
+2.
+Fail: 1 of 2.
+Level: advisory, as an example.
+Source: here.
+
+Further words.
+"""
+    assert read_docstring(text, name="well", subject=INPUT) == RuleDoc(
+        name="well",
+        subject=INPUT,
+        summary="All is well.",
+        body="Because it is.\n\nFurther words.",
+        level=Level.ADVISORY,
+        weighs="advisory, as an example",
+        sources=("here.",),
+        examples=(
+            Example(passes=True, text="1 of 1."),
+            Example(passes=True, text="2 of 2."),
+            Example(passes=False, text="1 of 2."),
+        ),
+    )

@@ -1,0 +1,78 @@
+"""What is held of an object is little, and the rules for a whole stack say the same of it."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import reduce_object
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems import INDEX
+from tests.checker.cluster_samples import ENV, STACK
+from tests.rules.cases import documents
+from tests.support.specs import Args, changed
+from tests.support.strategies import damaged, json_trees
+from tests.systems.volcano.samples import JOB, secret_env
+
+BASES = {name: documents(name) for name in ("shared", "racks")}
+OBJECTS = [*STACK.values(), JOB, *BASES["shared"], *BASES["racks"]]
+SERVING: Args = documents("kthena")[0]
+
+
+def said(bodies: list[Any]) -> list[str]:
+    found = compare_objects(bodies, budget=8, gpu_types=["amd.com/gpu", "H100"])
+    return [str(finding) for finding in found]
+
+
+def test_a_stack_is_checked_alike() -> None:
+    assert said(list(map(reduce_object, OBJECTS))) == said(OBJECTS) != []
+
+
+@pytest.mark.property
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(OBJECTS) - 1), st.data())
+def test_a_damaged_stack_is_checked_alike(index: int, data: st.DataObject) -> None:
+    bodies = copy.deepcopy(OBJECTS)
+    bodies[index] = data.draw(damaged(bodies[index]))
+    kept = [reduce_object(body) for body in bodies]
+    assert said(kept) == said(bodies)
+
+
+@pytest.mark.property
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(INDEX)), json_trees(), json_trees())
+def test_anything_is_reduce_object(kind: tuple[str, str], spec: Any, metadata: Any) -> None:
+    body = {"apiVersion": f"{kind[0]}/v1", "kind": kind[1], "metadata": metadata, "spec": spec}
+    said([reduce_object(body)])
+
+
+def test_values_of_secrets_command_lines_and_long_annotations_are_not_held() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 999, "a": "b"}
+    serving = reduce_object(changed(SERVING, {"metadata.annotations": annotations}))
+    text = json.dumps([serving, reduce_object(STACK["secret"])], default=str)
+    for gone in ("c2VjcmV0", "vllm serve", "xxx", "command"):
+        assert gone not in text
+    assert '"token": null' in text
+    # It is there, and no rule takes its text for a name.
+    assert serving["metadata"]["annotations"] == {
+        "kubectl.kubernetes.io/last-applied-configuration": Unknown(
+            "it has more than 256 characters"
+        ),
+        "a": "b",
+    }
+
+
+def test_places_keep_their_numbers() -> None:
+    env = [{"name": "A", "value": "1"}, *secret_env("tokens"), {"name": "B", "value": "2"}]
+    stack = {**STACK, "leader": changed(STACK["leader"], {ENV: env})}
+    bodies = [reduce_object(body) for body in stack.values()]
+    found = compare_objects(bodies, list(stack))
+    assert [f.path for f in found] == [f"leader.{ENV}[1].valueFrom.secretKeyRef.key"]
+    assert (
+        len(bodies[list(stack).index("leader")]["spec"]["template"]["spec"]["containers"][0]["env"])
+        == 2
+    )

@@ -1,0 +1,148 @@
+"""An engine whose head and workers are objects of their own is compared as within one object."""
+
+from typing import Any
+
+from kthena_components.checker.together import check_objects_together
+from kthena_components.core.values.unknown import Unknown
+from tests.support.for_each import for_each
+from tests.support.peers import LATE
+
+WORLD, GPUS, SIZES, NNODES = (
+    "world-size-equals-gpus",
+    "leader-worker-same-gpus",
+    "leader-worker-same-parallelism",
+    "nnodes-equals-group",
+)
+Body = dict[str, Any]
+
+
+def workload(name: str, command: object, **stated: Any) -> Body:
+    container = {
+        "name": "engine",
+        "image": "vllm/vllm-openai:v0.20.0",
+        "command": command,
+        "resources": {"limits": {"nvidia.com/gpu": stated.get("gpus", 8)}},
+    }
+    spec = {
+        "replicas": stated.get("replicas", 1),
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}},
+    }
+    if stated.get("kind", "StatefulSet") == "StatefulSet":
+        spec["serviceName"] = f"{name}-svc"
+    metadata = {"name": name, "namespace": stated.get("namespace", "m")}
+    kind = stated.get("kind", "StatefulSet")
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def vllm(rank: int, *, at: str = "head-0.head-svc", tp: int = 8, nodes: int = 2) -> list[str]:
+    more = ["--headless"] if rank else []
+    sizes = [f"-tp={tp}", f"-pp={nodes}", f"--nnodes={nodes}", f"--node-rank={rank}"]
+    return ["vllm", "serve", "m", *sizes, f"--master-addr={at}", *more]
+
+
+def sglang(rank: int, tp: int = 16) -> list[str]:
+    start = ["python3", "-m", "sglang.launch_server", "--model-path", "m", f"--tp={tp}"]
+    return [*start, "--nnodes=2", f"--node-rank={rank}", "--dist-init-addr=tcp://head:5000"]
+
+
+def ray(words: str, more: str = "") -> list[str]:
+    return ["sh", "-c", f"ray start {words}{more}"]
+
+
+SERVE = "; vllm serve m -tp 8 -pp 2 --distributed-executor-backend ray"
+RAY_HEAD = ray("--head --port=6379", SERVE)
+SERVICE: Body = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "llm", "namespace": "m"},
+    "spec": {"selector": {"app": "head"}},
+}
+HEAD, WORKER = workload("head", vllm(0)), workload("worker", vllm(1))
+LATE_COUNT = Unknown("it is not known yet")
+
+ROWS: dict[str, tuple[list[Body], set[str]]] = {
+    "passes": ([HEAD, WORKER], set()),
+    "other sizes": ([HEAD, workload("worker", vllm(1, tp=4))], {SIZES}),
+    "other GPUs": ([HEAD, workload("worker", vllm(1), gpus=4)], {GPUS, WORLD}),
+    "another --nnodes": ([HEAD, workload("worker", vllm(1, nodes=3))], {SIZES}),
+    "the rank of the head": ([HEAD, workload("worker", [*vllm(0), "--headless"])], {SIZES}),
+    "a Deployment, and a Service that selects its pods": (
+        [
+            SERVICE,
+            workload("head", vllm(0, at="llm"), kind="Deployment"),
+            workload("worker", vllm(1, at="llm.m.svc", tp=4)),
+        ],
+        {SIZES},
+    ),
+    "a Service of other pods": (
+        [
+            {**SERVICE, "spec": {"selector": {"app": "other"}}},
+            workload("head", vllm(0, at="llm"), kind="Deployment"),
+            workload("worker", vllm(1, at="llm", tp=4)),
+        ],
+        set(),
+    ),
+    "SGLang": ([workload("head", sglang(0)), workload("worker", sglang(1))], set()),
+    "SGLang with another size": (
+        [workload("head", sglang(0)), workload("worker", sglang(1, tp=8))],
+        {SIZES},
+    ),
+    "Ray": (
+        [workload("head", RAY_HEAD), workload("worker", ray("--address=head-svc:6379 --block"))],
+        set(),
+    ),
+    "Ray with too few workers' GPUs": (
+        [
+            workload("head", RAY_HEAD),
+            workload("worker", ray("--block --address head:6379"), gpus=4),
+        ],
+        {GPUS, WORLD},
+    ),
+    "Ray with too many workers": (
+        [
+            workload("head", RAY_HEAD, kind="Deployment"),
+            workload("worker", ray("--address='head:6379'"), kind="Deployment", replicas=2),
+        ],
+        {WORLD},
+    ),
+    "workers of another head": (
+        [workload("head", RAY_HEAD), workload("worker", ray("--address=other:6379"), gpus=4)],
+        set(),
+    ),
+    "workers of two kinds": (
+        [
+            workload("head", RAY_HEAD),
+            workload("a", ray("--address=head:6379"), gpus=4),
+            workload("b", ray("--address=head:6379"), gpus=4),
+        ],
+        set(),
+    ),
+    "three of four pods: others may be elsewhere": (
+        [workload("head", vllm(0, nodes=4)), workload("worker", vllm(1, nodes=4, tp=4))],
+        set(),
+    ),
+    "another namespace": ([HEAD, workload("worker", vllm(1, tp=4), namespace="n")], set()),
+    "no workers yet": ([HEAD, workload("worker", vllm(1, tp=4), replicas=0)], set()),
+    "their number is not known": (
+        [HEAD, workload("worker", vllm(1, tp=4), replicas=LATE_COUNT)],
+        set(),
+    ),
+    "the size is not known": (
+        [HEAD, workload("worker", [LATE if w == "-tp=8" else w for w in vllm(1)])],
+        set(),
+    ),
+    "the address is not known": ([HEAD, workload("worker", vllm(1, at=LATE, tp=4))], set()),
+    "the address is a variable": ([HEAD, workload("worker", vllm(1, at="$(HEAD)", tp=4))], set()),
+    "an object that is no map": ([HEAD, {**WORKER, "spec": 3, "metadata": {"name": 4}}], set()),
+    "one object alone": ([HEAD], set()),
+}
+
+
+@for_each("name", ROWS)
+def test_the_pods_of_an_engine_are_compared_over_objects(name: str) -> None:
+    bodies, rules = ROWS[name]
+    named = {f"o{number}": body for number, body in enumerate(bodies)}
+    found = check_objects_together(named)
+    assert {each.rule for each in found if each.rule in {WORLD, GPUS, SIZES, NNODES}} == rules
+    assert all(each.path.startswith("o") for each in found)
