@@ -56,6 +56,7 @@ def evicted(scene: Scene, backend: str) -> None:
 
 
 def evict(scene: Scene, pod: dict[str, Any]) -> int:
+    """Ask for the eviction of a pod, as a drain does, and return the HTTP status."""
     metadata = pod["metadata"]
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     path = f"{scene.api.path({'apiVersion': 'v1', 'kind': 'Pod', 'metadata': metadata})}/eviction"

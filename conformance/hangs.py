@@ -3,8 +3,8 @@
 from conformance.__main__ import Context
 from conformance.hangs_engines import leave_probes_to_us
 from conformance.hangs_gangs import BELOW, ORDERED, PLACED, QUEUED, RACKS, SIZE
-from conformance.hangs_pairs import hold
-from conformance.hangs_pods import DRAINS, STARTS
+from conformance.hangs_pairs import hold, make
+from conformance.hangs_pods import DRAINS, SCALED, STARTS
 from conformance.scene import Scene
 from sandbox import commands
 from sandbox.cluster import Sandbox
@@ -22,8 +22,12 @@ def run(context: Context) -> None:
         scene = Scene(sandbox.api, context.part)
         for rack in RACKS:
             scene.api.patch(rack, {"spec": rack["spec"]})
-        for pair in (*STARTS, *ORDERED, *QUEUED, *PLACED, *DRAINS):
+        for pair in (*STARTS, *ORDERED, *QUEUED, *PLACED, *SCALED, *DRAINS):
             hold(scene, pair)
+        for pair in BELOW:
+            with scene.of(f"{pair.title}, of which the plugin knows nothing"):
+                make(scene, pair.objects)
+                pair.ends(scene)
         schedule_with(sandbox, _NESTED)
         for pair in BELOW:
             hold(scene, pair)

@@ -20,32 +20,37 @@ _DECIDING = ("Ready", "ContainersReady")
 
 
 def leave_probes_to_us(sandbox: Sandbox) -> None:
-    """Restart KWOK, so that a pod with a readinessProbe or a startupProbe runs, but is not ready."""
-    every = yaml.safe_load_all(sandbox.layout.stages.read_text())
-    # Not the stage that ends the pods of a Job, also of Volcano's, as soon as they run.
-    stages = {name: stage for stage in every if (name := stage["metadata"]["name"]) != "pod-complete"}
+    """Restart KWOK, so that a pod with a readinessProbe or a startupProbe runs without being ready.
+
+    Jobs of Volcano keep running, too: a stage of KWOK ends the pods of every kind named Job.
+    """
+    stages = {stage["metadata"]["name"]: stage for stage in _stages(sandbox)}
+    del stages["pod-complete"]
     ready = stages["pod-ready"]
     chosen, status = ready["spec"]["selector"], ready["spec"]["next"]["statusTemplate"]
     for kind in _DECIDING:
-        status = status.replace(f'status: "True"\n  type: {kind}\n', f'status: "False"\n  type: {kind}\n')
+        at = f"\n  type: {kind}\n"
+        status = status.replace(f'status: "True"{at}', f'status: "False"{at}')
     started = {
-        **ready,
-        "metadata": {"name": "pod-started"},
-        "spec": {
-            **ready["spec"],
-            "selector": _also(chosen, "Exists"),
-            "next": {"statusTemplate": status.replace("ready: true", "ready: false", 1)},
-        },
+        "selector": _also(chosen, "Exists"),
+        "next": {"statusTemplate": status.replace("ready: true", "ready: false", 1)},
     }
+    stages["pod-started"] = {
+        **ready, "metadata": {"name": "pod-started"}, "spec": {**ready["spec"], **started}
+    }  # fmt: skip
     ready["spec"]["selector"] = _also(chosen, "DoesNotExist")
-    sandbox.layout.stages.write_text(yaml.safe_dump_all([*stages.values(), started]))
+    sandbox.layout.stages.write_text(yaml.safe_dump_all(stages.values()))
     sandbox.processes.stop("kwok")
     _free_nodes(sandbox.api)
     sandbox.start_controller("kwok")
 
 
+def _stages(sandbox: Sandbox) -> list[Any]:
+    return [*yaml.safe_load_all(sandbox.layout.stages.read_text())]
+
+
 def _free_nodes(api: Cluster) -> None:
-    """Delete the Leases of the nodes: KWOK leaves a node to the holder of its Lease, here itself."""
+    """Delete the Leases of the nodes. KWOK waits for those of its process before it."""
     for lease in api.list("coordination.k8s.io/v1", "Lease", "kube-node-lease"):
         api.delete(lease)
 

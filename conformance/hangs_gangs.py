@@ -9,6 +9,7 @@ from conformance.hangs_pairs import (
     Pair,
     all_run,
     job,
+    leader_worker_set,
     made,
     never_placed,
     pod_group,
@@ -37,7 +38,7 @@ RACKS = [*map(_with_nodes, hyper_nodes(SIZE.racks))]
 _AROUND = (*_NODES, *RACKS)
 _LEAST = {"annotations": {"scheduling.volcano.sh/group-min-member": "2"}}
 _SMALL = "small"
-_NAMED = {"annotations": {naming.QUEUE_NAME: _SMALL}}
+_NAMED: Body = {"annotations": {naming.QUEUE_NAME: _SMALL}}
 _LIMIT = {"capability": {GPU: 8}}
 _HARD = {"mode": "hard", "highestTierAllowed": 1}
 
@@ -46,26 +47,22 @@ def _copies(number: int, gpus: int = 8, **spec: Any) -> Body:
     return workload("Deployment", number, template(gpus=gpus, gang=GANG), **spec)
 
 
-def _serving(
-    engines: int, workers: int, topology: Body | None = None, gpus: int = 8, **metadata: Any
-) -> Body:
-    roles = {"name": "serve", "replicas": engines, "entryTemplate": template(gpus=gpus),
+def _serving(workers: int, topology: Body | None = None, gpus: int = 8, **metadata: Any) -> Body:
+    roles = {"name": "serve", "replicas": 1, "entryTemplate": template(gpus=gpus),
              "workerReplicas": workers, "workerTemplate": template()}  # fmt: skip
     stated = {"networkTopology": topology} if topology else {}
     spec = {"schedulerName": "volcano", "replicas": 1, "template": {"roles": [roles], **stated}}
     return made(SERVING, "ModelServing", spec, **metadata)
 
 
+def _task(name: str, **more: Any) -> Body:
+    return {"name": name, "replicas": 1, "minAvailable": 1, "template": template(), **more}
+
+
 def _asks(place: str, gpus: int) -> Body:
     """Return the remedy of a pod that requests too much."""
     resources = f"{place}.spec.containers[0].resources"
     return {f"{resources}.{kind}.{GPU}": gpus for kind in ("limits", "requests")}
-
-
-def _set_of(size: int, **metadata: Any) -> Body:
-    pods = {"size": size, "workerTemplate": template()}
-    spec = {"replicas": 1, "leaderWorkerTemplate": pods}
-    return made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec, **metadata)
 
 
 def _job(number: int, gpus: int = 8, **spec: Any) -> Body:
@@ -87,7 +84,7 @@ def _rollout(scene: Scene) -> None:
 
 def _progress(scene: Scene) -> tuple[str, str]:
     status = scene.read(made("apps/v1", "Deployment", {})).get("status") or {}
-    said = next((c for c in status.get("conditions") or () if c["type"] == "Progressing"), {})
+    said: Body = next((c for c in status.get("conditions") or () if c["type"] == "Progressing"), {})
     return str(said.get("reason")), str(said.get("message"))
 
 
@@ -110,6 +107,13 @@ ORDERED = (
          objects={"set": workload("StatefulSet", 2, template(), **_LEAST)},
          hangs=never_placed(1), ends=all_run(2)),
     *(
+        Pair(title=f"a task that waits for another one, {what}", rule="gang-starts",
+             objects={"job": job(_task("leader"), _task("worker", dependsOn={"name": ["leader"]}),
+                                 minAvailable=2)},
+             hangs=never_placed(1), ends=all_run(2), fix=number)
+        for number, what in enumerate(("dependsOn", "minAvailable"))
+    ),
+    *(
         Pair(title=f"an update of a Deployment with a minimum, {what}", rule="gang-rollout",
              objects={"deployment": workload("Deployment", 2, template(gpus=4),
                                              {"progressDeadlineSeconds": 5}, **_LEAST)},
@@ -127,10 +131,11 @@ QUEUED = (
                   "gang": pod_group(2, queue=_SMALL)},
          hangs=never_placed(2), ends=all_run(2)),
     Pair(title="a ModelServing above its queue", rule="gang-within-queue",
-         objects={"queue": queue(_SMALL, **_LIMIT), "serving": _serving(1, 1, **_NAMED)},
+         objects={"queue": queue(_SMALL, **_LIMIT), "serving": _serving(1, **_NAMED)},
          hangs=never_placed(2), ends=all_run(2)),
     Pair(title="a LeaderWorkerSet above its queue", rule="gang-within-queue",
-         objects={"queue": queue(_SMALL, **_LIMIT), "set": _set_of(2, **_NAMED)},
+         objects={"queue": queue(_SMALL, **_LIMIT),
+                  "set": leader_worker_set(2, {"workerTemplate": template()}, **_NAMED)},
          hangs=never_placed(2), ends=all_run(2)),
     Pair(title="a Volcano Job above its queue", rule="gang-within-queue",
          objects={"queue": queue(_SMALL, **_LIMIT),
@@ -150,7 +155,7 @@ BELOW = (
          objects={**_FAMILY, "pods": _copies(2), "gang": pod_group(2, queue=_SMALL)},
          hangs=never_placed(2), ends=all_run(2)),
     Pair(title="a ModelServing above the parent of its queue", rule="gang-within-queue",
-         objects={**_FAMILY, "serving": _serving(1, 1, **_NAMED)},
+         objects={**_FAMILY, "serving": _serving(1, **_NAMED)},
          hangs=never_placed(2), ends=all_run(2)),
 )  # fmt: skip
 """For the plugin capacity, which alone compares a gang with the parents of its queue."""
@@ -164,12 +169,12 @@ PLACED = (
          around=_AROUND, remedy={"job.spec.networkTopology.highestTierAllowed": 2},
          hangs=never_placed(3), ends=all_run(3)),
     Pair(title="a ServingGroup larger than its rack", rule="gang-fits-hypernode",
-         objects={"serving": _serving(1, 2, {"groupPolicy": _HARD})},
+         objects={"serving": _serving(2, {"groupPolicy": _HARD})},
          around=_AROUND,
          remedy={"serving.spec.template.networkTopology.groupPolicy.highestTierAllowed": 2},
          hangs=never_placed(3), ends=all_run(3)),
     Pair(title="an engine larger than its rack", rule="gang-fits-hypernode",
-         objects={"serving": _serving(1, 2, {"rolePolicy": _HARD})},
+         objects={"serving": _serving(2, {"rolePolicy": _HARD})},
          around=_AROUND,
          remedy={"serving.spec.template.networkTopology.rolePolicy.highestTierAllowed": 2},
          hangs=never_placed(3), ends=all_run(3)),
@@ -178,7 +183,7 @@ PLACED = (
          around=_AROUND, remedy=_asks("pods.spec.template", 8),
          hangs=never_placed(1), ends=all_run(1)),
     Pair(title="pods of a ModelServing larger than a node", rule="pod-fits-node",
-         objects={"serving": _serving(1, 0, gpus=16)},
+         objects={"serving": _serving(0, gpus=16)},
          around=_AROUND, remedy=_asks("serving.spec.template.roles[0].entryTemplate", 8),
          hangs=never_placed(1), ends=all_run(1)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pairs of objects: a start, an update or a drain that never finishes, and what our remedy does."""
+"""Pairs of objects: what never starts, updates or drains, and what our remedy makes of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from conformance.cases import VERSIONS
 from conformance.gangs import opened
 from conformance.hangs_engines import APP, ENGINE
 from conformance.scene import NAMESPACE, PODGROUP, Scene
+from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.manifest import check_manifest
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import Change
-from kthena_components.judge.cluster_rules import compare_objects
-from kthena_components.judge.manifest import judge_manifest
 from tests.support.fixes import apply
 
 GPU = "nvidia.com/gpu"
@@ -40,43 +40,47 @@ class Pair:
 
 
 def hold(scene: Scene, pair: Pair) -> None:
-    """Try objects that our rule refuses, and those that its remedy makes of them."""
+    """Try objects that our rule reports, and those that its remedy makes of them."""
     with scene.of(pair.title):
-        found = _refusals(pair.objects, pair.around)
+        found = _reported(pair, pair.objects)
         own = [each for each in found if each.rule == pair.rule]
-        if not scene.check("our rule refuses it", holds=own, seen=[*map(str, found)]):
+        if not scene.check("our rule reports it", holds=bool(own), seen=[*map(str, found)]):
             return
-        _make(scene, pair.objects)
+        make(scene, pair.objects)
         pair.hangs(scene)
     stated = tuple(Change(path=path, value=value) for path, value in pair.remedy.items())
-    mended = apply(dict(pair.objects), stated or own[0].fixes[pair.fix])
+    corrected = apply(dict(pair.objects), stated or own[0].fixes[pair.fix])
     with scene.of(f"{pair.title}, corrected"):
-        left = _refusals(mended, pair.around)
+        left = _reported(pair, corrected)
         scene.check("our rules accept it", holds=not left, seen=[*map(str, left)])
-        _make(scene, mended)
+        make(scene, corrected)
         pair.ends(scene)
     scene.part.count("objects that hang, each with its correction")
 
 
-def _make(scene: Scene, objects: Mapping[str, Body]) -> None:
+def make(scene: Scene, objects: Mapping[str, Body]) -> None:
     """Create objects, the Queues first: Volcano rejects a PodGroup until its Queue is open."""
     queues = [body for body in objects.values() if body["kind"] == "Queue"]
     scene.make(queues)
-    for queue in queues:
-        scene.until("the Queue is open", lambda queue=queue: opened(scene, queue))
+    scene.until("the Queues are open", lambda: all(opened(scene, body) for body in queues))
     scene.make(body for body in objects.values() if body not in queues)
 
 
-def _refusals(objects: Mapping[str, Body], around: Sequence[Body]) -> list[Finding]:
-    """Return the mandatory findings in objects, alone and together."""
+def _reported(pair: Pair, objects: Mapping[str, Body]) -> list[Finding]:
+    """Return the mandatory findings in objects, alone and together, and all of the pair's rule."""
     found = [
         each
         for name, body in objects.items()
-        for each in judge_manifest(body, name, versions=VERSIONS)
+        for each in check_manifest(body, name, versions=VERSIONS)
     ]
-    bodies = [*objects.values(), *around]
-    found += compare_objects(bodies, [*objects, *("" for _ in around)], versions=VERSIONS)
-    return [each for each in found if each.level is Level.MANDATORY]
+    bodies = [*objects.values(), *pair.around]
+    found += compare_objects(bodies, [*objects, *("" for _ in pair.around)], versions=VERSIONS)
+    return [
+        each
+        for each in found
+        if each.level is Level.MANDATORY
+        or (each.rule == pair.rule and each.level is not Level.UNKNOWN)
+    ]
 
 
 def made(version: str, kind: str, spec: Body, name: str = ENGINE, **metadata: Any) -> Body:
@@ -95,11 +99,21 @@ def template(*, gpus: int = 8, gang: str = "", **container: Any) -> Body:
             "spec": {"schedulerName": "volcano", "containers": [stated]}}  # fmt: skip
 
 
-def workload(kind: str, replicas: int, pods: Body, spec: Body | None = None, **metadata: Any) -> Body:
+def workload(
+    kind: str, replicas: int, pods: Body, spec: Body | None = None, **metadata: Any
+) -> Body:
     """Return a Deployment or a StatefulSet."""
     service = {"serviceName": ENGINE} if kind == "StatefulSet" else {}
     stated = {"replicas": replicas, "selector": {"matchLabels": {APP: ENGINE}}, "template": pods}
     return made("apps/v1", kind, {**stated, **service, **(spec or {})}, **metadata)
+
+
+def leader_worker_set(
+    size: int, pods: Mapping[str, Body], spec: Body | None = None, **metadata: Any
+) -> Body:
+    """Return a LeaderWorkerSet of one group."""
+    stated = {"replicas": 1, "leaderWorkerTemplate": {"size": size, **pods}, **(spec or {})}
+    return made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", stated, **metadata)
 
 
 def job(*tasks: Body, **spec: Any) -> Body:
@@ -144,9 +158,13 @@ def _said(scene: Scene) -> list[str]:
     """Return why Volcano does not take in or place the gangs: their conditions, or events."""
     groups = [*scene.api.list(PODGROUP, "PodGroup", NAMESPACE)]
     found = [text for one in groups if (text := scene.unschedulable(one["metadata"]["name"]))]
-    waiting = {one["metadata"]["uid"] for one in groups if one["status"].get("phase") == "Pending"}
+    waiting = {one["metadata"]["uid"] for one in groups if _phase(one) == "Pending"}
     return found + [
         event["message"]
         for event in scene.api.list("v1", "Event", NAMESPACE)
         if event["involvedObject"].get("uid") in waiting and event["reason"] == "Unschedulable"
     ]
+
+
+def _phase(group: Body) -> str:
+    return str((group.get("status") or {}).get("phase"))
