@@ -22,7 +22,8 @@ def run(context: Context) -> None:
         scene = Scene(sandbox.api, context.part)
         for rack in RACKS:
             scene.api.patch(rack, {"spec": rack["spec"]})
-        for pair in (*STARTS, *ORDERED, *QUEUED, *PLACED, *SCALED, *DRAINS):
+        every = (*STARTS, *ORDERED, *QUEUED, *PLACED, *SCALED, *DRAINS)
+        for pair in every[:: max(1, round(1 / context.scale))]:
             hold(scene, pair)
         for pair in BELOW:
             with scene.of(f"{pair.title}, of which the plugin knows nothing"):
