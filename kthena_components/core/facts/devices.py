@@ -27,6 +27,7 @@ _NO_GPUS = frozenset({None, "", "none", "void"})
 
 _SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
 _SHARED = ".shared"
+_GKE = "cloud.google.com/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class DeviceFacts:
     request: MaybeInt | None
     late: bool = False
     """Whether it is not known yet which resource it is."""
+    on_gke: bool = False
+    """Whether the pod selects nodes of GKE, whose Autopilot adds a missing limit."""
 
     @property
     def part(self) -> str:
@@ -60,7 +63,14 @@ def name_in_pod(container: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) and not is_unresolved(name) else "?"
 
 
-def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
+def selects_gke(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod selects nodes by a label of GKE."""
+    return any(str(label).startswith(_GKE) for label in mapping(spec.get("nodeSelector")))
+
+
+def read_devices(
+    container: Mapping[str, Any], path: str, *, on_gke: bool = False
+) -> Iterator[DeviceFacts]:
     """Read the accelerators of one container of a pod template, at the path of its resources."""
     name, resources = name_in_pod(container), mapping(container.get("resources"))
     limits, requests = resources.get("limits"), resources.get("requests")
@@ -73,6 +83,7 @@ def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFact
             resource=resource,
             limit=_devices_in(limits, resource),
             request=_devices_in(requests, resource),
+            on_gke=on_gke,
         )
     unnamed = None
     late = any(map(is_unresolved, (container.get("resources"), limits, requests)))

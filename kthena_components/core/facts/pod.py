@@ -25,6 +25,7 @@ from kthena_components.core.facts.devices import (
     on_cpus,
     read_devices,
     sees_more,
+    selects_gke,
     slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
@@ -274,7 +275,7 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
     start, words = read_started(container, pod, path, env), read_argv(container)
-    devices = tuple(read_devices(container, f"{path}.resources"))
+    devices = tuple(read_devices(container, f"{path}.resources", on_gke=selects_gke(spec)))
     return PodFacts(
         devices=devices,
         command=start.command,
