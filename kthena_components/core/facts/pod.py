@@ -31,6 +31,7 @@ from kthena_components.core.facts.devices import (
     on_cpus,
     read_devices,
     sees_more,
+    selects_gke,
     slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
@@ -316,7 +317,8 @@ def _container(
     """Read one container as if it were the only one of its pod."""
     start, words = read_started(container, pod, path, env), read_argv(container)
     claims = read_claims(container, spec, pod.context)
-    devices = tuple(read_devices(container, f"{path}.resources", claims))
+    place = f"{path}.resources"
+    devices = tuple(read_devices(container, place, claims, on_gke=selects_gke(spec)))
     return PodFacts(
         devices=devices,
         command=start.command,
