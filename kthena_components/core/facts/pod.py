@@ -49,12 +49,20 @@ from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved, total
+from kthena_components.core.values.unknown import (
+    MaybeBool,
+    MaybeInt,
+    Unknown,
+    is_known,
+    is_unresolved,
+    total,
+)
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
 TPU = "google.com/tpu"
 _NEURON = "aws.amazon.com/neuron"
+_SEVERAL_VENDORS = Unknown("its container requests the GPUs of several vendors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +116,15 @@ class PodFacts:
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
         own = _sum(self.own_devices)
+        if len(self.vendors) > 1:
+            return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
+
+    @property
+    def vendors(self) -> Mapping[str, str]:
+        """The vendors of the accelerators of the engine's container, each with a resource."""
+        own = self.own_devices
+        return {d.vendor: d.resource for d in own if d.vendor and is_known(d.count) and d.count}
 
     @property
     def all_gpus(self) -> MaybeInt:

@@ -112,7 +112,7 @@ class ServingFacts:
     gpu_option: str = field(default="", compare=False)
     """How the user may name a GPU that nothing names. Empty: it is not said."""
     copies: MaybeInt = field(default=1, compare=False)
-    """Number of copies of all of this; only used by the sum over a whole stack."""
+    """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 
 
 # Counts the accelerators of servings whose pods are not in the manifest.
