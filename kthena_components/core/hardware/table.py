@@ -69,7 +69,7 @@ class Machine:
     source: str
 
 
-def find_gpu(label: str) -> Gpu | Unknown:
+def gpu_of_label(label: str) -> Gpu | Unknown:
     """Find a GPU by the value of a node label, ignoring case."""
     folded = label.casefold()
     if "-mig-" in folded:

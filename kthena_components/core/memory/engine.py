@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.hardware import GpuFacts, largest_gpu
 from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
@@ -15,7 +15,7 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.padding import loaded_weights
-from kthena_components.core.memory.sglang_reserve import default_share, taken_before
+from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -25,19 +25,19 @@ from kthena_components.core.memory.sharding import (
     fits,
     model_shape,
 )
+from kthena_components.core.memory.share import (
+    count_option,
+    share_of,
+    usable_memory,
+    vllm_release,
+)
 from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
-"""vLLM's default of --gpu-memory-utilization, now and before 0.20."""
-_CUDA, _KEPT, _KEPT_SHARE = ("NVIDIA", "a GPU"), 0.4, 0.0015
-"""GPUs whose driver keeps memory, and how much: a base and a share, in GiB."""
-_OF_HOST = 1.0
-"""What firmware and host leave of GB10's memory: 119.7 to 121.69 GiB are seen, the middle here."""
 _STATES = 0.9
 """SGLang's default of --mamba-full-memory-ratio: memory for states to that for the cache."""
 _FREE = 0.9
@@ -107,8 +107,8 @@ class Placed:
                 memory_gib=self.usable,
                 version=self.version,
                 length=length if isinstance(length, int) else self.shape.context,
-                sequences=_count(self.command, "--max-num-seqs"),
-                tokens=_count(self.command, "--max-num-batched-tokens"),
+                sequences=count_option(self.command, "--max-num-seqs"),
+                tokens=count_option(self.command, "--max-num-batched-tokens"),
                 eager=self.command.options.get("--enforce-eager") is True,
             )
         )
@@ -164,12 +164,27 @@ def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
     return _placed(engine, command, gpu)
 
 
+def engines_without_gpu(facts: ServingFacts) -> Iterator[Placed]:
+    """Return each engine whose GPU nothing names, on the largest GPU that its pods may request.
+
+    Engines whose memory cannot be checked for another reason are left out.
+    """
+    for engine in facts.engines:
+        entry, command = engine.entry, engine.entry.command
+        if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
+            continue
+        if entry.gpu is None:
+            placed = _placed(engine, command, largest_gpu(entry.accelerators))
+            if isinstance(placed, Placed):
+                yield placed
+
+
 def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
     shape, share, split = (
         model_shape(command, engine.entry.shape),
-        _share_of(engine, command, gpu),
+        share_of(engine, command, gpu),
         split_of(command),
     )
     unknown = first_unknown(gpu, shape, split, share)
@@ -193,7 +208,7 @@ def _placed(
         gib=gib,
         split=split,
         share=share,
-        version=_vllm_of(engine, command),
+        version=vllm_release(engine, command),
     )
 
 
@@ -210,67 +225,8 @@ def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -
         return Unknown("a part of its weights stays in the memory of the host")
     if not isinstance(method, str):
         return shape.weights_gib
-    part = part_left(method, shape, _vllm_of(engine, command))
+    part = part_left(method, shape, vllm_release(engine, command))
     return part if isinstance(part, Unknown) else shape.weights_gib * part
-
-
-def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
-    """Return the release of vLLM that the image states, None for another engine."""
-    image = engine.entry.own.image if engine.entry.own else None
-    if command.engine not in VLLM or not isinstance(image, str):
-        return None
-    return read_image(image).vllm_version
-
-
-def usable_memory(gpu: GpuFacts) -> float:
-    """Return the GiB that CUDA reports of a GPU: its driver keeps a part of them.
-
-    Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
-    """
-    if not gpu.name.startswith(_CUDA):
-        return gpu.memory_gib
-    if "GB10" in gpu.name:
-        return gpu.memory_gib - _OF_HOST
-    return gpu.memory_gib - _KEPT - _KEPT_SHARE * gpu.memory_gib
-
-
-def _count(command: CommandFacts, option: str) -> int | None:
-    value = command.options.get(option)
-    return value if _is_count(value) else None
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value > 0
-
-
-def _share_of(
-    engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown | None
-) -> float | Unknown:
-    stated = command.memory_fraction
-    if command.engine == "trtllm":
-        return 1.0
-    if isinstance(stated, Unknown):
-        return stated
-    if stated is not None:
-        fits = 0 < stated <= 1
-        return float(stated) if fits else Unknown(f"{stated:g} is not a share of a GPU's memory")
-    if command.engine == "sglang" and isinstance(gpu, GpuFacts):
-        return _sglang_share(command, gpu)
-    version = _vllm_of(engine, command)
-    return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
-
-
-def _sglang_share(command: CommandFacts, gpu: GpuFacts) -> float | Unknown:
-    tensor, pipeline = command.tensor, command.pipeline
-    unknown = first_unknown(tensor, pipeline)
-    if unknown is not None or not (isinstance(tensor, int) and isinstance(pipeline, int)):
-        return unknown or Unknown("its sizes are not known")
-    return default_share(
-        gpu.memory_gib,
-        tensor * pipeline,
-        chunk=_count(command, "--chunked-prefill-size"),
-        graphs=command.options.get("--disable-cuda-graph") is not True,
-    )
 
 
 def split_of(command: CommandFacts) -> Split | Unknown:

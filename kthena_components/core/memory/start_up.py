@@ -21,15 +21,17 @@ _LARGE_GPU, _LARGEST_GPU = 70, 160
 """GiB from which a GPU has the larger defaults."""
 _A100_SMALL, _GB10_SMALL, _LARGEST_SINCE = (0, 9), (0, 24), (0, 30)
 """The first releases with exceptions for A100 and GB10, and with a class for the largest GPUs."""
-_LONGEST_WHOLE = 32768
-"""Length up to which V0 does not split a prompt."""
+_LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
+"""Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
+Its run has no sampler then, as no prompt ends."""
 
 _TOKEN = 2
 """Bytes of a number of the activations."""
 _SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
-"""Bytes for each logit that is sampled: 2 as computed, 4 as a float, and the sorted copy (4), its
-index (8) and what PyTorch's sort needs (20). A Triton kernel without a sort since 0.17 leaves 2, 4,
-probabilities (4), random numbers (4) and its buffer (2)."""
+"""Bytes for each logit that is sampled, as start-ups with four vocabularies state them. The source
+shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
+rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers
+(4) are left."""
 _WIDTHS = 3
 """Hidden states, residual and norm of each token."""
 _MATRICES = 3
@@ -44,7 +46,7 @@ _KEPT_UNTIL = (0, 12)
 """The first release that frees the workspaces of FP8 experts before it samples."""
 
 _DRIVER = 0.14
-"""What CUDA's libraries allocate by themselves, the same in all start-ups that state it."""
+"""What CUDA's libraries allocate by themselves: 0.13 GiB in most start-ups, 0.25 since 0.18."""
 _ROCM, _RCCL = 1.0, 0.3
 """The same of ROCm, and RCCL's channels to each other rank."""
 _CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
@@ -60,7 +62,9 @@ _GRAPHS_SINCE = (0, 20)
 _LARGEST_GRAPH = 512
 """Largest batch that is captured."""
 _GRAPH, _GRAPHS = 0.21 / 1024, 0.05
-"""GiB of the two graphs of a layer and a batch size, and of all together."""
+"""GiB of the two graphs of a layer and a batch size, and of all together, as start-ups state."""
+_ROCM_GRAPHS = 10
+"""How much larger they are with ROCm: 4.5 to 8.4 GiB of 40 to 80 layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +137,9 @@ def is_linked(gpu: str) -> bool:
 
 def _defaults(start: StartUp) -> tuple[int, int]:
     if start.before(_ENGINE_V1):
-        whole = start.length is not None and start.length <= _LONGEST_WHOLE
-        return _SMALL[0], max(start.length or 0, _SMALL[1]) if whole else _SMALL[1]
+        if _is_split(start):
+            return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
+        return _SMALL[0], max(start.length or 0, _SMALL[1])
     if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
         return _LARGEST
     small = "A100" in start.gpu and not start.before(_A100_SMALL)
@@ -142,8 +147,15 @@ def _defaults(start: StartUp) -> tuple[int, int]:
     return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
 
 
+def _is_split(start: StartUp) -> bool:
+    """Return whether V0 splits prompts by default."""
+    return start.before(_ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
+
+
 def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
+    if _is_split(start):
+        return layers
     return None if layers is None or sampler is None else max(layers, sampler)
 
 
@@ -211,7 +223,8 @@ def _graphs(start: StartUp) -> float:
         return 0.0
     sequences, _ = batch_of(start)
     sizes = captured_sizes(min(2 * sequences, _LARGEST_GRAPH))
-    return _GRAPHS + start.shape.layers * sizes * _GRAPH / start.split.pipeline
+    each = _GRAPH * (_ROCM_GRAPHS if start.gpu.startswith("AMD") else 1)
+    return _GRAPHS + start.shape.layers * sizes * each / start.split.pipeline
 
 
 def captured_sizes(largest: int) -> int:

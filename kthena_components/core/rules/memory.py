@@ -5,7 +5,12 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.memory.engine import Placed, larger_sizes, placed_engines
+from kthena_components.core.memory.engine import (
+    Placed,
+    engines_without_gpu,
+    larger_sizes,
+    placed_engines,
+)
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import cannot_check, title
@@ -19,11 +24,12 @@ _ROUND = 1024
 def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """The weights of a model fit into the share of GPU memory that the engine may use.
 
-    The node selector or the required node affinity names the GPU; its memory is what the driver
-    reports. Without a named GPU nothing is reported: most manifests leave it to the cluster. If a
-    GPU is named but something else is unknown (the model, the format of its weights, the part that
-    stays in host memory), this rule reports it once for both rules about memory. The default share
-    is 0.92, or 0.9 up to vLLM 0.19.
+    The node selector or the required node affinity names the GPU, else the annotation
+    kthena-components/gpu of the pods, else --gpu. Its memory is what the driver reports. If nothing
+    names it, the rule reports weights that no GPU in the table holds, and `check` says once per
+    object that memory was not checked. If a GPU is named but something else is unknown (the model,
+    the format of its weights, the part that stays in host memory), this rule reports it once for
+    both rules about memory. The default share is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -42,6 +48,31 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
                 f"{_gib(placed.budget)} of it: {_share(placed)}",
                 remedy=_more_gpus(placed),
             )
+    yield from _without_gpu(facts)
+
+
+def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
+    """Report what no GPU holds, and once what was not checked because nothing names the GPU."""
+    unchecked: Placed | None = None
+    for placed in engines_without_gpu(facts):
+        if placed.weights <= placed.budget:
+            unchecked = unchecked or placed
+            continue
+        yield Finding(
+            path=placed.engine.entry.command_path,
+            seen=f"{title(placed.engine)} puts {_gib(placed.weights)} of weights on each GPU, "
+            f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but no known GPU "
+            f"that its pods may request has more than {_gib(placed.budget)} for it: "
+            f"{_share(placed)}",
+            remedy=_wider_split(placed) or "use a smaller model, or one with fewer bits",
+        )
+    if unchecked is not None and facts.gpu_option:
+        yield Finding(
+            path=unchecked.engine.entry.command_path,
+            seen="memory was not checked, because nothing names the GPU: name it with "
+            f"{facts.gpu_option}",
+            level=Level.UNKNOWN,
+        )
 
 
 def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
@@ -107,16 +138,18 @@ def _split(placed: Placed) -> str:
 
 
 def _more_gpus(placed: Placed) -> str:
-    least = math.ceil(placed.weights / placed.share)
-    if placed.budget <= 0:
-        return f"use GPUs of {least} GiB or more"
+    bigger = f"use GPUs of {math.ceil(placed.weights / placed.share)} GiB or more"
+    more = "" if placed.budget <= 0 else _wider_split(placed)
+    return f"{more}, or {bigger}" if more else bigger
+
+
+def _wider_split(placed: Placed) -> str:
     sizes = larger_sizes(placed)
-    bigger = f"use GPUs of {least} GiB or more"
     if not sizes:
-        return bigger
+        return ""
     gpus = count_of(sizes[0][0] * sizes[0][1], "GPU")
     ways = ", or ".join(f"tensor {tensor} × pipeline {pipeline}" for tensor, pipeline in sizes)
-    return f"split the model over {gpus} or more ({ways}), or {bigger}"
+    return f"split the model over {gpus} or more ({ways})"
 
 
 def _gib(size: float) -> str:

@@ -9,8 +9,8 @@ from kthena_components.core.hardware import (
     Gpu,
     GpuFacts,
     Instance,
-    find_gpu,
     gpu_of,
+    gpu_of_label,
     known_gpus,
     known_instances,
     stated_gpu,
@@ -107,7 +107,7 @@ SOLD = [
 def test_a_label_finds_the_memory_that_the_driver_reports(
     label: str, sold: float, memory: float, resource: str
 ) -> None:
-    gpu = find_gpu(label)
+    gpu = gpu_of_label(label)
     assert isinstance(gpu, Gpu)
     assert (gpu.nominal_gb, gpu.memory_gib) == (sold, memory)
     assert gpu.resources[0] == resource
@@ -117,8 +117,8 @@ def test_a_label_finds_the_memory_that_the_driver_reports(
 def test_a_gpu_has_a_source_and_is_found_by_each_of_its_labels(gpu: Gpu) -> None:
     assert "/" in gpu.source
     for label in gpu.labels:
-        assert find_gpu(label) is gpu is find_gpu(label.upper())
-        assert find_gpu(label.lower()) is gpu
+        assert gpu_of_label(label) is gpu is gpu_of_label(label.upper())
+        assert gpu_of_label(label.lower()) is gpu
 
 
 @for_each("gpu", known_gpus(), ids=lambda gpu: gpu.name)
@@ -160,7 +160,7 @@ def test_gaudi_is_asked_for_by_its_resource_and_no_label_tells_which(name: str) 
     "label", ["a100", "v100", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "NVIDIA-H100", "gaudi"]
 )
 def test_a_label_that_leaves_the_memory_open_finds_nothing(label: str) -> None:
-    assert isinstance(find_gpu(label), Unknown)
+    assert isinstance(gpu_of_label(label), Unknown)
 
 
 # Instance type: the row that its GPU is.

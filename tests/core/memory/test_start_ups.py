@@ -1,5 +1,6 @@
 """The model of an engine's memory against published start-ups."""
 
+from dataclasses import replace
 from statistics import mean
 
 import pytest
@@ -119,6 +120,26 @@ def test_the_batch_has_the_default_of_the_class_of_a_gpu(
     start = start_up("Qwen/Qwen3-8B", gpu, memory, version, 1)
 
     assert batch_of(start) == batch
+
+
+# Length, release: peak of Llama-3.1-8B on a GPU of 24 GB, before the engine V1.
+BEFORE_V1 = [
+    (20_000, (0, 6, 4), 2.07),
+    (29_000, (0, 6, 4), 2.99),
+    (35_000, (0, 6, 4), 0.06),
+    (131_072, (0, 7, 2), 0.19),
+]
+
+
+@for_each(("length", "version", "peak"), BEFORE_V1)
+def test_v0_runs_a_whole_prompt_or_a_part_of_it(length: int, version: Version, peak: float) -> None:
+    start = start_up(
+        "meta-llama/Llama-3.1-8B-Instruct", "NVIDIA GeForce RTX 3090", 23.6, version, 1
+    )
+    terms = terms_of(replace(start, length=length))
+
+    assert isinstance(terms, Terms)
+    assert terms.peak == pytest.approx(peak, abs=0.1)
 
 
 @for_each(("largest", "sizes"), [(512, 51), (256, 35), (64, 11), (8, 4), (1, 1)])
