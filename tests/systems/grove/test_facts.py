@@ -61,7 +61,7 @@ def test_a_second_leader_leaves_open_which_pods_belong_together() -> None:
     changes = {f"{LEADER}/replicas": 2, "spec/template/cliques/2/spec/replicas": 2}
     (engine,) = engines(GROVE, changes)
     assert engine[1] == Unknown("it is not stated which of the pods form one engine")
-    assert refused(GROVE, changes) == []
+    assert [line for line in refused(GROVE, changes) if WORLD in line] == []
 
 
 def test_pods_with_gpus_that_start_something_else_leave_the_engine_open() -> None:
@@ -70,7 +70,7 @@ def test_pods_with_gpus_that_start_something_else_leave_the_engine_open() -> Non
     assert {engine[1] for engine in found} == {
         Unknown("it is not stated which of the pods form one engine")
     }
-    assert refused(GROVE, changes) == []
+    assert [line for line in refused(GROVE, changes) if WORLD in line] == []
 
 
 def test_two_engines_in_one_scaling_group_are_two_engines() -> None:
@@ -78,7 +78,7 @@ def test_two_engines_in_one_scaling_group_are_two_engines() -> None:
     path = "spec/template/cliques/{}/spec/podSpec/containers/0/command"
     changes = {path.format(1): alone, path.format(2): alone}
     assert engines(GROVE, changes) == [("engine-leader", 1, 2, 8), ("engine-worker", 1, 6, 8)]
-    assert refused(GROVE, changes) == []
+    assert [line for line in refused(GROVE, changes) if WORLD in line] == []
 
 
 def test_a_group_size_that_is_late_is_not_guessed() -> None:
@@ -88,5 +88,5 @@ def test_a_group_size_that_is_late_is_not_guessed() -> None:
 
 def test_late_cliques_are_told_of() -> None:
     changes = {"spec/template/cliques": LATE}
-    assert refused(GROVE, changes) == []
+    assert [line for line in refused(GROVE, changes) if WORLD in line] == []
     assert said_by(WORLD, GROVE, changes) != []
