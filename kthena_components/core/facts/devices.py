@@ -28,6 +28,13 @@ _NO_GPUS = frozenset({None, "", "none", "void"})
 
 _SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
 _SHARED = ".shared"
+_GKE = "cloud.google.com/"
+_VENDORS = frozenset(
+    [
+        *("nvidia.com", "amd.com", "intel.com", "habana.ai", "huawei.com", "google.com"),
+        *("amazon.com", "rebellions.ai", "furiosa.ai"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +52,8 @@ class DeviceFacts:
     """What tells devices of a claim from others of the pod; empty for a resource."""
     shared: str = ""
     """The ResourceClaim by which other pods get the same devices, for messages. Empty: none."""
+    on_gke: bool = False
+    """Whether the pod selects nodes of GKE, whose Autopilot adds a missing limit."""
 
     @property
     def part(self) -> str:
@@ -52,6 +61,12 @@ class DeviceFacts:
         if self.resource.startswith("nvidia.com/mig-"):
             return "a MIG device"
         return "a share of a GPU" if self.resource.endswith(_SHARED) else ""
+
+    @property
+    def vendor(self) -> str:
+        """The domain of the vendor, such as nvidia.com; empty if the name does not tell it."""
+        domain = ".".join(self.resource.partition("/")[0].lower().split(".")[-2:])
+        return domain if domain in _VENDORS and is_accelerator(self.resource) else ""
 
     @property
     def count(self) -> MaybeInt:
@@ -65,8 +80,13 @@ def name_in_pod(container: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) and not is_unresolved(name) else "?"
 
 
+def selects_gke(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod selects nodes by a label of GKE."""
+    return any(str(label).startswith(_GKE) for label in mapping(spec.get("nodeSelector")))
+
+
 def read_devices(
-    container: Mapping[str, Any], path: str, claims: ContainerClaims
+    container: Mapping[str, Any], path: str, claims: ContainerClaims, *, on_gke: bool = False
 ) -> Iterator[DeviceFacts]:
     """Read the accelerators of one container of a pod template, at the path of its resources."""
     name, resources = name_in_pod(container), mapping(container.get("resources"))
@@ -80,6 +100,7 @@ def read_devices(
             resource=resource,
             limit=_devices_in(limits, resource),
             request=_devices_in(requests, resource),
+            on_gke=on_gke,
         )
     for each in claims.devices:
         resource, count = each.asked.resource, each.asked.count

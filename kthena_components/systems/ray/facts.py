@@ -7,7 +7,8 @@ ray-project/kuberay ray-operator/apis/ray/v1.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
 from kthena_components.core.objects.engine_containers import Sketch
@@ -159,14 +160,18 @@ def _has_gang(view: RayView) -> MaybeBool:
 
 
 def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
-    """Return the head and the workers of each group."""
+    """Return the head and the workers of each group.
+
+    Nothing says that the pods of a cluster without an engine are on several nodes.
+    """
+    runs = bool(view.served) or (view.cluster is not None and view.cluster.starts_engine)
     head, at = mapping(view.head.stated).get("template"), f"{view.head.path}.template"
     yield pod_set(view.object, at, head, 1, by_controller=True)
     for group in view.workers:
         fields, at = mapping(group.stated), f"{group.path}.template"
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
         hosts, made = product(*each), fields.get("template")
-        yield pod_set(view.object, at, made, hosts, by_controller=True, spread=hosts != 0)
+        yield pod_set(view.object, at, made, hosts, by_controller=True, spread=runs and hosts != 0)
 
 
 _NUMBERS = ("replicas", "minReplicas", "maxReplicas")
