@@ -5,23 +5,18 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.memory import GIB
 from kthena_components.core.memory.engine import (
     Placed,
-    cache_of,
     engines_without_gpu,
     larger_sizes,
-    length_of,
     placed_engines,
 )
+from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
-_LEAST_OVERHEAD = 0.5
-"""GiB that an engine needs beside weights and KV cache at least: the smallest of 19 published
-start-ups of vLLM and SGLang, whose largest is 8 GiB."""
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
@@ -83,50 +78,48 @@ def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
 def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     """A request of maximum length fits into the KV cache.
 
-    The cache gets the memory that the weights of the fullest stage and an estimated overhead leave.
-    The overhead is 8 GiB for a model with experts; for others 2.3 GiB plus 5 % of the weights, but
-    at least 3.5 GiB. The length is the stated one, or the model's maximum. --kv-cache-dtype sets
-    the bytes per number, including scales. Layers with a sliding window do not count. Measured
-    overheads begin at 0.5 GiB: if the request fits with that, the finding is advice in every
-    environment.
+    The cache gets the memory that the weights of the fullest stage and the start-up of the engine
+    leave. For vLLM, the start-up follows its sources by release: the peak of its profile run, with
+    the default batch of the GPU's class, communication buffers, and CUDA graphs since 0.20. For
+    SGLang, it is outside of the share. The length is the stated one, or the model's maximum.
+    --kv-cache-dtype sets the bytes per number, including scales. Layers with a sliding window or a
+    state do not count. docs/memory.md has the model, its error on published start-ups, and the band
+    around it: if the request fits within the band, the finding is advice in every environment.
 
-    Pass: 40.4 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
-    Fail: 7.6 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
-    Level: advisory; never more if the request fits beside an overhead of 0.5 GiB.
-    Source: vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory; KAITO's node estimator
-    and llm-d-benchmark's capacity planner for the overhead.
+    Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
+    Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
+    Level: advisory; never more if the request fits within the band.
+    Source: vllm/v1/worker/gpu_worker.py determine_available_memory; vllm/v1/core/
+        kv_cache_utils.py check_enough_kv_cache_memory; sglang/srt/arg_groups/memory_hook.py.
     """
     for engine, placed in placed_engines(facts):
-        if isinstance(placed, Unknown) or placed.weights > placed.budget:
+        if isinstance(placed, Unknown) or placed.weights > placed.budget or placed.left is None:
             continue
-        length, each = length_of(placed), cache_of(placed)
-        unknown = next((value for value in (length, each) if isinstance(value, Unknown)), None)
-        if unknown is not None:
-            yield from cannot_check(engine, unknown)
-        elif isinstance(length, int) and isinstance(each, int):
-            yield from _check(placed, length, each)
+        estimate = estimate_of(placed)
+        if isinstance(estimate, Unknown):
+            yield from cannot_check(engine, estimate)
+        elif estimate.verdict is not Verdict.FITS:
+            yield _too_little(placed, estimate)
 
 
-def _check(placed: Placed, length: int, each: int) -> Iterator[Finding]:
-    left = placed.left
-    needed = length * each / GIB
-    if left is None or needed <= left:
-        return
-    tokens = max(int(left * GIB / each), 0) if each else 0
+def _too_little(placed: Placed, estimate: Estimate) -> Finding:
+    cache, tight = estimate.cache, estimate.verdict is Verdict.TIGHT
+    leaves = f"leaves about {_gib(cache)} of each GPU" if cache > 0 else "leaves nothing of a GPU"
+    wants = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
+    if not estimate.needed:
+        wants = "it needs some"
+    flag, tokens = placed.length_flag, estimate.longest
     tokens -= tokens % _ROUND if tokens >= _ROUND else 0
-    may_fit = needed <= left + placed.overhead - _LEAST_OVERHEAD
-    wants = f"one request of {count_of(length, 'token')} needs {_gib(needed)}"
-    leaves = f"leaves {_gib(left)} of each GPU" if left > 0 else "leaves nothing of a GPU"
-    flag = placed.length_flag
     shorter = set_option(flag, tokens, f"set {flag} to {tokens} or less") if tokens else ""
-    yield Finding(
+    return Finding(
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
-        f"{_gib(placed.fullest)} of weights and about {_gib(placed.overhead)} of overhead), but "
-        f"{wants}",
+        f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
+        f"± {_gib(estimate.band)}), {'and' if tight else 'but'} {wants}"
+        f"{', so that it may not start' if tight else ''}",
         remedy=either(shorter, "split the model over more GPUs"),
         level=Level.ADVISORY,
-        most=Level.ADVISORY if may_fit else Level.MANDATORY,
+        most=Level.ADVISORY if tight else Level.MANDATORY,
     )
 
 
