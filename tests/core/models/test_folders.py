@@ -4,7 +4,6 @@ import pytest
 
 from kthena_components.core.models import find_by_folder
 
-
 FOLDERS = {
     "/models/Qwen3-8B": "Qwen/Qwen3-8B",
     "/models/qwen3-8b/": "Qwen/Qwen3-8B",
