@@ -183,6 +183,8 @@ def check_sources(
         limits=limits,
         sharing=sharing,
         shapes=given.shapes,
+        gpus=given.settings.gpus,
+        gpu_option="--gpu",
         pod_policies=policies,
         referenced=completing,
     )
@@ -226,7 +228,8 @@ class _Checked:
 
 def _file(number: int, source: Source, beside: _Beside) -> _Checked:
     """Check the objects of one source by themselves. It may run in another process."""
-    made = _Checked(KeptObjects(number, beside.given.asked.whole))
+    named = Context(gpus=beside.given.settings.gpus)
+    made = _Checked(KeptObjects(number, beside.given.asked.whole, named))
     text = beside.texts.read(source.path)
     if isinstance(text, Unreadable):
         made.results.append(text)

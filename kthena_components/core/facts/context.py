@@ -10,12 +10,15 @@ from typing import Any
 
 from kthena_components.core.facts.devices import Sharing
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find_gpu
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import group_kind, inside, is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 MODEL_CONFIG = "kthena-components/model-config"
 """Annotation of an object or a pod template with its model's config.json, as text."""
+GPU = "kthena-components/gpu"
+"""Annotation of a pod template with the name of its GPU."""
 _LATE_DATA = Unknown("its data is not known yet")
 _LONGEST = 63
 
@@ -176,6 +179,10 @@ class Context:
     referenced: ReferencedObjects = field(default_factory=ReferencedObjects)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes by the model's name in command lines. They override the table of models."""
+    gpus: GpuChoice = NO_CHOICE
+    """The GPUs that the user names for pods whose manifests name none."""
+    gpu_option: str = ""
+    """How the user may name one. Empty: nothing is said where a GPU is missing."""
     namespace: str = ""
     """Namespace of the object; empty if it states none."""
     shape: ModelShape | Unknown | None = None
@@ -233,6 +240,20 @@ def stated_shape(metadata: object) -> ModelShape | Unknown | None:
     if not isinstance(config, Mapping):
         return Unknown(f"its annotation {MODEL_CONFIG} is not a JSON object")
     return shape_from_config(config)
+
+
+def annotated_gpu(metadata: object) -> GpuFacts | Unknown | None:
+    """Read the GPU that the annotation of a pod template names; None if it has none."""
+    annotations = metadata.get("annotations") if is_map(metadata) else None
+    name = annotations.get(GPU) if is_map(annotations) else None
+    if name is None:
+        return None
+    if is_unresolved(name) or not isinstance(name, str):
+        return Unknown(f"its annotation {GPU} is not known yet")
+    gpu = find_gpu(name)
+    if isinstance(gpu, Unknown):
+        return Unknown(f"its annotation {GPU} is wrong: {gpu.because}")
+    return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
 
 
 def gather(bodies: Iterable[Mapping[str, Any]]) -> ConfigMaps:

@@ -16,7 +16,12 @@ from kthena_components.core.facts.container import (
     sidecars,
     written_for_role,
 )
-from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
+from kthena_components.core.facts.context import (
+    NO_CONTEXT,
+    Context,
+    annotated_gpu,
+    stated_shape,
+)
 from kthena_components.core.facts.devices import (
     DeviceFacts,
     claimed,
@@ -128,9 +133,15 @@ class PodFacts:
         return all(name.startswith("nvidia.com/") for name in own if is_accelerator(name))
 
     @property
+    def accelerators(self) -> tuple[str, ...]:
+        """The accelerator resources that its containers name."""
+        names = (device.resource for device in self.devices)
+        return tuple(name for name in names if is_accelerator(name))
+
+    @property
     def asks_for_gpus(self) -> bool:
         """Whether a container names an accelerator resource."""
-        return any(is_accelerator(device.resource) for device in self.devices)
+        return bool(self.accelerators)
 
 
 def _sum(devices: Iterable[DeviceFacts]) -> MaybeInt:
@@ -190,16 +201,20 @@ def read_pods(
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [_hidden(at)]
     spec = context.limits.fill(mapping(spec), context.namespace)
-    stated = stated_shape(mapping(template).get("metadata"))
+    metadata = mapping(template).get("metadata")
+    stated, named = stated_shape(metadata), annotated_gpu(metadata)
     volumes = PodVolumes(read_volumes(spec), context)
     found = [
         _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
     ]
     engines = engine_places([(each.command, each.gap) for each in found])
-    gpu, parted = stated_gpu(spec), parted_chips(spec)
-    pods = [replace(found[i], gpu=found[i].gpu or gpu, parted=parted) for i in engines]
+    placed, parted = stated_gpu(spec), parted_chips(spec)
+    pods = [
+        replace(found[i], gpu=_gpu_of(found[i], placed, named, spec, context), parted=parted)
+        for i in engines
+    ]
     # The first pod has all accelerators but those of the other engines, which have their own.
-    first = pods[0] if pods else replace(_without_engine(found, at), gpu=gpu)
+    first = pods[0] if pods else replace(_without_engine(found, at), gpu=placed)
     shared = [container for i, container in enumerate(found) if i not in engines[1:]]
     inits = _init_containers(spec, volumes, join_path(path, "spec.initContainers"))
     first = replace(
@@ -209,6 +224,27 @@ def read_pods(
         missing=tuple(key for container in shared for key in container.missing),
     )
     return [first, *pods[1:]]
+
+
+def _gpu_of(
+    read: PodFacts,
+    placed: GpuFacts | Unknown | None,
+    named: GpuFacts | Unknown | None,
+    spec: Mapping[str, Any],
+    context: Context,
+) -> GpuFacts | Unknown | None:
+    """Return the GPU of a container: its MIG device, else by placement, else by the user's word.
+
+    Args:
+        read: The container.
+        placed: The GPU that the pod's placement states.
+        named: The GPU that the annotation of its template names.
+        spec: The pod.
+        context: The context of its object.
+    """
+    if read.gpu or isinstance(placed, GpuFacts) or read.on_cpus is not False:
+        return read.gpu or placed
+    return named or context.gpus.of(spec, read.accelerators) or placed
 
 
 def _read_containers(

@@ -109,6 +109,8 @@ class ServingFacts:
     """Variables that its controller gives to pods, and prefixes of them. None: not known."""
     unread: Unknown | None = field(default=None, compare=False)
     """Why it may have other engines. None: it has none."""
+    gpu_option: str = field(default="", compare=False)
+    """How the user may name a GPU that nothing names. Empty: it is not said."""
     copies: MaybeInt = field(default=1, compare=False)
     """Number of copies of all of this; only used by the sum over a whole stack."""
 
