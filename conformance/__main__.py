@@ -30,6 +30,7 @@ PARTS: Mapping[str, str] = {
     "faults": "pulumi.faults",
     "lifecycle": "pulumi.lifecycle",
     "scheduling": "volcano.scheduling",
+    "hangs": "hangs.part",
     "emission": "kthena.emission",
     "adoption": "pulumi.adoption",
     "production": "kthena.production",

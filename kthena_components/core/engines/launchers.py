@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 from kthena_components.core.engines.facts import MAX_PROBLEMS, CommandFacts, Problem, capped
@@ -107,6 +108,8 @@ class Ray:
     """Port of the cluster that it starts. None: it starts none."""
     blocks: bool = False
     """Whether it stays in the foreground (`--block`)."""
+    joins_and_returns: bool = False
+    """Whether it joins a cluster and surely returns then, without --block."""
 
     def join(self, other: "Ray") -> "Ray":
         """Combine two commands of one script: the head takes precedence."""
@@ -144,8 +147,9 @@ def read_size(flag: str, written: str, given: str, scope: Scope, *, least: int =
     return Ray(size=value, where=where)
 
 
-def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
-    """Read the arguments of multi-node-serving.sh: leader or worker, and the size."""
+def read_ray_script(line: Sequence[str], scope: Scope) -> Ray:
+    """Read a script that starts Ray and its arguments: leader or worker, and the size."""
+    name, *words = line
     role = {"leader": "head", "worker": "worker"}.get(words[0] if words else "")
     needed = "--ray_cluster_size" if role == "head" else "--ray_address"
     if role is None:
@@ -164,6 +168,8 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
         size = None if role == "worker" else Unknown(f"{scope.show(opaque)} may contain it")
         unknown = Unknown(f"{scope.show(opaque)} may contain it")
         return Ray(role, size, port=unknown if role == "head" else None)
+    if base_name(name) != RAY_SCRIPT_NAME:
+        return Ray()  # Another script of that name.
     text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
     remedy = f"write {needed}= and the value in one word"
     problem = Problem(flag=needed, text=text, remedy=remedy, hard=True)
@@ -184,6 +190,7 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
             problems=problems,
             port=_stated(words, "--port", scope, str(PORT)) if head else None,
             blocks="--block" in flags,
+            joins_and_returns=joins is not None and not head and not _may_block(words),
         )
         if joins and not head and (found := flag_value(words, ("--address",))):
             ray = replace(ray, address=scope.read(found[1]), written=scope.show(found[1]))
@@ -192,6 +199,15 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
     found = flag_value(own, ("--min-nodes",))
     ray = read_size("--min-nodes", *found, scope) if found else Ray()
     return _with_gpus(ray, own, scope)
+
+
+def _may_block(words: Sequence[str]) -> bool:
+    """Return whether `ray start` has --block or --help, or a word that may be any option."""
+    for before, word in pairwise(words):
+        is_value = before.startswith("--") and "=" not in before
+        if word in {"--block", "--help"} or (has_gap(word.partition("=")[0]) and not is_value):
+            return True
+    return False
 
 
 def _script_port(words: Sequence[str], scope: Scope) -> MaybeText:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.shapes import idle_command, never_ends
+from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
@@ -30,6 +31,7 @@ from kthena_components.core.facts.devices import (
     on_cpus,
     read_devices,
     sees_more,
+    selects_gke,
     slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
@@ -47,12 +49,20 @@ from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    MaybeBool,
+    MaybeInt,
+    Unknown,
+    is_known,
+    is_unresolved,
+    total,
+)
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
 TPU = "google.com/tpu"
 _NEURON = "aws.amazon.com/neuron"
+_SEVERAL_VENDORS = Unknown("its container requests the GPUs of several vendors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +115,26 @@ class PodFacts:
     @property
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
-        own = _sum(d for d in self.devices if self.container in {None, d.container})
+        own = _sum(self.own_devices)
+        if len(self.vendors) > 1:
+            return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
+
+    @property
+    def vendors(self) -> Mapping[str, str]:
+        """The vendors of the accelerators of the engine's container, each with a resource."""
+        own = self.own_devices
+        return {d.vendor: d.resource for d in own if d.vendor and is_known(d.count) and d.count}
 
     @property
     def all_gpus(self) -> MaybeInt:
         """Accelerators of the pod: the sum over its containers."""
         return _sum(self.devices)
+
+    @property
+    def own_devices(self) -> list[DeviceFacts]:
+        """The devices of the container with the command; of all containers without one."""
+        return [d for d in self.devices if self.container in {None, d.container}]
 
     @property
     def one_process(self) -> MaybeBool:
@@ -120,7 +143,7 @@ class PodFacts:
         Source: tpu-inference tpu_inference/platforms/tpu_platform.py; vllm/platforms/neuron.py and
         vllm-neuron's platform.py, which choose the executor `uni`.
         """
-        own = [d for d in self.devices if self.container in {None, d.container}]
+        own = self.own_devices
         if any(d.resource == TPU or d.resource.startswith(_NEURON) for d in own):
             return True
         late = next((d.limit for d in own if d.late), None)
@@ -129,7 +152,7 @@ class PodFacts:
     @property
     def has_cuda(self) -> bool:
         """Whether each accelerator of the engine is one of NVIDIA's, as far as is known."""
-        own = [d.resource for d in self.devices if self.container in {None, d.container}]
+        own = [d.resource for d in self.own_devices]
         return all(name.startswith("nvidia.com/") for name in own if is_accelerator(name))
 
     @property
@@ -145,12 +168,11 @@ class PodFacts:
 
 
 def _sum(devices: Iterable[DeviceFacts]) -> MaybeInt:
-    total = 0
-    for device in devices:
-        if isinstance(device.count, Unknown):
-            return device.count
-        total += device.count
-    return total
+    """Add up devices. Containers of a pod that name one claim have the same ones."""
+    counts: dict[object, MaybeInt] = {}
+    for number, device in enumerate(devices):
+        counts[device.claim or number] = device.count
+    return total(counts.values())
 
 
 def read_pod(
@@ -203,7 +225,7 @@ def read_pods(
     spec = context.limits.fill(mapping(spec), context.namespace)
     metadata = mapping(template).get("metadata")
     stated, named = stated_shape(metadata), annotated_gpu(metadata)
-    volumes = PodVolumes(read_volumes(spec), context)
+    volumes = PodVolumes(read_volumes(spec), context, spec)
     found = [
         _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
     ]
@@ -310,7 +332,9 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
     start, words = read_started(container, pod, path, env), read_argv(container)
-    devices = tuple(read_devices(container, f"{path}.resources"))
+    claims = read_claims(container, spec, pod.context)
+    place = f"{path}.resources"
+    devices = tuple(read_devices(container, place, claims, on_gke=selects_gke(spec)))
     return PodFacts(
         devices=devices,
         command=start.command,
@@ -319,9 +343,9 @@ def _container(
         container=None if start.command is None else name_in_pod(container),
         gap=start.gap,
         own=read_container(container, spec, path, pod.volumes),
-        gpu=slices(devices),
-        sees_more=sees_more(container, start.given.env),
-        claimed=claimed(container),
+        gpu=slices(devices) or claims.gpu,
+        sees_more=sees_more(container, start.given.env, claims),
+        claimed=claimed(container, claims),
         sliced=pod.context.sharing.of(device.resource for device in devices),
         on_cpus=on_cpus(container, devices, start.command),
         on_host=spec.get("hostNetwork") not in (None, False),

@@ -40,6 +40,7 @@ def facts(view: Serving) -> ServingFacts:
         gang=_read_gang(view, engines) if volcano_places else None,
         gang_expected=NO_SCHEDULER if unknown_in(scheduler) else volcano_places,
         unread=unknown_inside(view.template.get("roles")),
+        copies=count_or_unknown(view.spec.get("replicas"), "replicas", 1),
     )
 
 

@@ -116,7 +116,7 @@ def _in_order(engines: Iterable[EngineFacts], parts: Sequence[_Part]) -> Iterato
 
     Source: Volcano v1.14 pkg/controllers/job/job_controller_actions.go isDependsOnPodsReady.
     """
-    paths = {part.name: part.path for part in parts}
+    paths = {part.name: part.path for part in parts if part.task.fields.get("minAvailable") != 0}
     edges = {
         part.path: {paths[name] for name in stated if isinstance(name, str) and name in paths}
         for part in parts
