@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.findings import paths_above
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 
