@@ -3,7 +3,6 @@
 import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path, run_rule
@@ -134,13 +133,14 @@ def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
     maps: list[Mapping[Any, Any]] = [manifest]
     for _ in range(_DEEPEST):
         below: list[Mapping[Any, Any]] = []
-        for key, item in chain.from_iterable(one.items() for one in maps):
-            if is_map(item):
-                below.append(item)
-            elif isinstance(item, list | tuple):
-                below += filter(is_map, item)
-                if key in _CLAIMS:
-                    yield from _claim_names(item)
+        for one in maps:
+            outside = "containers" not in one
+            for key, item in one.items():
+                if isinstance(item, list | tuple):
+                    yield from _claim_names(item) if key in _CLAIMS else ()
+                    below += filter(is_map, item) if outside else ()
+                elif outside and is_map(item):
+                    below.append(item)
         maps = below
 
 
