@@ -84,7 +84,8 @@ class PodFacts:
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
         own = _sum(self.own_devices)
-        if len(self.vendors) > 1:
+        starts = self.command is not None and self.command.engine is not None
+        if starts and len(self.vendors) > 1:
             return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
 
