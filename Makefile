@@ -103,6 +103,10 @@ policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backe
 	@$(RUN) -m toolchain.pages.kinds > docs/kinds.md
 	@$(RUN) -m toolchain.pages.backends > docs/backends.md
 
+.PHONY: memory-docs
+memory-docs: venv ## Regenerate docs/memory.md and its picture from the published start-ups
+	@$(RUN) -m toolchain.pages.memory
+
 .PHONY: house
 house: venv ## Draw the packages and their imports in docs/architecture.md
 	@$(RUN) -m toolchain.pages.house

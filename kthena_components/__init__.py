@@ -109,7 +109,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     if name in _ENUMS:
-        home = "core.spec.words"
+        home = "core.spec.enums"
     else:
         home = "resources.args" if name.endswith("Args") else "resources.components"
     value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)

@@ -19,7 +19,7 @@ from kthena_components.cli.review.post_comment import MARK, fitting
 from tests.cli.test_shown import Page, nasty
 from tests.support.for_each import for_each
 
-SCRIPT = Path(__file__).parent.parent / "kthena_components" / "cli" / "post_comment.py"
+SCRIPT = Path(__file__).parent.parent / "kthena_components" / "cli" / "review" / "post_comment.py"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OURS = f"""\
 ## Servings in this change
@@ -205,7 +205,7 @@ def test_a_title_stays_above_its_own_list_only() -> None:
 def test_only_the_standard_library_is_beside_the_token(module: str, others: set[str]) -> None:
     """The process that has it loads nothing that pip has installed but this package."""
     program = (
-        f"import sys; before = set(sys.modules); import kthena_components.cli.{module};"
+        f"import sys; before = set(sys.modules); import kthena_components.cli.review.{module};"
         "print(*sorted(set(sys.modules) - before))"
     )
     ran = subprocess.run(
@@ -213,8 +213,13 @@ def test_only_the_standard_library_is_beside_the_token(module: str, others: set[
     )
     loaded = ran.stdout.split()
     own = {name for name in loaded if name.startswith("kthena_components")}
-    names = {f"kthena_components.cli.{name}" for name in {module, *others}}
-    assert own == {"kthena_components", "kthena_components.cli", *names}
+    names = {f"kthena_components.cli.review.{name}" for name in {module, *others}}
+    assert own == {
+        "kthena_components",
+        "kthena_components.cli",
+        "kthena_components.cli.review",
+        *names,
+    }
     roots = {name.partition(".")[0] for name in loaded} - {"kthena_components"}
     assert roots <= set(sys.stdlib_module_names)
 

@@ -28,10 +28,10 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     assert (unpacked / "kthena_components" / "py.typed").exists()
     assert (unpacked / "kthena_components" / "core" / "models" / "table.json").exists()
     held = {path.name for path in (unpacked / "kthena_components/core/hardware").glob("*.json")}
-    assert held == {"gpus.json", "instances.json"}
+    assert held == {"gpus.json", "instances.json", "machines.json"}
     made = {path.relative_to(unpacked) for path in unpacked.rglob("kthena_components/**/*.py")}
     assert made == {p.relative_to(ROOT) for p in ROOT.glob("kthena_components/**/*.py")}
-    assert (unpacked / "kthena_components" / "judge" / "levels.json").exists()
+    assert (unpacked / "kthena_components" / "checker" / "levels.json").exists()
     assert (unpacked / "kthena_components" / "languages" / "schema.json").exists()
 
 

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.schema.versions import (
     NAMED,
@@ -22,12 +23,13 @@ from kthena_components.core.schema.versions import (
     read_release,
 )
 from kthena_components.core.values.read import whole
+from kthena_components.core.values.unknown import Unknown
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
 """Means all rules that are not named."""
 _VERSION_SETTINGS = {f"{system}Version": system for system in NAMED}
-_RELEASES = "releases"
+_RELEASES, _GPU = "releases", "gpu"
 _ORDER = (Level.ADVISORY, Level.MANDATORY)
 """Levels that an environment gives, the lower first."""
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
@@ -65,6 +67,11 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
         "description": "Releases of systems by which their objects are checked: {lws: 0.9}. "
         "Default: the newest that are known.",
         "additionalProperties": {"type": "string"},
+    },
+    _GPU: {
+        "type": "string",
+        "description": "GPU of the pods whose manifests name none, for the rules about memory: "
+        "h200, or with a value of node selectors: h100, POOL=h200. Default: none.",
     },
 }
 """Settings of a policy's config besides enforcementLevel, as JSON schemas."""
@@ -141,6 +148,8 @@ class Settings:
     """Maximum accelerators that all pods of a cluster may request; None means no limit."""
     gpu_types: tuple[str, ...] = ()
     """Resources and products of accelerators that pods may request; empty means any."""
+    gpus: GpuChoice = NO_CHOICE
+    """The GPUs of pods whose manifests name none."""
 
 
 def environment_levels(environment: str) -> Levels:
@@ -247,6 +256,20 @@ def parse_types(stated: object) -> tuple[str, ...]:
     return tuple(name.strip() for name in stated)
 
 
+def parse_gpus(stated: object) -> GpuChoice:
+    """Read the GPUs of pods whose manifests name none: names, or POOL=NAME, with commas.
+
+    Raises:
+        SettingError: It is not a text, or a GPU is unknown.
+    """
+    if not isinstance(stated, str):
+        raise SettingError(f"{_GPU} is {_shown(stated)}; write a name, for example h200")
+    choice = parse_choice([stated])
+    if isinstance(choice, Unknown):
+        raise SettingError(f"{_GPU}: {choice.because}")
+    return choice
+
+
 def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> Settings:
     """Read a policy's config: an environment, levels that override it, releases of systems.
 
@@ -281,6 +304,7 @@ def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> S
         versions=versions,
         gpu_budget=parse_budget(stated["gpuBudget"]) if "gpuBudget" in stated else None,
         gpu_types=parse_types(stated["gpuTypes"]) if "gpuTypes" in stated else (),
+        gpus=parse_gpus(stated[_GPU]) if _GPU in stated else NO_CHOICE,
     )
 
 

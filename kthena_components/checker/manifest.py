@@ -72,9 +72,13 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     if facts is None:
         return None
     facts = with_pods(kind, found, view, replace(facts, told=_told(kind, found, view)))
-    if shape is None and not context.shapes:
-        return facts
-    return replace(facts, engines=tuple(_shaped(e, shape, context) for e in facts.engines))
+    facts = replace(facts, gpu_option=context.gpu_option)
+    engines = facts.engines
+    if context.gpus:
+        engines = tuple(_on_named_gpu(engine, context) for engine in engines)
+    if shape is not None or context.shapes:
+        engines = tuple(_shaped(engine, shape, context) for engine in engines)
+    return replace(facts, engines=engines)
 
 
 def _told(kind: Kind[Any], found: Object, view: Any) -> tuple[str, ...] | None:
@@ -96,6 +100,15 @@ def _shaped(
     if shape is None or entry.shape is not None:
         return engine
     return replace(engine, entry=replace(entry, shape=shape))
+
+
+def _on_named_gpu(engine: EngineFacts, context: Context) -> EngineFacts:
+    """Add the GPU that the user names to an engine without a pod template."""
+    entry = engine.entry
+    if entry.gpu is not None or entry.on_cpus is not False:
+        return engine
+    gpu = context.gpus.of({}, entry.accelerators)
+    return replace(engine, entry=replace(entry, gpu=gpu))
 
 
 def has_rules(body: Body) -> bool:

@@ -57,6 +57,12 @@ Pass: one serving.
 Fail: a config whose servings are written at the wrong depth.
 Level: mandatory.
 Source: kthena_components/core/plan/stack_file.py.""",
+    "gpu-known": """The GPU of a stack is one of the table of GPUs.
+
+Pass: gpu: h200; gpu: h100, POOL=h200.
+Fail: gpu: h10, or two GPUs for the same pods.
+Level: mandatory.
+Source: kthena_components/core/hardware/gpus.json.""",
     "name-once": """Each serving, queue and Secret of a stack is defined once.
 
 Pass: servings serving/a and serving/b.

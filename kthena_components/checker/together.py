@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -19,14 +20,15 @@ from kthena_components.checker.waivers import Stated, annotated, read_waiver, un
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.findings import READING_ALL, Finding, run_rule
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.systems import COMPLETING, NAMED_BY
 from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
-_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"')
-"""Texts in an object that may refer to a ConfigMap or a runtime."""
+_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
+"""Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
 
@@ -38,6 +40,7 @@ def check_objects_together(
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
+    gpus: GpuChoice = NO_CHOICE,
 ) -> list[Finding]:
     """Check objects of one cluster by the rules that need several objects.
 
@@ -50,16 +53,22 @@ def check_objects_together(
         budget: Maximum accelerators that they may request; no limit if left out.
         gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
+        gpus: The GPUs of pods whose manifests name none.
     """
     beside = ReferencedObjects(COMPLETING, NAMED_BY)
     for body in bodies.values():
         beside.add(body)
-    context = Context(config_maps=gather(bodies.values()), referenced=beside, versions=versions)
+    maps, named = gather(bodies.values()), Context(gpus=gpus)
+    context = replace(named, config_maps=maps, referenced=beside, versions=versions)
     findings = list(run_rule(_grouped, bodies, context, name=READING_ALL))
     findings += run_rule(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
     findings += run_rule(_completed, bodies, context, name=READING_ALL)
     if findings:
-        alone = (f for body in bodies.values() for f in check_manifest(body, versions=versions))
+        alone = (
+            finding
+            for body in bodies.values()
+            for finding in check_manifest(body, versions=versions, context=named)
+        )
         said = {(finding.rule, finding.seen) for finding in alone}
         findings = [f for f in findings if (f.rule, f.seen) not in said]
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}

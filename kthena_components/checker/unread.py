@@ -161,6 +161,7 @@ def _meets(one: str, other: str) -> bool:
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds that the API server rejects without a selector."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
+_FRAME = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 """Types of values without fields."""
 
 
@@ -168,7 +169,8 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     """Return a finding for a part of an object; None for a complete object.
 
     In a part, no pod template has containers, or a workload has no selector and a container has no
-    image. The API server would reject both. A field such as `$patch` is for another program.
+    image. The API server would reject both. A field such as `$patch` is for another program, and a
+    scaffold of a custom resource has an empty spec to be filled in.
     """
     kind = find_kind(group_kind(body))
     if kind is None:
@@ -179,7 +181,9 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
 
 
 def _part(kind: Kind[Any], body: Mapping[str, Any]) -> str:
-    """Explain why an object is no whole one, by its pod templates; empty if it is."""
+    """Explain why an object is no whole one, by its spec and pod templates; empty if it is."""
+    if "spec" in body and body["spec"] is None and _FRAME.issuperset(body):
+        return "its spec is empty"
     places = (each for place in kind.templates for _, each in places_of(body, place))
     found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):

@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "convert.command",
         "write servings of one backend for another one, or as a program",
     ),
+    "size": ("size.command", "show in which shapes a model fits on GPUs, the cheapest first"),
     "review": ("review.command", "write the comment on a pull request from Pulumi previews"),
     "policy-pack": ("policy_pack", "write the policy pack for pulumi preview --policy-pack"),
     "doctor": ("doctor", "check that a cluster has what servings need, before you deploy"),

@@ -14,6 +14,7 @@ from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.numbers import takes_number
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
+from kthena_components.core.values.image_triggers import mark_triggered
 from kthena_components.reading.documents import Document
 
 _LIST = "List"
@@ -102,7 +103,7 @@ def _objects(body: Any, node: yaml.Node | None, line: int, shift: int) -> Iterat
     if not (isinstance(version, str) and isinstance(kind, str)):
         return
     if not isinstance(items, list):  # kubectl takes any object with items for a list
-        yield KubeObject(body=body, line=line, node=node, shift=shift)
+        yield KubeObject(body=mark_triggered(body), line=line, node=node, shift=shift)
         return
     typed = {} if kind == _LIST else {"apiVersion": version, "kind": kind.removesuffix(_LIST)}
     listed = _child(node, "items")

@@ -7,7 +7,7 @@ line of the field in the same object there, or, in a template, to the only field
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -47,6 +47,10 @@ class Source:
         """Return whether a value may be missing because a chart was rendered without it."""
         return False
 
+    def leaves_out(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
+        """Return whether a chart has a missing field for other values than its own."""
+        return False
+
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field of an object, or the nearest field around it."""
         return self.name, item.line_of(path)
@@ -84,14 +88,19 @@ class RenderedSource(Source):
         """Return whether a value may be missing because a chart was rendered without it."""
         return self.rendering.may_lack_values and item.is_empty(path)
 
+    def leaves_out(self, item: KubeObject, path: str) -> bool:
+        """Return whether a chart has a missing field for other values than its own."""
+        key = path.rpartition(".")[2]
+        may = self.rendering.may_lack_values and not _has_field(item.body, key)
+        real = self._origin(item) if may else None
+        return real is not None and self._origin_at(real).states(key)
+
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field in the file that the object was rendered from."""
         real = self._origin(item)
         if real is None:
             return self.rendering.fallback, 1
-        if real not in self._read:
-            self._read[real] = _Origin(real)
-        return self._shown(real), self._read[real].line_of(item, path)
+        return self._shown(real), self._origin_at(real).line_of(item, path)
 
     def about(self, item: KubeObject) -> str:
         """Return the file that an object was rendered from."""
@@ -111,6 +120,11 @@ class RenderedSource(Source):
             return real if Path(real).is_file() else None
         except OSError:  # the name is too long
             return None
+
+    def _origin_at(self, real: str) -> "_Origin":
+        if real not in self._read:
+            self._read[real] = _Origin(real)
+        return self._read[real]
 
     def _comment(self, line: int) -> str:
         """Return the last comment above a line that names a template."""
@@ -150,14 +164,29 @@ class _Origin:
             return same[0].line_of(path)
         return self._only_line(path)
 
+    def states(self, key: str) -> bool:
+        """Return whether the file has a field of a name."""
+        return bool(self._fields(key))
+
+    def _fields(self, key: str) -> list[re.Match[str]]:
+        field = rf"^[ \t-]*[\"']?{re.escape(key)}[\"']?:"
+        return list(re.finditer(field, self._text, re.MULTILINE))
+
     def _only_line(self, path: str) -> int:
         """Return the line of the innermost field of a path whose name a template has only once."""
         for part in reversed(path.split(".")):
-            key = re.escape(part.partition("[")[0])
-            found = list(re.finditer(rf"^[ \t-]*[\"']?{key}[\"']?:", self._text, re.MULTILINE))
+            key = part.partition("[")[0]
+            found = self._fields(key)
             if key and len(found) == 1:
                 return self._text.count("\n", 0, found[0].start()) + 1
         return 1
+
+
+def _has_field(value: object, key: str) -> bool:
+    """Return whether an object has a field of a name, at any depth."""
+    if isinstance(value, Mapping):
+        return key in value or any(_has_field(item, key) for item in value.values())
+    return isinstance(value, list) and any(_has_field(item, key) for item in value)
 
 
 def _name(item: KubeObject) -> str:

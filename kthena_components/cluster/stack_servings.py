@@ -81,7 +81,9 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
     compiled: dict[str, Compiled] = {}
     for index, serving in enumerate(spec.servings):
         try:
-            compiled[f"servings[{index}]"] = compile_serving(_without_models(serving))
+            compiled[f"servings[{index}]"] = compile_serving(
+                _without_models(serving), gpus=spec.gpus
+            )
         except SpecError as error:
             findings += [finding.under(f"servings[{index}]") for finding in error.findings]
     findings += within_budget(spec, requested_gpus(one.plan for one in compiled.values()))

@@ -13,6 +13,7 @@ from kthena_components import systems
 from kthena_components.checker.waivers import listed, unwaivable, waive
 from kthena_components.compiler.refusals import name_takers, read_options, refuse
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.build import (
     build_group_plan,
@@ -56,7 +57,11 @@ class Compiled:
 
 
 def compile_serving(
-    args: Mapping[str, Any], subject: str = "", *, today: date | None = None
+    args: Mapping[str, Any],
+    subject: str = "",
+    *,
+    today: date | None = None,
+    gpus: GpuChoice = NO_CHOICE,
 ) -> Compiled:
     """Compile a ModelServing, or raise one SpecError with all mandatory findings.
 
@@ -64,9 +69,10 @@ def compile_serving(
         args: What the user wrote.
         subject: Title of the input, for the error's text.
         today: The day on which waivers are checked; without it, all are ignored.
+        gpus: The GPUs of pods whose templates name none.
     """
     spec = parse_spec(ModelServingSpec, args, subject)
-    return _compile(spec, check_spec(spec), lambda: build_plan(spec), subject, today)
+    return _compile(spec, check_spec(spec), lambda: build_plan(spec), subject, today, gpus=gpus)
 
 
 def compile_group(
@@ -95,6 +101,8 @@ def _compile(
     build: Callable[[], ServingPlan],
     subject: str,
     today: date | None,
+    *,
+    gpus: GpuChoice = NO_CHOICE,
 ) -> Compiled:
     name = getattr(spec, "backend", "native")
     backend = systems.find_emitter(name)
@@ -108,7 +116,7 @@ def _compile(
             plan = replace(plan, options=options)
             refused = refuse(plan, backend)
             findings += name_takers(plan, refused) if hasattr(spec, "backend") else refused
-    found_in_plan = [] if plan is None else check_plan(plan, backend)
+    found_in_plan = [] if plan is None else check_plan(plan, backend, gpus)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
         firm = any(f.level is Level.MANDATORY for f in findings)
@@ -179,12 +187,14 @@ def _waived(
     return [*waive(found_in_plan, stated, today, elsewhere=found), *told], manifests
 
 
-def check_plan(plan: ServingPlan, backend: "Emitter | None" = None) -> list[Finding]:
+def check_plan(
+    plan: ServingPlan, backend: "Emitter | None" = None, gpus: GpuChoice = NO_CHOICE
+) -> list[Finding]:
     """Check a plan by all rules; paths are those of the user's input."""
     values = list(dict.fromkeys(plan_values(plan)))
     if backend is None:
-        return [*values, *run_checks(facts_from_plan(plan))]
-    facts = facts_from_plan(plan, backend.sizes)
+        return [*values, *run_checks(facts_from_plan(plan, gpus=gpus))]
+    facts = facts_from_plan(plan, backend.sizes, gpus)
     return [*values, *run_checks(replace(facts, names=tuple(backend.names(plan))))]
 
 

@@ -40,7 +40,9 @@ from kthena_components.checker.secrecy import check_sealed
 from kthena_components.checker.together import Bodies, check_objects_together, owner_of
 from kthena_components.checker.unread import is_foreign
 from kthena_components.checker.waivers import FIELD, listed, waive
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, fault, today
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.policies.secret_marks import (
@@ -78,6 +80,8 @@ def check_resource(
     versions: Mapping[str, str] = MappingProxyType({}),
     today: date | None = None,
     asked: frozenset[str] = frozenset(),
+    *,
+    gpus: GpuChoice = NO_CHOICE,
 ) -> list[Finding]:
     """Check one resource by every rule for its type, and apply its waivers.
 
@@ -87,7 +91,8 @@ def check_resource(
         return []
     if resource_type in COMPONENTS:
         return check_sealed(partial(_check_component, today=today), plain(props))
-    check = partial(check_manifest, today=today, versions=versions, asked=asked)
+    context = Context(gpus=gpus)
+    check = partial(check_manifest, context=context, today=today, versions=versions, asked=asked)
     return check_sealed(check, {**plain(props), **_identity(resource_type)})
 
 
@@ -173,9 +178,9 @@ def _check_once(args: ResourceValidationArgs, by: Settings) -> list[Finding]:
         return []
     props, rules = read_props(args.props), by.levels.asked
     asked = (args.resource_type, props, by.versions, today(), rules)
-    if getattr(_last, "asked", None) != asked:
-        _last.found = check_resource(*asked)
-        _last.asked = asked
+    if getattr(_last, "asked", None) != (*asked, by.gpus):
+        _last.found = check_resource(*asked, gpus=by.gpus)
+        _last.asked = (*asked, by.gpus)
     found: list[Finding] = _last.found
     return found
 
@@ -204,7 +209,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
     Each finding comes with the URN of its object, and its path is relative to the object.
     """
-    limits = by.gpu_budget, by.gpu_types, by.versions
+    limits = by.gpu_budget, by.gpu_types, by.versions, by.gpus
     asked = (_clusters(args), today(), limits)
     if getattr(_last, "stack", None) != asked:
         _last.in_stack = [
@@ -225,6 +230,7 @@ def _check_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
         budget=by.gpu_budget,
         gpu_types=by.gpu_types,
         versions=by.versions,
+        gpus=by.gpus,
     )
     return check_sealed(check, bodies)
 

@@ -127,7 +127,9 @@ def _check(config: StackConfig) -> tuple[Stack, list[Finding]]:
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
         try:
-            compiled[path] = compile_serving(read_hf_configs(to_tokens(serving)[0]), today=today())
+            args = read_hf_configs(to_tokens(serving)[0])
+            compiled[path] = compile_serving(args, today=today(), gpus=spec.gpus)
+            findings += _about_gpus(spec, args, compiled[path], path)
         except SpecError as error:
             findings += [finding.under(path) for finding in error.findings]
     if not any(finding.rule == "name-once" for finding in findings):
@@ -139,6 +141,16 @@ def _check(config: StackConfig) -> tuple[Stack, list[Finding]]:
     advice = tuple(finding for finding in findings if finding.level is Level.ADVISORY)
     stack = Stack(spec=spec, values=values, servings=tuple(compiled.values()), advice=advice)
     return stack, [finding for finding in findings if finding.level is Level.MANDATORY]
+
+
+def _about_gpus(
+    spec: StackSpec, args: Mapping[str, Any], compiled: Compiled, path: str
+) -> list[Finding]:
+    """Return what a serving's component does not report: it does not know the stack's GPU."""
+    if not spec.gpus:
+        return []
+    alone = compile_serving(args, today=today()).findings
+    return [finding.under(path) for finding in compiled.findings if finding not in alone]
 
 
 def _plain(values: Mapping[str, Any]) -> list[Finding]:

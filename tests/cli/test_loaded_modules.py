@@ -23,11 +23,14 @@ UNUSED = {
         f"{OURS}.{name}"
         for name in ("compiler", "convert", "cluster", "resources", "provider", "policies")
     ),
-    *(f"{OURS}.{name}" for name in ("core.spec", "core.plan.model", "judge.catalogue")),
+    *(f"{OURS}.{name}" for name in ("core.spec", "core.plan.model", "checker.catalogue")),
     *(f"{OURS}.systems.{name}" for name in ("lws", "kserve", "kaito", "ray", "dynamo")),
     *(f"{OURS}.systems.{name}.emit" for name in ("native", "kthena")),
-    *(f"{OURS}.rendering.{name}" for name in ("render", "cage", "helm", "watcher")),
-    *(f"{OURS}.cli.{name}" for name in ("convert", "review", "doctor", "status", "rights")),
+    *(f"{OURS}.rendering.{name}" for name in ("render", "isolation", "helm", "watcher")),
+    *(
+        f"{OURS}.cli.{name}"
+        for name in ("convert.command", "review.command", "doctor", "status", "rights")
+    ),
 }
 """What a check of one Deployment loads nothing of."""
 POD = """\

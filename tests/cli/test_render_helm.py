@@ -110,6 +110,26 @@ def test_containers_that_a_chart_leaves_empty_are_not_checked(
 
 
 @pytest.mark.usefixtures("chart")
+def test_containers_that_a_condition_leaves_out_are_not_checked(run: Command, write: Write) -> None:
+    start, key, end = TEMPLATE.partition("      containers:")
+    part = end.removesuffix("{{- end }}\n")
+    pods = f"      {{{{- if .Values.model }}}}\n{key}{part}      {{{{- end }}}}\n{{{{- end }}}}\n"
+    write("m/chat/templates/chat.yaml", f"{start}      serviceAccountName: chat\n{pods}")
+    told = run("m")
+    assert told.status == 0
+    assert "spec.template.spec.containers: is empty with the chart's own values" in told.out
+    # A template that has no containers at all has a mistake.
+    write("m/chat/templates/chat.yaml", f"{start}      serviceAccountName: chat\n{{{{- end }}}}\n")
+    (line,) = mandatory(run, "m")
+    assert "spec.template.spec.containers: is missing" in line
+    # So has one in which only a container lacks a field that others have.
+    nameless = TEMPLATE.replace("        - name: engine\n          image", "        - image")
+    write("m/chat/templates/chat.yaml", nameless)
+    (line,) = mandatory(run, "m")
+    assert "spec.template.spec.containers[0].name: is missing" in line
+
+
+@pytest.mark.usefixtures("chart")
 def test_words_that_a_chart_leaves_empty_are_not_checked(run: Command, write: Write) -> None:
     none = "{{ .Values.none }}"
     words = f'          args: [--model=m, "", --max-num-seqs={none}, "--port={none}"]\n'

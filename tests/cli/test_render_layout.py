@@ -195,6 +195,13 @@ kind: Pod
 metadata: {name: chat}
 spec: {containers: [{name: chat, image: chat:1, $patch: replace}]}
 """,
+    "a scaffold": """\
+apiVersion: workloads.x-k8s.io/v1alpha1
+kind: RoleBasedGroup
+metadata: {name: chat}
+spec:
+  # TODO(user): Add fields here
+""",
     "an expectation of a test": """\
 apiVersion: v1
 kind: Pod
@@ -217,6 +224,13 @@ def test_a_part_of_an_object_that_nobody_names_is_not_checked(
     assert told.endswith(" [partial-object]")
     # Where somebody names it, it is checked as an object.
     assert "[partial-object]" not in run("m/part.yaml").out
+
+
+def test_a_spec_whose_fields_are_not_indented_is_no_part(run: Command, write: Write) -> None:
+    start, _, fields = PARTS["a scaffold"].partition("spec:\n")
+    write("m/a.yaml", f"{start}spec:\nroles: []\n{fields}")
+    assert run("m").status == 1
+    assert "[partial-object]" not in run("m").out
 
 
 def test_a_whole_object_with_a_mistake_is_no_part(run: Command, write: Write) -> None:

@@ -13,11 +13,12 @@ from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.systems import CLAIMING, NAMED_BY
 from tests.support.specs import REMOVED, changed
 
 TESTS = Path(__file__).parents[1]
@@ -113,10 +114,14 @@ def check_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
 def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around, limits = PodPolicies(complete=True), LimitRanges()
+    claims = ReferencedObjects(CLAIMING, NAMED_BY)
     for body in bodies:
         around.add(body)
         limits.add(body)
-    context = Context(config_maps=gather(bodies), pod_policies=around, limits=limits)
+        claims.add(body)
+    context = Context(
+        config_maps=gather(bodies), pod_policies=around, limits=limits, referenced=claims
+    )
     given = {"context": context, "versions": asked.get("versions", {})}
     given["asked"] = PRODUCTION_NAMES
     alone = [f for name, body in named.items() for f in check_manifest(body, name, **given)]

@@ -31,8 +31,8 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a field that resembles none": (
         {"zzz": "1"},
         [("zzz: there is no field 'zzz' here. Remove it; known: allow_plain_secrets, context, "
-         "gpu_budget, kubeconfig, output, queues, render_directory, secrets, servings, topology. "
-         "[unknown-field]")],
+         "gpu, gpu_budget, kubeconfig, output, queues, render_directory, secrets, servings, "
+         "topology. [unknown-field]")],
     ),
     "an output that there is not": (
         {"output": "file"},
@@ -175,5 +175,40 @@ def test_the_servings_stay_within_the_budget() -> None:
         (
             "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Request 1 fewer, or "
             "write 2. [gpu-budget]"
+        )
+    ]
+
+
+BIG: Final = {
+    "name": "big",
+    "backend": "native",
+    "roles": [
+        {
+            "name": "serve",
+            "engine": {
+                "kind": "vllm",
+                "image": "vllm/vllm-openai:v0.33.0",
+                "model": "meta-llama/Llama-3.3-70B-Instruct",
+                "launcher": "native",
+            },
+        }
+    ],
+}
+
+
+def test_the_gpu_of_a_stack_has_room_for_the_weights() -> None:
+    fits, small = {"servings": [BIG], "gpu": "b200"}, {"servings": [BIG], "gpu": "h100"}
+    assert refusal(handed("dev", {"servings": [BIG]})) == []
+    assert refusal(handed("dev", fits)) == []
+    (told,) = refusal(handed("dev", small))
+    assert "puts 131.4 GiB of weights on each GPU" in told
+    assert "0.92 × 79.7 GiB of NVIDIA H100" in told
+
+
+def test_an_unknown_gpu_of_a_stack_names_near_ones() -> None:
+    assert refusal(handed("dev", {"gpu": "h10"})) == [
+        (
+            "gpu: cannot be used: 'h10' is not in the table of GPUs; near names: h100, h20, a10. "
+            "Write a name such as h200, or remove it. [gpu-known]"
         )
     ]

@@ -4,19 +4,22 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kthena_components.checker.levels import SettingError, Settings, parse_releases
-from kthena_components.cli.check.context import ModelConfigError, read_shapes
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.reports import FORMATS, Report
 from kthena_components.cli.check.results import Summary
 from kthena_components.cli.check.together import StackOptions
 from kthena_components.cli.check.workers import WorkerError
 from kthena_components.cli.levels import read_settings
+from kthena_components.cli.model_config import ModelConfigError, read_shapes
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import count_of, today
+from kthena_components.core.hardware import parse_choice
 from kthena_components.core.schema.versions import NAMED
 from kthena_components.core.values.safe_text import visible
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
@@ -65,7 +68,11 @@ def _settings(asked: argparse.Namespace) -> Settings:
     named = {system: getattr(asked, f"{system}_version") for system in NAMED}
     others = dict(word.partition("=")[::2] for word in asked.release)
     versions = {**parse_releases(others), **{k: v for k, v in named.items() if v is not None}}
-    return read_settings(asked.level, versions)
+    settings = read_settings(asked.level, versions)
+    choice = parse_choice(asked.gpu)
+    if isinstance(choice, Unknown):
+        raise SettingError(f"--gpu: {choice.because}")
+    return replace(settings, gpus=choice) if choice else settings
 
 
 def _about_rules(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:

@@ -1,16 +1,13 @@
 """The context of a check: ConfigMaps and other objects in the same files, and shapes of models."""
 
-import json
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.facts.context import ConfigMap, ConfigMaps
-from kthena_components.core.facts.devices import MARKS, Sharing
-from kthena_components.core.models import ModelShape, shape_from_config
+from kthena_components.core.facts.sharing import MARKS, Sharing
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import Document, read_documents
@@ -24,11 +21,6 @@ from kthena_components.reading.files import (
 
 _HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
-_CONFIG = "config.json"
-
-
-class ModelConfigError(ValueError):
-    """A --model-config that cannot be used. The text is the reason in one sentence."""
 
 
 class Texts:
@@ -141,41 +133,3 @@ def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:
         return kind in wanted or (isinstance(kind, str) and kind.endswith("List"))
 
     return read_documents(text, shown_name(path), may_hold)
-
-
-def read_shapes(stated: Sequence[str]) -> dict[str, ModelShape]:
-    """Read the shapes from `--model-config MODEL=PATH`, by lower-case model name.
-
-    Raises:
-        ModelConfigError: A file cannot be read, is not JSON, or lacks a field.
-    """
-    shapes = {}
-    for each in stated:
-        model, equals, path = each.partition("=")
-        if not (model and equals and path):
-            message = f"--model-config '{each}' does not have the form MODEL=PATH"
-            raise ModelConfigError(message)
-        shapes[model.casefold()] = _shape(model, path)
-    return shapes
-
-
-def _shape(model: str, path: str) -> ModelShape:
-    inside = Path(path).is_dir()
-    place = Path(path, _CONFIG) if inside else Path(path)
-    about = f"--model-config {model}: {place}"
-    # Links are followed, because model caches contain links to the downloaded files.
-    text = read_text(str(place), named=not inside)
-    if isinstance(text, Unreadable):
-        message = f"{about} {text.because}"
-        raise ModelConfigError(message)
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError):
-        message = f"{about} is not JSON"
-        raise ModelConfigError(message) from None
-    shape = shape_from_config(config) if isinstance(config, dict) else None
-    if isinstance(shape, ModelShape):
-        return shape
-    message = f"{about} {'cannot be used' if shape else 'is not a JSON object'}"
-    message += f": {shape.because}" if shape else ""
-    raise ModelConfigError(message)

@@ -18,10 +18,11 @@ from kthena_components.cli.check.workers import jobs_for, side_by_side
 from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, objects_of
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
-from kthena_components.core.facts.devices import Sharing
 from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPolicies
+from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
+from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
@@ -183,6 +184,8 @@ def check_sources(
         limits=limits,
         sharing=sharing,
         shapes=given.shapes,
+        gpus=given.settings.gpus,
+        gpu_option="--gpu",
         pod_policies=policies,
         referenced=completing,
     )
@@ -226,7 +229,8 @@ class _Checked:
 
 def _file(number: int, source: Source, beside: _Beside) -> _Checked:
     """Check the objects of one source by themselves. It may run in another process."""
-    made = _Checked(KeptObjects(number, beside.given.asked.whole))
+    named = Context(gpus=beside.given.settings.gpus)
+    made = _Checked(KeptObjects(number, beside.given.asked.whole, named))
     text = beside.texts.read(source.path)
     if isinstance(text, Unreadable):
         made.results.append(text)
@@ -251,9 +255,15 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
         made.objects += 1
         findings = _checked(source, shift, item, beside, made.kept)
     for finding in beside.given.settings.levels.apply(findings):
-        place, lacks = source.place(item, finding.path), source.lacks(item, finding.path)
-        told = _left_open(finding) if lacks else finding
+        place = source.place(item, finding.path)
+        told = _left_open(finding) if _lacks(source, item, finding) else finding
         made.results.append(_result(source, place, item.body, told))
+
+
+def _lacks(source: Source, item: KubeObject, finding: Finding) -> bool:
+    """Return whether a finding is about a value that a chart gets from whoever installs it."""
+    left_out = finding.seen == MISSING and source.leaves_out(item, finding.path)
+    return left_out or source.lacks(item, finding.path)
 
 
 def _checked(

@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
 from kthena_components.cli.objects import KubeObject
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
 from kthena_components.core.findings import READING, Finding, fault
@@ -72,6 +73,8 @@ class KeptObjects:
     source: int
     """Its number."""
     whole: bool = False
+    context: Context = NO_CONTEXT
+    """The GPUs that the user names."""
     kept: list[ReducedObject] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
     """Hashes of the findings in single objects."""
@@ -90,7 +93,8 @@ class KeptObjects:
             return []
         try:
             path = path_of_object(len(self.kept), self.source)
-            part, engine_part = read_part(item.body, path), read_engine_part(item.body, path)
+            part = read_part(item.body, path, self.context)
+            engine_part = read_engine_part(item.body, path, self.context)
             body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]

@@ -88,6 +88,15 @@ def _models_and_rules(parser: argparse.ArgumentParser) -> None:
         help="the config.json of a model that is not in the built-in table, or its folder; can be "
         "repeated",
     )
+    parser.add_argument(
+        "--gpu",
+        metavar="[POOL=]GPU",
+        action="append",
+        default=[],
+        help="the GPU of the pods whose manifests name none, to check their memory: a name (h200), "
+        "a node label, an instance type (p5.48xlarge) or a resource; with POOL=, of those with "
+        "this value in their node selector; can be repeated; default: the one in FILE",
+    )
     parser.add_argument("--rules", action="store_true", help="list all rules and exit")
     parser.add_argument("--explain", metavar="RULE", help="print a rule's documentation and exit")
 

@@ -144,8 +144,9 @@ def read_size(flag: str, written: str, given: str, scope: Scope, *, least: int =
     return Ray(size=value, where=where)
 
 
-def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
-    """Read the arguments of multi-node-serving.sh: leader or worker, and the size."""
+def read_ray_script(line: Sequence[str], scope: Scope) -> Ray:
+    """Read a script that starts Ray and its arguments: leader or worker, and the size."""
+    name, *words = line
     role = {"leader": "head", "worker": "worker"}.get(words[0] if words else "")
     needed = "--ray_cluster_size" if role == "head" else "--ray_address"
     if role is None:
@@ -164,6 +165,8 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
         size = None if role == "worker" else Unknown(f"{scope.show(opaque)} may contain it")
         unknown = Unknown(f"{scope.show(opaque)} may contain it")
         return Ray(role, size, port=unknown if role == "head" else None)
+    if base_name(name) != RAY_SCRIPT_NAME:
+        return Ray()  # Another script of that name.
     text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
     remedy = f"write {needed}= and the value in one word"
     problem = Problem(flag=needed, text=text, remedy=remedy, hard=True)

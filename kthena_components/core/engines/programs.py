@@ -16,6 +16,9 @@ MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
 RANK_LAUNCHER = "trtllm-llmapi-launch"
 """Connects the ranks of a TensorRT-LLM engine that an MPI launcher starts."""
 RAY_SCRIPT_NAME = "multi-node-serving.sh"
+RAY_SCRIPTS = frozenset({RAY_SCRIPT_NAME, "ray_init.sh"})
+"""vLLM's script that starts Ray, and the one from which it was made: the same arguments. Source:
+kubernetes-sigs/lws v0.4.0 docs/examples/vllm/build/ray_init.sh; vllm-project/vllm#12913."""
 OMNI = "--omni"
 """Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;
 vllm_omni/entrypoints/cli/main.py)."""
@@ -123,7 +126,7 @@ def _program_at(words: Sequence[str], at: int) -> Start | None:
     following = words[at + 1] if at + 1 < len(words) else ""
     if name in SHELLS:
         return Start(Program.SHELL, at + 1, at)
-    if name == RAY_SCRIPT_NAME:
+    if name in RAY_SCRIPTS:
         return Start(Program.RAY_SCRIPT, at + 1, at)
     if name == "ray" and following in {"start", "symmetric-run"}:
         return Start(Program.RAY, at + 1, at)

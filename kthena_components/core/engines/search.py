@@ -21,7 +21,7 @@ from kthena_components.core.engines.lmdeploy import read_lmdeploy
 from kthena_components.core.engines.placeholders import Scope, Variables
 from kthena_components.core.engines.programs import (
     OMNI,
-    RAY_SCRIPT_NAME,
+    RAY_SCRIPTS,
     SHELLS,
     Program,
     base_name,
@@ -93,7 +93,7 @@ class Search:
             return self.shell(words[start.at], arguments, run)
         self.scope.environment, self.scope.in_shell = run.environment, run.in_shell
         if start.program is Program.RAY_SCRIPT:
-            ray = read_ray_script(arguments, self.scope)
+            ray = read_ray_script(words[start.at :], self.scope)
             self.session.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
         elif start.program is Program.RAY:
             self.session.note(Started(ray=read_ray(arguments, self.scope)))
@@ -129,7 +129,7 @@ class Search:
             text, given = rest[0], rest[1:]
         elif asked or not rest:
             text, given = run.stdin or "", (name, *rest)
-        elif base_name(rest[0]) == RAY_SCRIPT_NAME:
+        elif base_name(rest[0]) in RAY_SCRIPTS:
             return self.start(replace(run, words=rest))
         else:
             return self.file(rest, run, [base_name(name), *options])

@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.shapes import idle_command, never_ends
+from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
@@ -16,7 +17,12 @@ from kthena_components.core.facts.container import (
     sidecars,
     written_for_role,
 )
-from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
+from kthena_components.core.facts.context import (
+    NO_CONTEXT,
+    Context,
+    annotated_gpu,
+    stated_shape,
+)
 from kthena_components.core.facts.devices import (
     DeviceFacts,
     claimed,
@@ -25,6 +31,7 @@ from kthena_components.core.facts.devices import (
     on_cpus,
     read_devices,
     sees_more,
+    selects_gke,
     slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
@@ -42,7 +49,7 @@ from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved, total
 
 __all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
@@ -100,7 +107,7 @@ class PodFacts:
     @property
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
-        own = _sum(d for d in self.devices if self.container in {None, d.container})
+        own = _sum(self.own_devices)
         return self.parted if own and self.parted else own
 
     @property
@@ -109,13 +116,18 @@ class PodFacts:
         return _sum(self.devices)
 
     @property
+    def own_devices(self) -> list[DeviceFacts]:
+        """The devices of the container with the command; of all containers without one."""
+        return [d for d in self.devices if self.container in {None, d.container}]
+
+    @property
     def one_process(self) -> MaybeBool:
         """Whether one process serves all accelerators of the pod, without NCCL: TPUs, Neuron.
 
         Source: tpu-inference tpu_inference/platforms/tpu_platform.py; vllm/platforms/neuron.py and
         vllm-neuron's platform.py, which choose the executor `uni`.
         """
-        own = [d for d in self.devices if self.container in {None, d.container}]
+        own = self.own_devices
         if any(d.resource == TPU or d.resource.startswith(_NEURON) for d in own):
             return True
         late = next((d.limit for d in own if d.late), None)
@@ -124,22 +136,27 @@ class PodFacts:
     @property
     def has_cuda(self) -> bool:
         """Whether each accelerator of the engine is one of NVIDIA's, as far as is known."""
-        own = [d.resource for d in self.devices if self.container in {None, d.container}]
+        own = [d.resource for d in self.own_devices]
         return all(name.startswith("nvidia.com/") for name in own if is_accelerator(name))
+
+    @property
+    def accelerators(self) -> tuple[str, ...]:
+        """The accelerator resources that its containers name."""
+        names = (device.resource for device in self.devices)
+        return tuple(name for name in names if is_accelerator(name))
 
     @property
     def asks_for_gpus(self) -> bool:
         """Whether a container names an accelerator resource."""
-        return any(is_accelerator(device.resource) for device in self.devices)
+        return bool(self.accelerators)
 
 
 def _sum(devices: Iterable[DeviceFacts]) -> MaybeInt:
-    total = 0
-    for device in devices:
-        if isinstance(device.count, Unknown):
-            return device.count
-        total += device.count
-    return total
+    """Add up devices. Containers of a pod that name one claim have the same ones."""
+    counts: dict[object, MaybeInt] = {}
+    for number, device in enumerate(devices):
+        counts[device.claim or number] = device.count
+    return total(counts.values())
 
 
 def read_pod(
@@ -190,16 +207,20 @@ def read_pods(
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [_hidden(at)]
     spec = context.limits.fill(mapping(spec), context.namespace)
-    stated = stated_shape(mapping(template).get("metadata"))
-    volumes = PodVolumes(read_volumes(spec), context)
+    metadata = mapping(template).get("metadata")
+    stated, named = stated_shape(metadata), annotated_gpu(metadata)
+    volumes = PodVolumes(read_volumes(spec), context, spec)
     found = [
         _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
     ]
     engines = engine_places([(each.command, each.gap) for each in found])
-    gpu, parted = stated_gpu(spec), parted_chips(spec)
-    pods = [replace(found[i], gpu=found[i].gpu or gpu, parted=parted) for i in engines]
+    placed, parted = stated_gpu(spec), parted_chips(spec)
+    pods = [
+        replace(found[i], gpu=_gpu_of(found[i], placed, named, spec, context), parted=parted)
+        for i in engines
+    ]
     # The first pod has all accelerators but those of the other engines, which have their own.
-    first = pods[0] if pods else replace(_without_engine(found, at), gpu=gpu)
+    first = pods[0] if pods else replace(_without_engine(found, at), gpu=placed)
     shared = [container for i, container in enumerate(found) if i not in engines[1:]]
     inits = _init_containers(spec, volumes, join_path(path, "spec.initContainers"))
     first = replace(
@@ -209,6 +230,27 @@ def read_pods(
         missing=tuple(key for container in shared for key in container.missing),
     )
     return [first, *pods[1:]]
+
+
+def _gpu_of(
+    read: PodFacts,
+    placed: GpuFacts | Unknown | None,
+    named: GpuFacts | Unknown | None,
+    spec: Mapping[str, Any],
+    context: Context,
+) -> GpuFacts | Unknown | None:
+    """Return the GPU of a container: its MIG device, else by placement, else by the user's word.
+
+    Args:
+        read: The container.
+        placed: The GPU that the pod's placement states.
+        named: The GPU that the annotation of its template names.
+        spec: The pod.
+        context: The context of its object.
+    """
+    if read.gpu or isinstance(placed, GpuFacts) or read.on_cpus is not False:
+        return read.gpu or placed
+    return named or context.gpus.of(spec, read.accelerators) or placed
 
 
 def _read_containers(
@@ -274,7 +316,9 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
     start, words = read_started(container, pod, path, env), read_argv(container)
-    devices = tuple(read_devices(container, f"{path}.resources"))
+    claims = read_claims(container, spec, pod.context)
+    place = f"{path}.resources"
+    devices = tuple(read_devices(container, place, claims, on_gke=selects_gke(spec)))
     return PodFacts(
         devices=devices,
         command=start.command,
@@ -283,9 +327,9 @@ def _container(
         container=None if start.command is None else name_in_pod(container),
         gap=start.gap,
         own=read_container(container, spec, path, pod.volumes),
-        gpu=slices(devices),
-        sees_more=sees_more(container, start.given.env),
-        claimed=claimed(container),
+        gpu=slices(devices) or claims.gpu,
+        sees_more=sees_more(container, start.given.env, claims),
+        claimed=claimed(container, claims),
         sliced=pod.context.sharing.of(device.resource for device in devices),
         on_cpus=on_cpus(container, devices, start.command),
         on_host=spec.get("hostNetwork") not in (None, False),

@@ -1,28 +1,41 @@
-"""GPUs and their machines: their memory, and the GPU that a pod's placement states.
+"""GPUs and their machines: their memory, names, and the GPU that a pod's placement states.
 
 Rules that compare memory are in `core/rules`.
 """
 
+from kthena_components.core.hardware.choice import (
+    NO_CHOICE,
+    GpuChoice,
+    largest_gpu,
+    parse_choice,
+)
+from kthena_components.core.hardware.names import find_gpu, short_name
 from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.hardware.table import (
     Gpu,
     Instance,
-    find_gpu,
     find_instance,
     gpu_of,
+    gpu_of_label,
     known_gpus,
     known_instances,
 )
 
 __all__ = [
+    "NO_CHOICE",
     "Gpu",
+    "GpuChoice",
     "GpuFacts",
     "Instance",
     "find_gpu",
     "find_instance",
     "gpu_of",
+    "gpu_of_label",
     "known_gpus",
     "known_instances",
+    "largest_gpu",
+    "parse_choice",
     "parted_chips",
+    "short_name",
     "stated_gpu",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.hardware.table import Gpu, find_gpu, find_instance, gpu_of
+from kthena_components.core.hardware.table import Gpu, find_instance, gpu_of, gpu_of_label
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MIB = 1024
@@ -29,7 +29,7 @@ class GpuFacts:
 
 
 def _by_label(value: str) -> GpuFacts | Unknown:
-    gpu = find_gpu(value)
+    gpu = gpu_of_label(value)
     return gpu if isinstance(gpu, Unknown) else _facts(gpu)
 
 

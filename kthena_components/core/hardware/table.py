@@ -29,6 +29,8 @@ class Gpu:
     reports what fits with some driver."""
     labels: tuple[str, ...]
     """Values of node labels that identify it."""
+    names: tuple[str, ...]
+    """Other names: AIConfigurator's systems, and short ones that people write."""
     resources: tuple[str, ...]
     """Extended resources by which pods request it, the usual one first."""
     source: str
@@ -54,7 +56,20 @@ class Instance:
         return self.total_gib / self.gpus
 
 
-def find_gpu(label: str) -> Gpu | Unknown:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One instance type of a cloud that KAITO does not know."""
+
+    name: str
+    cloud: str
+    """aws, gcp, azure or oci."""
+    gpu: str
+    """Name of its GPUs in the table of GPUs."""
+    gpus: int
+    source: str
+
+
+def gpu_of_label(label: str) -> Gpu | Unknown:
     """Find a GPU by the value of a node label, ignoring case."""
     folded = label.casefold()
     if "-mig-" in folded:
@@ -76,7 +91,7 @@ def gpu_of(instance: Instance) -> Gpu | None:
             gpu
             for gpu in known_gpus()
             if gpu.nominal_gb == instance.memory_gib
-            and instance.gpu in (gpu.name, gpu.name.rpartition(" ")[0])
+            and instance.gpu in (gpu.name, gpu.name.rpartition(" ")[0], *gpu.names)
         ),
         None,
     )
@@ -86,7 +101,7 @@ def gpu_of(instance: Instance) -> Gpu | None:
 def known_gpus() -> tuple[Gpu, ...]:
     """Return every GPU once."""
     return tuple(
-        Gpu(**{**row, "labels": tuple(row["labels"]), "resources": tuple(row["resources"])})
+        Gpu(**(row | {key: tuple(row[key]) for key in ("labels", "names", "resources")}))
         for row in _rows("gpus.json")
     )
 
@@ -95,6 +110,12 @@ def known_gpus() -> tuple[Gpu, ...]:
 def known_instances() -> tuple[Instance, ...]:
     """Return every instance type once."""
     return tuple(Instance(**row) for row in _rows("instances.json"))
+
+
+@cache
+def known_machines() -> tuple[Machine, ...]:
+    """Return every instance type that KAITO does not know."""
+    return tuple(Machine(**row) for row in _rows("machines.json"))
 
 
 @cache

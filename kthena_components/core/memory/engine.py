@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.hardware import GpuFacts, largest_gpu
 from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
@@ -14,6 +14,8 @@ from kthena_components.core.memory import (
     overhead,
     weights_on_gpu,
 )
+from kthena_components.core.memory.padding import loaded_weights
+from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
@@ -23,14 +25,21 @@ from kthena_components.core.memory.sharding import (
     fits,
     model_shape,
 )
+from kthena_components.core.memory.share import (
+    count_option,
+    share_of,
+    usable_memory,
+    vllm_release,
+)
 from kthena_components.core.memory.sizes import part_left
+from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
-"""vLLM's default of --gpu-memory-utilization, now and before 0.20."""
+_STATES = 0.9
+"""SGLang's default of --mamba-full-memory-ratio: memory for states to that for the cache."""
 _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
@@ -51,6 +60,8 @@ class Placed:
     split: Split
     share: float
     """Share of a GPU for weights, or for weights, overhead and cache together."""
+    version: Version | None = None
+    """Release of vLLM that the image states."""
 
     @property
     def budget(self) -> float:
@@ -68,16 +79,61 @@ class Placed:
         return fullest_weights(self.shape, self.split, self.gib)
 
     @property
+    def loaded(self) -> float:
+        """The same, filled up as the engine's kernels need it."""
+        return loaded_weights(self.shape, self.split, self.gib)
+
+    @property
+    def usable(self) -> float:
+        """Memory of one GPU that CUDA reports to the engine: less than the driver does."""
+        return usable_memory(self.gpu)
+
+    @property
+    def room(self) -> float:
+        """Memory of one GPU for weights, cache and the overhead of `overhead`."""
+        return self.share * self.usable
+
+    @property
+    def terms(self) -> Terms | None:
+        """The parts of vLLM's overhead; None for another engine, or without the model's sizes."""
+        if self.command.engine not in VLLM:
+            return None
+        length = self.command.max_model_len
+        return terms_of(
+            StartUp(
+                shape=self.shape,
+                split=self.split,
+                gpu=self.gpu.name,
+                memory_gib=self.usable,
+                version=self.version,
+                length=length if isinstance(length, int) else self.shape.context,
+                sequences=count_option(self.command, "--max-num-seqs"),
+                tokens=count_option(self.command, "--max-num-batched-tokens"),
+                eager=self.command.options.get("--enforce-eager") is True,
+            )
+        )
+
+    @property
     def overhead(self) -> float:
-        """Activations, graphs and buffers on a GPU."""
-        return overhead(self.shape, self.fullest)
+        """Memory that the room has to hold beside weights and cache.
+
+        SGLang takes its share of what is free before the weights, and leaves the rest to
+        activations and graphs.
+        """
+        if self.command.engine == "sglang":
+            ranks = self.split.tensor * self.split.pipeline
+            return self.share * taken_before(ranks, linked=is_linked(self.gpu.name))
+        terms = self.terms
+        return terms.total if terms else overhead(self.shape, self.fullest)
 
     @property
     def left(self) -> float | None:
         """Memory of a GPU that is left for the KV cache; None if its size is stated in bytes."""
-        left = self.budget - self.fullest - self.overhead
+        left = self.room - self.loaded - self.overhead
         if self.command.kv_cache_bytes is not None:
             return None
+        if self.command.engine == "sglang" and self.shape.state_layers:
+            return left / (1 + _STATES)
         if self.command.engine == "trtllm":
             fraction = self.command.memory_fraction
             return left * (fraction if isinstance(fraction, float) else _FREE)
@@ -92,9 +148,35 @@ class Placed:
 def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
     """Return each engine whose pods state a GPU, or why its memory cannot be checked."""
     for engine in facts.engines:
-        command, gpu = engine.entry.command, engine.entry.gpu
-        if command is not None and command.engine in ENGINES and gpu is not None:
-            yield engine, _placed(engine, command, gpu)
+        placed = placed_engine(engine)
+        if placed is not None:
+            yield engine, placed
+
+
+def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
+    """Return an engine whose pods state a GPU, or why its memory cannot be checked.
+
+    None if they state no GPU, or run no engine whose command line names the model.
+    """
+    command, gpu = engine.entry.command, engine.entry.gpu
+    if command is None or command.engine not in ENGINES or gpu is None:
+        return None
+    return _placed(engine, command, gpu)
+
+
+def engines_without_gpu(facts: ServingFacts) -> Iterator[Placed]:
+    """Return each engine whose GPU nothing names, on the largest GPU that its pods may request.
+
+    Engines whose memory cannot be checked for another reason are left out.
+    """
+    for engine in facts.engines:
+        entry, command = engine.entry, engine.entry.command
+        if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
+            continue
+        if entry.gpu is None:
+            placed = _placed(engine, command, largest_gpu(entry.accelerators))
+            if isinstance(placed, Placed):
+                yield placed
 
 
 def _placed(
@@ -102,7 +184,7 @@ def _placed(
 ) -> Placed | Unknown:
     shape, share, split = (
         model_shape(command, engine.entry.shape),
-        _share_of(engine, command),
+        share_of(engine, command, gpu),
         split_of(command),
     )
     unknown = first_unknown(gpu, shape, split, share)
@@ -119,7 +201,14 @@ def _placed(
     if isinstance(gib, Unknown):
         return gib
     return Placed(
-        engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share
+        engine=engine,
+        command=command,
+        shape=shape,
+        gpu=gpu,
+        gib=gib,
+        split=split,
+        share=share,
+        version=vllm_release(engine, command),
     )
 
 
@@ -136,29 +225,8 @@ def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -
         return Unknown("a part of its weights stays in the memory of the host")
     if not isinstance(method, str):
         return shape.weights_gib
-    part = part_left(method, shape, _vllm_of(engine, command))
+    part = part_left(method, shape, vllm_release(engine, command))
     return part if isinstance(part, Unknown) else shape.weights_gib * part
-
-
-def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
-    """Return the release of vLLM that the image states, None for another engine."""
-    image = engine.entry.own.image if engine.entry.own else None
-    if command.engine not in VLLM or not isinstance(image, str):
-        return None
-    return read_image(image).vllm_version
-
-
-def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
-    stated = command.memory_fraction
-    if command.engine == "trtllm":
-        return 1.0
-    if isinstance(stated, Unknown):
-        return stated
-    if stated is not None:
-        fits = 0 < stated <= 1
-        return float(stated) if fits else Unknown(f"{stated:g} is not a share of a GPU's memory")
-    version = _vllm_of(engine, command)
-    return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
 
 
 def split_of(command: CommandFacts) -> Split | Unknown:
@@ -203,19 +271,25 @@ def length_of(placed: Placed) -> MaybeInt:
 
 
 def cache_of(placed: Placed) -> MaybeInt:
-    """Return the bytes of a token on one GPU, 0 if some layers do not store every token."""
+    """Return the bytes of a token on one GPU, in the layers that store every token.
+
+    0 if the table of models does not have how many of its layers do.
+    """
     stated = placed.command.kv_cache_dtype
     if isinstance(stated, Unknown):
         return stated
-    if not placed.shape.full_cache:
-        return 0
+    shape = placed.shape
+    if not shape.full_cache:
+        if shape.full_layers is None:
+            return 0
+        shape = replace(shape, layers=shape.full_layers)
     kind = cache_type(stated)
     if isinstance(kind, Unknown):
         return kind
-    each = cache_per_token_on_gpu(placed.shape, placed.split, kind)
+    each = cache_per_token_on_gpu(shape, placed.split, kind)
     if each is not None:
         return each
-    if cache_per_token_on_gpu(placed.shape, placed.split) is None:
+    if cache_per_token_on_gpu(shape, placed.split) is None:
         return Unknown("the table of models has no size of its cache")
     return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")
 
@@ -226,7 +300,7 @@ def larger_sizes(placed: Placed) -> list[tuple[int, int]]:
     One of both sizes is the present one, and the other is larger. The model has to divide by them,
     and tensor groups must not share pods. Empty if there are none.
     """
-    found = [pair for pair in (*_tensors(placed), *_pipelines(placed)) if _has_room(placed, *pair)]
+    found = [pair for pair in (*_tensors(placed), *_pipelines(placed)) if has_room(placed, *pair)]
     least = min((tensor * pipeline for tensor, pipeline in found), default=0)
     return [(tensor, pipeline) for tensor, pipeline in found if tensor * pipeline == least]
 
@@ -249,7 +323,8 @@ def _pipelines(placed: Placed) -> Iterator[tuple[int, int]]:
         yield placed.split.tensor, pipeline
 
 
-def _has_room(placed: Placed, tensor: int, pipeline: int) -> bool:
+def has_room(placed: Placed, tensor: int, pipeline: int) -> bool:
+    """Return whether the weights fit into the GPUs with other sizes."""
     command = replace(placed.command, tensor=tensor, pipeline=pipeline)
     split = split_of(command)
     if not isinstance(split, Split):

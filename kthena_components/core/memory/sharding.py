@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.facts import one_of_sizes
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.models import ModelShape, find_model
@@ -80,28 +79,6 @@ class Sharding:
         """Report why a rule could not check; nothing if the command line itself has an error."""
         if because not in {problem.text for problem in self.command.problems if problem.hard}:
             yield self.finding(f"was not checked, because {because}", "", Level.UNKNOWN)
-
-    def near(self, fits: Callable[["Sharding"], bool]) -> str:
-        """Suggest the tensor sizes that fit below and above one that does not.
-
-        Sizes that divide every padded vocabulary come first: the vocabulary is split as well.
-        """
-        command = self.command
-        tensor, data, context = command.tensor, command.attention_data, command.attention_context
-        if isinstance(tensor, Unknown) or isinstance(data, Unknown) or isinstance(context, Unknown):
-            return _ANY_WAY
-        sizes = [n * data * context for n in divisors(self.shape.heads)]
-        legal = [n for n in sizes if n != tensor and fits(self.at(n))]
-        legal = [n for n in legal if _VOCABULARY % n == 0] or legal
-        below = max((n for n in legal if n < tensor), default=None)
-        above = min((n for n in legal if n > tensor), default=None)
-        named = [n for n in (below, above) if n is not None]
-        return one_of_sizes(command, "tensor", named) if named else _ANY_WAY
-
-
-_ANY_WAY = "change the parallelism"
-_VOCABULARY = 64
-"""vLLM pads a vocabulary to a multiple of this (vocab_parallel_embedding.py)."""
 
 
 def each_sharding(
@@ -198,6 +175,11 @@ def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
     if any(part.rest for part in sharding.feed_forward):
         return False
     return not (blocks and cut_blocks(sharding))
+
+
+def is_whole(tensor: int, gpus: int, pods: int) -> bool:
+    """Return whether tensor groups do not share pods partially."""
+    return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0
 
 
 def kv_heads_fit(shape: ModelShape, ranks: int) -> bool:

@@ -145,11 +145,12 @@ def fullest_weights(shape: ModelShape, split: Split, gib: float) -> float:
 
 def _of_a_stage(shape: ModelShape, split: Split, gib: float) -> float:
     """Return the weights of one GPU if there were only one stage."""
-    experts = min(_expert_weights(shape), gib)
+    experts = min(expert_weights(shape), gib)
     return (gib - experts) / split.tensor + experts / (split.experts or split.tensor)
 
 
-def _expert_weights(shape: ModelShape) -> float:
+def expert_weights(shape: ModelShape) -> float:
+    """Return the GiB of all experts; 0 if a size is not given."""
     sizes = (shape.experts, shape.hidden, shape.expert_ffn)
     bits = _BITS.get(shape.dtype or "")
     if bits is None or not all(sizes):

@@ -76,6 +76,10 @@ class ModelShape:
     """Whether every layer stores every token. False if some layers have a sliding window or a state
     of fixed size.
     """
+    full_layers: int | None = None
+    """Layers that store every token, if not all do. None: not given."""
+    state_layers: int = 0
+    """Layers with a state of fixed size for each request, as far as they are given."""
     dense_layers: int = 0
     """Layers without experts in a model with experts."""
     draft_layers: int = 0

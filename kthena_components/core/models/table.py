@@ -46,6 +46,35 @@ def known_models() -> Iterable[ModelShape]:
     return tuple(shape for _, shape in _rows())
 
 
+def copies_of(model: ModelShape) -> list[ModelShape]:
+    """Return the copies of a model in other formats: rows of its shape that contain its name."""
+    roots = _roots()
+    root, word = roots.get(model.name.casefold()), _short(model.name)
+    return [
+        shape
+        for _, shape in _rows()
+        if root is not None
+        and roots[shape.name.casefold()] == root
+        and shape.dtype not in {None, model.dtype}
+        and f"{word}-" in f"{_short(shape.name)}-"
+    ]
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2].casefold()
+
+
+@cache
+def _roots() -> Mapping[str, str]:
+    """Return the first name of the row with the sizes of each name, in lower case."""
+    roots: dict[str, str] = {}
+    for row in _stated():
+        first = row["of"].casefold() if "of" in row else row["names"][0].casefold()
+        root = roots.get(first, first)
+        roots |= {name.casefold(): root for name in row["names"]}
+    return roots
+
+
 @cache
 def all_names() -> tuple[str, ...]:
     """Return every full name, the first one of each row before its others."""
@@ -70,10 +99,9 @@ def _index() -> Mapping[str, ModelShape]:
 
 @cache
 def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
-    text = resources.files(__package__).joinpath("table.json").read_text(encoding="utf-8")
     rows: dict[str, dict[str, Any]] = {}
     found = []
-    for stated in json.loads(text):
+    for stated in _stated():
         names = tuple(stated.pop("names"))
         row = {**stated, "name": names[0]}
         if "of" in row:
@@ -81,6 +109,11 @@ def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
         rows.update(dict.fromkeys(names, row))
         found.append((names, ModelShape(**row)))
     return tuple(found)
+
+
+def _stated() -> list[dict[str, Any]]:
+    text = resources.files(__package__).joinpath("table.json").read_text(encoding="utf-8")
+    return [dict(row) for row in json.loads(text)]
 
 
 def _copy(of: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:

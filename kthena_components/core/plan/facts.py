@@ -3,24 +3,29 @@
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.members import Numbers, Template, with_members
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 
 
 def facts_from_plan(
-    plan: ServingPlan, sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
+    plan: ServingPlan,
+    sizes: tuple[str, ...] = (naming.GROUP_SIZE,),
+    gpus: GpuChoice = NO_CHOICE,
 ) -> ServingFacts:
     """Read the facts of a plan, with paths in the user's input.
 
     Args:
         plan: The plan.
         sizes: Variables that contain the number of pods of an engine.
+        gpus: The GPUs of pods whose templates name none.
     """
     numbers = Numbers(size=sizes, rank=(naming.WORKER_INDEX,))
     engines = tuple(
-        with_members(_engine_of(role, sizes), *_templates(role, plan.groups), numbers)
+        with_members(_engine_of(role, sizes, gpus), *_templates(role, plan.groups), numbers)
         for role in plan.roles
     )
     gang = GangFacts(
@@ -45,12 +50,12 @@ def _templates(role: RolePlan, groups: int) -> tuple[Template, Template | None]:
     return entry, Template(body=role.worker, count=engines * role.worker_replicas)
 
 
-def _engine_of(role: RolePlan, sizes: tuple[str, ...]) -> EngineFacts:
+def _engine_of(role: RolePlan, sizes: tuple[str, ...], gpus: GpuChoice) -> EngineFacts:
     env = dict.fromkeys(sizes, str(role.pods))
     prefix = f"{role.path}." if role.path else ""
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, Any] = {"context": Context(gpus=gpus)} if gpus else {}
     if role.engine:
-        overrides = {
+        overrides |= {
             "gpus_path": f"{prefix}resources.gpus_per_pod",
             "command_path": f"{prefix}engine.parallelism",
             "role_path": role.path,

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, SpecError, count_of
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.fields import Count, Label, Spec, Text
 from kthena_components.core.spec.model import QueueSpec
@@ -21,6 +22,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.spec import HyperNodeTopologySpec, check_topology
 from kthena_components.core.values.read import DEFAULT_NAMESPACE
+from kthena_components.core.values.unknown import Unknown
 
 
 class OutputMode(StrEnum):
@@ -58,14 +60,22 @@ class StackSpec(Spec):
     secrets: list[SecretSpec] = Field(default_factory=list)
     gpu_budget: Count | None = None
     """Maximum GPUs that all servings together may request; no limit if left out."""
+    gpu: Text | None = None
+    """GPU of the pods whose templates name none: h200, or h100, POOL=h200."""
     allow_plain_secrets: list[Text] = Field(default_factory=list)
+
+    @property
+    def gpus(self) -> GpuChoice:
+        """The GPUs that `gpu` names; none if it is wrong, which is a finding."""
+        choice = parse_choice([self.gpu] if self.gpu else [])
+        return choice if isinstance(choice, GpuChoice) else NO_CHOICE
 
     def directory(self, stack: str) -> str:
         """Folder that manifests are rendered to."""
         return self.render_directory or f"rendered/{stack}"
 
 
-_SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context"})
+_SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context", "gpu"})
 """Fields with plain text; all others are structured."""
 _CONTENT = ("servings", "topology", "queues", "secrets")
 _ONLY_FOR = {
@@ -144,6 +154,7 @@ def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
         *_fields_for_output(spec),
         *_no_secret_outside_secrets(config),
         *_names_once(spec),
+        *_gpu_known(spec),
         *(finding.under("topology") for finding in topology),
     ]
 
@@ -173,6 +184,18 @@ def within_budget(spec: StackSpec, gpus: Sequence[int | None]) -> Iterator[Findi
             f"{count_of(used, 'GPU')}",
             remedy=f"request {used - spec.gpu_budget} fewer, or write {used}",
             rule="gpu-budget",
+        )
+
+
+def _gpu_known(spec: StackSpec) -> Iterator[Finding]:
+    """The GPU of a stack is one of the table."""
+    choice = parse_choice([spec.gpu] if spec.gpu else [])
+    if isinstance(choice, Unknown):
+        yield Finding(
+            path="gpu",
+            seen=f"cannot be used: {choice.because}",
+            remedy="write a name such as h200, or remove it",
+            rule="gpu-known",
         )
 
 

@@ -9,6 +9,7 @@ from kthena_components.core.memory.sharding import (
     fits,
     unknown_part,
 )
+from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 
 FEED_FORWARD = "ffn-divisible"
 
@@ -35,4 +36,4 @@ def ffn_divisible(sharding: Sharding) -> Iterator[Finding]:
                 f"splits {a} {part.what} of {part.size} over {part.ranks} ranks, "
                 f"which leaves a remainder of {part.rest}"
             )
-            yield sharding.finding(seen, sharding.near(fits))
+            yield sharding.finding(seen, nearest_sizes(sharding, fits))

@@ -15,6 +15,7 @@ from kthena_components.core.memory.sharding import (
 )
 from kthena_components.core.remedies import either
 from kthena_components.core.rules.support.engine_startup import Start, sglang_for_amd
+from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 
 BLOCKS = "fp8-block-multiple"
 _VLLM_SINCE = (0, 6, 6)
@@ -103,6 +104,6 @@ def _seen(sharding: Sharding, cut: list[Part]) -> str:
 
 
 def _whole_blocks(sharding: Sharding) -> str:
-    remedy = sharding.near(lambda other: fits(other, blocks=True))
+    remedy = nearest_sizes(sharding, lambda other: fits(other, blocks=True))
     dense = [part for part in cut_blocks(sharding) if not part.expert]
     return remedy if dense else either(remedy, "enable expert parallelism")

@@ -20,9 +20,11 @@ def gpu_requests_equal_limits(engine: EngineFacts) -> Iterator[Finding]:
 
     Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.
     Fail: limits nvidia.com/gpu 8, requests nvidia.com/gpu 4.
-    Level: mandatory; advisory for a limit without a request.
+    Level: mandatory; advisory for a limit without a request, and for a request without a limit on
+    nodes of GKE: Autopilot adds the limit.
     Source: kubernetes pkg/apis/core/validation/validation.go
-    ValidateContainerResourceRequirements.
+    ValidateContainerResourceRequirements; Google Cloud documentation, Resource requests in
+    Autopilot.
     """
     for pod in (engine.entry, engine.worker):
         yield from _unequal(engine, pod)
@@ -44,12 +46,15 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
 def _not_equal(engine: EngineFacts, device: DeviceFacts) -> Finding:
     limit, request = device.limit, device.request
     stated = "no limit" if limit is None else f"a limit of {limit}"
+    added = limit is None and device.on_gke
+    unless = ", unless Autopilot of GKE adds the limit" if added else ""
     return Finding(
         path=device.path,
         seen=f"{title(engine)}, container '{device.container}' states {device.resource} with "
-        f"a request of {request} and {stated}, and Kubernetes requires both to be equal",
+        f"a request of {request} and {stated}, and Kubernetes requires both to be equal{unless}",
         remedy=_both(device, limit if limit is not None else request),
         rule="gpu-requests-equal-limits",
+        level=Level.ADVISORY if added else Level.MANDATORY,
     )
 
 

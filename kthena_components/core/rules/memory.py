@@ -5,22 +5,18 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.memory import GIB
 from kthena_components.core.memory.engine import (
     Placed,
-    cache_of,
+    engines_without_gpu,
     larger_sizes,
-    length_of,
     placed_engines,
 )
+from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
-_LEAST_OVERHEAD = 0.5
-"""GiB that an engine needs beside weights and KV cache at least: the smallest of 19 published
-start-ups of vLLM and SGLang, whose largest is 8 GiB."""
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
@@ -28,11 +24,12 @@ _ROUND = 1024
 def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """The weights of a model fit into the share of GPU memory that the engine may use.
 
-    The node selector or the required node affinity names the GPU; its memory is what the driver
-    reports. Without a named GPU nothing is reported: most manifests leave it to the cluster. If a
-    GPU is named but something else is unknown (the model, the format of its weights, the part that
-    stays in host memory), this rule reports it once for both rules about memory. The default share
-    is 0.92, or 0.9 up to vLLM 0.19.
+    The node selector or the required node affinity names the GPU, else the annotation
+    kthena-components/gpu of the pods, else --gpu. Its memory is what the driver reports. If nothing
+    names it, the rule reports weights that no GPU in the table holds, and `check` says once per
+    object that memory was not checked. If a GPU is named but something else is unknown (the model,
+    the format of its weights, the part that stays in host memory), this rule reports it once for
+    both rules about memory. The default share is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -51,55 +48,78 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
                 f"{_gib(placed.budget)} of it: {_share(placed)}",
                 remedy=_more_gpus(placed),
             )
+    yield from _without_gpu(facts)
+
+
+def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
+    """Report what no GPU holds, and once what was not checked because nothing names the GPU."""
+    unchecked: Placed | None = None
+    for placed in engines_without_gpu(facts):
+        if placed.weights <= placed.budget:
+            unchecked = unchecked or placed
+            continue
+        yield Finding(
+            path=placed.engine.entry.command_path,
+            seen=f"{title(placed.engine)} puts {_gib(placed.weights)} of weights on each GPU, "
+            f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but no known GPU "
+            f"that its pods may request has more than {_gib(placed.budget)} for it: "
+            f"{_share(placed)}",
+            remedy=_wider_split(placed) or "use a smaller model, or one with fewer bits",
+        )
+    if unchecked is not None and facts.gpu_option:
+        yield Finding(
+            path=unchecked.engine.entry.command_path,
+            seen="memory was not checked, because nothing names the GPU: name it with "
+            f"{facts.gpu_option}",
+            level=Level.UNKNOWN,
+        )
 
 
 def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     """A request of maximum length fits into the KV cache.
 
-    The cache gets the memory that the weights of the fullest stage and an estimated overhead leave.
-    The overhead is 8 GiB for a model with experts; for others 2.3 GiB plus 5 % of the weights, but
-    at least 3.5 GiB. The length is the stated one, or the model's maximum. --kv-cache-dtype sets
-    the bytes per number, including scales. Layers with a sliding window do not count. Measured
-    overheads begin at 0.5 GiB: if the request fits with that, the finding is advice in every
-    environment.
+    The cache gets the memory that the weights of the fullest stage and the start-up of the engine
+    leave. For vLLM, the start-up follows its sources by release: the peak of its profile run, with
+    the default batch of the GPU's class, communication buffers, and CUDA graphs since 0.20. For
+    SGLang, it is outside of the share. The length is the stated one, or the model's maximum.
+    --kv-cache-dtype sets the bytes per number, including scales. Layers with a sliding window or a
+    state do not count. docs/memory.md has the model, its error on published start-ups, and the band
+    around it: if the request fits within the band, the finding is advice in every environment.
 
-    Pass: 40.4 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
-    Fail: 7.6 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
-    Level: advisory; never more if the request fits beside an overhead of 0.5 GiB.
-    Source: vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory; KAITO's node estimator
-    and llm-d-benchmark's capacity planner for the overhead.
+    Pass: 34.8 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
+    Fail: 2.0 GiB ± 2.1 GiB left over tensor 2, 20.0 GiB needed.
+    Level: advisory; never more if the request fits within the band.
+    Source: vllm/v1/worker/gpu_worker.py determine_available_memory; vllm/v1/core/
+        kv_cache_utils.py check_enough_kv_cache_memory; sglang/srt/arg_groups/memory_hook.py.
     """
     for engine, placed in placed_engines(facts):
-        if isinstance(placed, Unknown) or placed.weights > placed.budget:
+        if isinstance(placed, Unknown) or placed.weights > placed.budget or placed.left is None:
             continue
-        length, each = length_of(placed), cache_of(placed)
-        unknown = next((value for value in (length, each) if isinstance(value, Unknown)), None)
-        if unknown is not None:
-            yield from cannot_check(engine, unknown)
-        elif isinstance(length, int) and isinstance(each, int):
-            yield from _check(placed, length, each)
+        estimate = estimate_of(placed)
+        if isinstance(estimate, Unknown):
+            yield from cannot_check(engine, estimate)
+        elif estimate.verdict is not Verdict.FITS:
+            yield _too_little(placed, estimate)
 
 
-def _check(placed: Placed, length: int, each: int) -> Iterator[Finding]:
-    left = placed.left
-    needed = length * each / GIB
-    if left is None or needed <= left:
-        return
-    tokens = max(int(left * GIB / each), 0) if each else 0
+def _too_little(placed: Placed, estimate: Estimate) -> Finding:
+    cache, tight = estimate.cache, estimate.verdict is Verdict.TIGHT
+    leaves = f"leaves about {_gib(cache)} of each GPU" if cache > 0 else "leaves nothing of a GPU"
+    wants = f"one request of {count_of(estimate.length, 'token')} needs {_gib(estimate.needed)}"
+    if not estimate.needed:
+        wants = "it needs some"
+    flag, tokens = placed.length_flag, estimate.longest
     tokens -= tokens % _ROUND if tokens >= _ROUND else 0
-    may_fit = needed <= left + placed.overhead - _LEAST_OVERHEAD
-    wants = f"one request of {count_of(length, 'token')} needs {_gib(needed)}"
-    leaves = f"leaves {_gib(left)} of each GPU" if left > 0 else "leaves nothing of a GPU"
-    flag = placed.length_flag
     shorter = set_option(flag, tokens, f"set {flag} to {tokens} or less") if tokens else ""
-    yield Finding(
+    return Finding(
         path=placed.engine.entry.command_path,
         seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
-        f"{_gib(placed.fullest)} of weights and about {_gib(placed.overhead)} of overhead), but "
-        f"{wants}",
+        f"{_gib(estimate.weights)} of weights and about {_gib(estimate.overhead)} of overhead, "
+        f"± {_gib(estimate.band)}), {'and' if tight else 'but'} {wants}"
+        f"{', so that it may not start' if tight else ''}",
         remedy=either(shorter, "split the model over more GPUs"),
         level=Level.ADVISORY,
-        most=Level.ADVISORY if may_fit else Level.MANDATORY,
+        most=Level.ADVISORY if tight else Level.MANDATORY,
     )
 
 
@@ -118,16 +138,18 @@ def _split(placed: Placed) -> str:
 
 
 def _more_gpus(placed: Placed) -> str:
-    least = math.ceil(placed.weights / placed.share)
-    if placed.budget <= 0:
-        return f"use GPUs of {least} GiB or more"
+    bigger = f"use GPUs of {math.ceil(placed.weights / placed.share)} GiB or more"
+    more = "" if placed.budget <= 0 else _wider_split(placed)
+    return f"{more}, or {bigger}" if more else bigger
+
+
+def _wider_split(placed: Placed) -> str:
     sizes = larger_sizes(placed)
-    bigger = f"use GPUs of {least} GiB or more"
     if not sizes:
-        return bigger
+        return ""
     gpus = count_of(sizes[0][0] * sizes[0][1], "GPU")
     ways = ", or ".join(f"tensor {tensor} × pipeline {pipeline}" for tensor, pipeline in sizes)
-    return f"split the model over {gpus} or more ({ways}), or {bigger}"
+    return f"split the model over {gpus} or more ({ways})"
 
 
 def _gib(size: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines.facts import one_of_sizes
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.fixes import is_whole
+from kthena_components.core.memory.sharding import is_whole
 from kthena_components.core.rules.support.messages import title
 
 

@@ -7,6 +7,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.memory.sharding import Part, Sharding, fits, shardings
 from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_startup import Start
+from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 
 GROUPS = "quantization-groups"
 
@@ -38,7 +39,7 @@ def quantization_groups(facts: ServingFacts) -> Iterator[Finding]:
             )
             start = Start(sharding.engine, sharding.command)
             # The GPUs change with it, so there is no fix.
-            yield from start.refused(seen, plain(sharding.near(_whole)))
+            yield from start.refused(seen, plain(nearest_sizes(sharding, _whole)))
 
 
 def _parts(sharding: Sharding) -> list[Part]:

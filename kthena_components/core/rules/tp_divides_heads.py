@@ -10,6 +10,7 @@ from kthena_components.core.memory.sharding import (
     shardings,
 )
 from kthena_components.core.rules.support.messages import ranks_of_model
+from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 from kthena_components.core.values.unknown import Unknown
 
 HEADS = "tp-divides-heads"
@@ -45,4 +46,4 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
                 f"splits {count_of(heads, 'attention head')} over "
                 f"{ranks_of_model(sharding, ranks)}, which leaves a remainder of {heads % ranks}"
             )
-            yield sharding.finding(seen, sharding.near(fits))
+            yield sharding.finding(seen, nearest_sizes(sharding, fits))

@@ -10,6 +10,7 @@ from kthena_components.core.memory.sharding import (
     kv_heads_fit,
 )
 from kthena_components.core.rules.support.messages import ranks_of_model
+from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 from kthena_components.core.values.unknown import known
 
 KV_HEADS = "tp-divides-kv-heads"
@@ -35,4 +36,4 @@ def tp_divides_kv_heads(sharding: Sharding) -> Iterator[Finding]:
             f"splits {count_of(kv_heads, 'KV head')} over {ranks_of_model(sharding, ranks)}, "
             "and neither is a multiple of the other"
         )
-        yield sharding.finding(seen, sharding.near(fits))
+        yield sharding.finding(seen, nearest_sizes(sharding, fits))

@@ -38,6 +38,8 @@ _LONGEST_MATCHED = 4096
 """Maximum length of a text that is matched with a pattern."""
 UNDECLARED = "is no field of its schema"
 """The `seen` of a finding about a field that the schema does not have."""
+MISSING = "is missing, and it has no default"
+"""The `seen` of a finding about a field that an object does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def check_shape(value: object, schema: Schema, path: str = "") -> Iterator[Findi
 def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Finding]:
     for key in schema.required:
         if value.get(key) is None:
-            yield _mistake(join_path(path, key), "is missing, and it has no default", f"add {key}")
+            yield _mistake(join_path(path, key), MISSING, f"add {key}")
     for key, item in value.items():
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is None and not schema.partial:

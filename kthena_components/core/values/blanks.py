@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import BLANK_WORD, Blank
 
 _MARKED = r"""
@@ -84,6 +85,8 @@ _NAMES = frozenset(
     | {(f"{kind}Ref", "name") for kind in ("configMap", "configMapKey", "secret", "secretKey")}
 )
 """Such fields of one map."""
+_CONTAINERS = frozenset({"containers", "initContainers"})
+"""Lists whose members may have the object's own name."""
 _AMOUNTS = frozenset({"limits", "requests"})
 """Maps of such fields."""
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
@@ -167,24 +170,36 @@ class _Marking:
 
     def __init__(self, variables: frozenset[str], takes_number: Callable[[str], bool]) -> None:
         self._variables, self._takes_number = variables, takes_number
+        self._names: set[str] = set()
+        """The names of objects that are words in capitals."""
 
     def part(self, value: Any, key: Any = "", parent: Any = "") -> Any:
         """Mark a value. `key` is its field, and `parent` the field of the map around it."""
         if isinstance(value, str):
             plain = key in _PLAIN or parent in _AMOUNTS or (parent, key) in _NAMES
-            return Blank(value) if is_blank(value, is_plain=plain) else value
+            if is_blank(value, is_plain=plain) or self._is_own_name(value, key, parent):
+                return Blank(value)
+            return value
         if isinstance(value, Mapping):
             return self._map(value, key)
         if isinstance(value, list):
             if key in _PLAIN and (word := _bracketed(value)):
                 return Blank(word)
-            made = [self.part(item) for item in value]
+            within = key if key in _CONTAINERS else ""
+            made = [self.part(item, within) for item in value]
             return (
                 made if any(new is not old for new, old in zip(made, value, strict=True)) else value
             )
         return value
 
+    def _is_own_name(self, value: str, key: Any, parent: Any) -> bool:
+        """Return whether a container is named after an object whose name is a placeholder."""
+        return value in self._names and key == "name" and parent in _CONTAINERS
+
     def _map(self, value: Mapping[Any, Any], parent: Any) -> Any:
+        name = mapping(value.get("metadata")).get("name")
+        if isinstance(name, str) and _CAPITALS.fullmatch(name):
+            self._names.add(name)
         own = _variables(value) | self._variables if any(key in value for key in _LINES) else None
         made: dict[Any, Any] = {}
         for key, item in value.items():

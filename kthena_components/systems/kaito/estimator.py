@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.facts.context import NO_CONTEXT
-from kthena_components.core.hardware import Instance, find_gpu, find_instance
+from kthena_components.core.hardware import Instance, find_instance, gpu_of_label
 from kthena_components.core.memory import cache_per_token
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.models import ModelShape
@@ -180,7 +180,7 @@ def node_of(kind: MaybeText | None, labels: Mapping[str, object]) -> Instance | 
         return gap
     if not isinstance(product, str) or not isinstance(stated, str) or not _is_count(stated):
         return NO_INSTANCE
-    gpu, gpus = find_gpu(product), int(stated)
+    gpu, gpus = gpu_of_label(product), int(stated)
     if isinstance(gpu, Unknown):
         return gpu
     whole = int(gpu.memory_gib + 0.5) * gpus

@@ -159,14 +159,18 @@ def _has_gang(view: RayView) -> MaybeBool:
 
 
 def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
-    """Return the head and the workers of each group."""
+    """Return the head and the workers of each group.
+
+    Nothing says that the pods of a cluster without an engine are on several nodes.
+    """
+    runs = bool(view.served) or (view.cluster is not None and view.cluster.starts_engine)
     head, at = mapping(view.head.stated).get("template"), f"{view.head.path}.template"
     yield pod_set(view.object, at, head, 1, by_controller=True)
     for group in view.workers:
         fields, at = mapping(group.stated), f"{group.path}.template"
         each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
         hosts, made = product(*each), fields.get("template")
-        yield pod_set(view.object, at, made, hosts, by_controller=True, spread=hosts != 0)
+        yield pod_set(view.object, at, made, hosts, by_controller=True, spread=runs and hosts != 0)
 
 
 _NUMBERS = ("replicas", "minReplicas", "maxReplicas")

@@ -114,6 +114,9 @@ def test_an_image_may_start_the_engine_itself(image: str, entrypoint: tuple[str,
         ),
         ("bash multi-node-serving.sh worker $(ARGS)", "worker", None),
         ("bash multi-node-serving.sh help", None, None),
+        ("/vllm-workspace/ray_init.sh leader --ray_cluster_size=2", "head", 2),
+        ("bash ray_init.sh worker --ray_address=a", "worker", None),
+        ("ray_init.sh leader $(ARGS)", "head", Unknown("$(ARGS) may contain it")),
         ("ray start --head --port=6379", "head", None),
         ("ray start --address a:6379 --block", "worker", None),
         ("ray symmetric-run --address a --min-nodes 2 -- vllm serve M", None, 2),
@@ -126,6 +129,13 @@ def test_a_ray_helper_is_found(command: str, role: str | None, size: MaybeInt | 
 
     assert facts is not None
     assert (facts.ray_role, facts.ray_cluster_size, facts.problems) == (role, size, ())
+
+
+@pytest.mark.parametrize("command", ["ray_init.sh", "ray_init.sh leader", "ray_init.sh worker 8"])
+def test_a_script_of_that_name_may_be_another_one(command: str) -> None:
+    facts = read_command(command.split(), {})
+
+    assert facts is None or (facts.ray_role, facts.problems) == (None, ())
 
 
 def test_one_script_may_start_either_side_of_ray() -> None:

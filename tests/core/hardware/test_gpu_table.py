@@ -9,8 +9,8 @@ from kthena_components.core.hardware import (
     Gpu,
     GpuFacts,
     Instance,
-    find_gpu,
     gpu_of,
+    gpu_of_label,
     known_gpus,
     known_instances,
     stated_gpu,
@@ -86,6 +86,17 @@ SOLD = [
     ("910B3", 64, 64, "huawei.com/Ascend910"),
     ("910B4-1", 64, 64, "huawei.com/Ascend910"),
     ("910B4", 32, 32, "huawei.com/Ascend910"),
+    ("NVIDIA-GeForce-RTX-3090", 24, 24, NVIDIA),
+    ("NVIDIA-GeForce-RTX-4080", 16, 15.99, NVIDIA),
+    ("AMD_Instinct_MI210", 64, 63.98, AMD),
+    ("AMD_Instinct_MI250X_MI250", 64, 63.98, AMD),
+    ("74a0", 128, 128, AMD),
+    ("75a0", 288, 287.98, AMD),
+    ("tpu-v4-podslice", 32, 30.75, "google.com/tpu"),
+    ("tpu-v5p-slice", 96, 95.74, "google.com/tpu"),
+    ("tpu7x", 96, 94.75, "google.com/tpu"),
+    ("trainium2", 96, 96, "aws.amazon.com/neuron"),
+    ("inferentia2", 32, 32, "aws.amazon.com/neuron"),
     ("tpu-v5-lite-podslice", 16, 15.75, "google.com/tpu"),
     ("tpu-v5-lite-device", 16, 15.75, "google.com/tpu"),
     ("tpu-v6e-slice", 32, 31.25, "google.com/tpu"),
@@ -96,7 +107,7 @@ SOLD = [
 def test_a_label_finds_the_memory_that_the_driver_reports(
     label: str, sold: float, memory: float, resource: str
 ) -> None:
-    gpu = find_gpu(label)
+    gpu = gpu_of_label(label)
     assert isinstance(gpu, Gpu)
     assert (gpu.nominal_gb, gpu.memory_gib) == (sold, memory)
     assert gpu.resources[0] == resource
@@ -106,8 +117,8 @@ def test_a_label_finds_the_memory_that_the_driver_reports(
 def test_a_gpu_has_a_source_and_is_found_by_each_of_its_labels(gpu: Gpu) -> None:
     assert "/" in gpu.source
     for label in gpu.labels:
-        assert find_gpu(label) is gpu is find_gpu(label.upper())
-        assert find_gpu(label.lower()) is gpu
+        assert gpu_of_label(label) is gpu is gpu_of_label(label.upper())
+        assert gpu_of_label(label.lower()) is gpu
 
 
 @for_each("gpu", known_gpus(), ids=lambda gpu: gpu.name)
@@ -119,6 +130,7 @@ def test_a_driver_reports_nearly_all_memory_and_never_more(gpu: Gpu) -> None:
 def test_the_memory_is_the_most_that_the_source_states(gpu: Gpu) -> None:
     stated = [int(number) / 1024 for number in re.findall(r"(\d+) MiB", gpu.source)]
     stated += [float(number) for number in re.findall(r"(\d+\.\d+) ?G", gpu.source)]
+    stated += [float(number) for number in re.findall(r"(?<![.\d])(\d+) GiB", gpu.source)]
     assert gpu.memory_gib == pytest.approx(max(stated), abs=0.01), stated
 
 
@@ -148,7 +160,7 @@ def test_gaudi_is_asked_for_by_its_resource_and_no_label_tells_which(name: str) 
     "label", ["a100", "v100", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "NVIDIA-H100", "gaudi"]
 )
 def test_a_label_that_leaves_the_memory_open_finds_nothing(label: str) -> None:
-    assert isinstance(find_gpu(label), Unknown)
+    assert isinstance(gpu_of_label(label), Unknown)
 
 
 # Instance type: the row that its GPU is.
@@ -160,7 +172,7 @@ KINDS = {
     "p5en.48xlarge": "NVIDIA H200",
     "g5.xlarge": "NVIDIA A10G",
     "g6.xlarge": "NVIDIA L4",
-    "trn1.2xlarge": None,
+    "trn1.2xlarge": "AWS Trainium",
     "g4ad.xlarge": None,
 }
 
@@ -173,8 +185,8 @@ def test_an_instance_type_has_a_gpu_of_the_table(name: str) -> None:
 
 
 @for_each("instance", known_instances(), ids=lambda instance: instance.name)
-def test_every_nvidia_instance_type_has_a_gpu_of_the_table(instance: Instance) -> None:
-    assert (gpu_of(instance) is not None) == instance.gpu.startswith("NVIDIA ")
+def test_every_instance_type_has_a_gpu_of_the_table(instance: Instance) -> None:
+    assert (gpu_of(instance) is not None) == instance.gpu.startswith(("NVIDIA ", "AWS "))
 
 
 def gpu(name: str) -> GpuFacts:

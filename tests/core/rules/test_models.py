@@ -77,28 +77,28 @@ WRONG = {
     "heads": (
         f"vllm serve {QWEN} -tp 6",
         """splits 64 attention heads over tensor 6, which leaves a remainder of 4.
-        Set tensor to 4 or 8. [tp-divides-heads]
+        Set tensor to 4 and pipeline to 2, or set tensor to 8. [tp-divides-heads]
 
         splits 8 KV heads over tensor 6, and neither is a multiple of the other.
-        Set tensor to 4 or 8. [tp-divides-kv-heads]
+        Set tensor to 4 and pipeline to 2, or set tensor to 8. [tp-divides-kv-heads]
 
         splits a feed-forward layer of 25600 over 6 ranks, which leaves a remainder of 4.
-        Set tensor to 4 or 8. [ffn-divisible]""",
+        Set tensor to 4 and pipeline to 2, or set tensor to 8. [ffn-divisible]""",
     ),
     "one-rank-too-many": (
         f"vllm serve {QWEN} -tp 128",
         """splits 64 attention heads over tensor 128, which leaves a remainder of 64.
-        Set tensor to 64. [tp-divides-heads]""",
+        Set tensor to 8. [tp-divides-heads]""",
     ),
     "kv-heads": (
         f"vllm serve {PHI} -tp 4",
         """splits 10 KV heads over tensor 4, and neither is a multiple of the other.
-        Set tensor to 2. [tp-divides-kv-heads]""",
+        Set tensor to 2 and pipeline to 4. [tp-divides-kv-heads]""",
     ),
     "attention-data": (
         f"{SGLANG} {PHI} --tp-size 8 --attn-dp-size 2",
         """splits 10 KV heads over tensor 8 ÷ attention data 2 = 4, and neither is a multiple of
-        the other. Set tensor to 4. [tp-divides-kv-heads]""",
+        the other. Set tensor to 4 and pipeline to 2. [tp-divides-kv-heads]""",
     ),
     "experts-split": (
         "vllm serve mistralai/Mixtral-8x22B-Instruct-v0.1 -tp 8 -dp 3",
@@ -128,13 +128,15 @@ WRONG = {
     "experts-cut": (
         f"vllm serve {FP8} -tp 8",
         """gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: expert
-        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or enable expert parallelism.
+        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4 and pipeline to 2, or enable expert
+        parallelism.
         [fp8-block-multiple]""",
     ),
     "experts-cut-by-copies": (
         f"vllm serve {FP8} -tp 4 -dp 2",
         """gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: expert
-        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 2, or enable expert parallelism.
+        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 2 and pipeline to 2, or enable expert
+        parallelism.
         [fp8-block-multiple]""",
     ),
 }
@@ -190,10 +192,11 @@ def test_a_component_is_refused_where_its_sizes_are_written() -> None:
         compile_serving(wrong)
     assert [str(finding) for finding in caught.value.findings] == lines(
         """roles[0].engine.parallelism: engine 'decode' splits 40 attention heads over tensor 16,
-        which leaves a remainder of 8. Set tensor to 2. [tp-divides-heads]
+        which leaves a remainder of 8. Set tensor to 2 and pipeline to 8. [tp-divides-heads]
 
         roles[0].engine.parallelism: engine 'decode' splits 10 KV heads over tensor 16, and
-        neither is a multiple of the other. Set tensor to 2. [tp-divides-kv-heads]"""
+        neither is a multiple of the other. Set tensor to 2 and pipeline to 8.
+        [tp-divides-kv-heads]"""
     )
 
 

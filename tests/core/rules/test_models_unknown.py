@@ -1,5 +1,6 @@
 """What the rules about models' shapes cannot judge, where they speak, and that they never raise."""
 
+import re
 from typing import Any
 
 import pytest
@@ -86,8 +87,12 @@ def test_another_manifest_says_the_same_in_its_own_coordinates() -> None:
     (finding,) = (f for f in check_manifest(body) if f.rule == "tp-divides-heads")
     assert str(finding) == (
         "spec.template.spec.containers[0].command: engine 'chat' splits 64 attention heads over "
-        "tensor 6, which leaves a remainder of 4. Set tensor to 4 or 8. [tp-divides-heads]"
+        "tensor 6, which leaves a remainder of 4. Set tensor to 2 and pipeline to 3. "
+        "[tp-divides-heads]"
     )
+
+
+NAMED = re.compile(r"(?:set tensor to|or) (\d+)(?: and pipeline to (\d+))?")
 
 
 @pytest.mark.property
@@ -96,12 +101,12 @@ def test_another_manifest_says_the_same_in_its_own_coordinates() -> None:
 def test_the_sizes_that_a_remedy_names_are_right(
     model: str, tensor: int, pipeline: int, expert: bool
 ) -> None:
-    end = f"-pp {pipeline}{' --enable-expert-parallel' if expert else ''}"
-    for finding in findings(f"vllm serve {model} -tp {tensor} {end}"):
-        words = finding.remedy.partition(",")[0].split()
-        if words[:3] == ["set", "tensor", "to"]:
-            for size in words[3::2]:
-                assert finding.rule not in rules(f"vllm serve {model} -tp {size} {end}")
+    end = "--enable-expert-parallel" if expert else ""
+    for finding in findings(f"vllm serve {model} -tp {tensor} -pp {pipeline} {end}"):
+        named = finding.remedy if finding.remedy.startswith("set tensor") else ""
+        for size, stages in NAMED.findall(named):
+            found = rules(f"vllm serve {model} -tp {size} -pp {stages or pipeline} {end}")
+            assert finding.rule not in found
 
 
 @pytest.mark.property

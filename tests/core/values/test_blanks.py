@@ -108,6 +108,17 @@ def test_a_word_in_capitals_is_one_where_capitals_are_not_allowed() -> None:
     assert type(marked["spec"]["env"][0]["name"]) is str
 
 
+def test_a_container_may_have_the_placeholder_of_its_object() -> None:
+    containers = [{"name": "APP_NAME"}, {"name": "APP_NAME_2", "env": [{"name": "APP_NAME"}]}]
+    body = {"metadata": {"name": "APP_NAME"}, "spec": {"template": {"containers": containers}}}
+    named, other = mark_blanks(body)["spec"]["template"]["containers"]
+    assert type(named["name"]) is Blank
+    assert type(other["name"]) is str
+    assert type(other["env"][0]["name"]) is str
+    alone = {"metadata": {"name": "chat"}, "spec": body["spec"]}
+    assert type(mark_blanks(alone)["spec"]["template"]["containers"][0]["name"]) is str
+
+
 def test_a_word_in_brackets_is_one_where_a_list_is_not_allowed() -> None:
     container = {"image": ["URL"], "command": ["RUN"], "capabilities": {"drop": ["ALL"]}}
     marked = mark_blanks(container)

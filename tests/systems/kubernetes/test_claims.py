@@ -60,5 +60,21 @@ def test_a_claim_for_one_pod_is_refused_in_several(kind: str, mode: str) -> None
     assert [f.level for f in found] == [Level.MANDATORY] * (mode == "ReadWriteOncePod")
 
 
+@pytest.mark.parametrize(
+    ("started", "level"), [("vllm serve", Level.MANDATORY), ("python train.py", Level.ADVISORY)]
+)
+def test_pods_of_a_ray_cluster_without_an_engine_may_share_a_node(
+    started: str, level: Level
+) -> None:
+    body = copy.deepcopy(SERVED["ray.io.RayCluster"])
+    head = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    head["args"] = [head["args"][0].replace("vllm serve", started)]
+    metadata = {"name": CLAIM, "namespace": body["metadata"]["namespace"]}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata,
+             "spec": {"accessModes": ["ReadWriteOnce"]}}  # fmt: skip
+    found = [f for f in compare_objects([body, claim], ["it", "claim"]) if f.rule == RULE]
+    assert [f.level for f in found] == [level]
+
+
 def test_every_sort_of_kind_was_tried() -> None:
     assert len(SERVED) > 20

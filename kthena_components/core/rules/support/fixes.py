@@ -6,7 +6,7 @@ field: `placed` finds it.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
@@ -14,7 +14,8 @@ from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, set_size
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.memory.sharding import Sharding, fits, model_shape
+from kthena_components.core.memory.engine import Placed, placed_engine
+from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Change, Remedy, either, mapped, together, write
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
@@ -116,13 +117,9 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
             )
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
     alike = alike and command.engine != _ONE_POD
-    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
-        given = count_of(ranks // gpus, "pod")
-        ways.append(give_pods(engine, ranks // gpus, f"give the engine {given}"))
-    each = ranks // pods
-    spans = not torn and _is_torn(engine, command, sizes, each)
-    if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
-        ways.append(give_gpus(engine, each, f"give each pod {count_of(each, 'GPU')}"))
+    # With sizes that another rule refuses, other GPUs do not help.
+    if not ways or _suits(engine, command, sizes):
+        ways += _other_gpus(engine, command, ranks, alike=alike, torn=torn)
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
         both = (set_size(command, "tensor", gpus), set_size(command, "pipeline", pods))
         ways.append(together(*both, text=f"set tensor to {gpus} and pipeline to {pods}"))
@@ -131,8 +128,27 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
     return either(*ways) if ways else Remedy(_ANY_WAY)
 
 
+def _other_gpus(
+    engine: EngineFacts, command: CommandFacts, ranks: int, *, alike: bool, torn: bool
+) -> Iterator[str]:
+    """Return the changes of pods and GPUs that make both sides equal, with the same sizes."""
+    sizes, gpus, pods = dict(sizes_of(command)), engine.entry.gpus, engine.pods
+    if not (isinstance(gpus, int) and isinstance(pods, int)):
+        return
+    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
+        given = count_of(ranks // gpus, "pod")
+        yield give_pods(engine, ranks // gpus, f"give the engine {given}")
+    each = ranks // pods
+    spans = not torn and _is_torn(engine, command, sizes, each)
+    if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
+        yield give_gpus(engine, each, f"give each pod {count_of(each, 'GPU')}")
+
+
 def _suits(engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int]) -> bool:
-    """Return whether the model can be split into these sizes, if its shape is known."""
+    """Return whether the model can be split into these sizes, if its shape is known.
+
+    If the GPU is known as well, its weights fit into it.
+    """
     shape = model_shape(command, engine.entry.shape)
     if not isinstance(shape, ModelShape):
         return True
@@ -143,6 +159,9 @@ def _suits(engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int])
         data=sizes.get("data", command.data),
     )
     split = Sharding(engine, made, shape)
+    placed = placed_engine(replace(engine, entry=replace(engine.entry, command=made)))
+    if isinstance(placed, Placed) and placed.weights > placed.budget:
+        return False
     return fits(split) and sizes.get("pipeline", 1) <= shape.layers and not breaks_blocks(split)
 
 
@@ -200,8 +219,3 @@ def sizes_of(command: CommandFacts) -> list[tuple[str, int]]:
 def _always(command: CommandFacts) -> frozenset[str]:
     """Return the sizes that a message names even if they are 1: those that the engine has."""
     return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
-
-
-def is_whole(tensor: int, gpus: int, pods: int) -> bool:
-    """Return whether tensor groups do not share pods partially."""
-    return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0

@@ -47,8 +47,8 @@ def rwx_for_shared_model(cluster: ClusterObjects) -> Iterator[Finding]:
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
     Fail: a claim with ReadWriteOnce, an engine of 2 pods.
-    Level: mandatory for engines of several pods and for ReadWriteOncePod; advisory for replicas,
-    which may happen to be on one node.
+    Level: mandatory for engines of several pods and for ReadWriteOncePod; advisory for replicas and
+    for a Ray cluster that starts no engine, whose pods may happen to be on one node.
     Source: Kubernetes documentation, Persistent Volumes, Access Modes; KServe
     docs/samples/multinode: the claim must be ReadWriteMany; v0.20.0 pkg/webhook/admission/pod/
     storage_initializer_injector.go.

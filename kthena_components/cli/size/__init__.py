@@ -1,0 +1,1 @@
+"""The command `size`: its options, its question and its output."""

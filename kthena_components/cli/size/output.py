@@ -1,0 +1,173 @@
+"""Writes the answer of `size` as a table or as JSON."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from tabulate import tabulate
+
+from kthena_components.core.engines.options import TITLES
+from kthena_components.core.findings import count_of
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.safe_text import visible_lines
+from kthena_components.sizing import Answer, Impossible, Question, Row
+
+_HOURS = 24
+_NAMED = 6
+"""Shapes that do not fit in the text at most; JSON has all."""
+_Column = tuple[str, Callable[[Row], object]]
+
+
+def as_text(question: Question, answer: Answer) -> str:
+    """Write the table, the recommendation, and what does not fit."""
+    parts = (_title(question), _table(question, answer), _advice(question, answer))
+    text = "\n\n".join(filter(None, (*parts, _refused(answer.impossible))))
+    return f"{visible_lines(text)}\n"
+
+
+def _title(question: Question) -> str:
+    model, gpu = question.model, question.gpu
+    dtype = f", {model.dtype}" if model.dtype else ""
+    length = question.context or model.context
+    requests = f", requests of {length:,} tokens" if length else ""
+    tag = read_image(question.image).tag or question.image
+    return (
+        f"{model.name}: {model.weights_gib:.1f} GiB of weights{dtype}\n"
+        f"{TITLES[question.engine]} {tag.removeprefix('v')} on "
+        f"{question.nodes} × {question.gpus_per_node} {gpu.name} of {gpu.memory_gib:.1f} GiB"
+        f"{requests}"
+    )
+
+
+def _table(question: Question, answer: Answer) -> str:
+    if not answer.rows:
+        return ""
+    columns = list(_columns(question, answer))
+    rows = [
+        ["*" if row is answer.recommended else "", *(read(row) for _, read in columns)]
+        for row in answer.rows
+    ]
+    headers = ["", *(name for name, _ in columns)]
+    return tabulate(rows, headers, "simple", disable_numparse=True)
+
+
+def _columns(question: Question, answer: Answer) -> list[_Column]:
+    shapes = [row.shape for row in answer.rows]
+    columns: list[_Column] = [("TP × PP × DP", lambda row: row.shape.sizes)]
+    if any(shape.expert for shape in shapes):
+        columns.append(("EP", lambda row: row.shape.expert_ranks or "-"))
+    if any(shape.decode_context > 1 for shape in shapes):
+        columns.append(("DCP", lambda row: row.shape.decode_context))
+    columns.append(("pods × GPUs", lambda row: f"{row.shape.pods} × {row.shape.gpus_per_pod}"))
+    columns += [
+        ("weights", lambda row: f"{row.weights:.1f}"),
+        ("cache", lambda row: f"{row.cache:.1f}"),
+        ("tokens", _tokens),
+        ("at once", lambda row: "?" if row.at_once is None else row.at_once),
+        ("limited by", _limit),
+    ]
+    if question.requests is not None:
+        columns.append(("engines", lambda row: row.engines))
+    columns += [("GPUs", lambda row: row.gpus), ("GPU-h/day", lambda row: row.gpus * _HOURS)]
+    if (price := question.price) is not None:
+        columns.append(("cost/day", lambda row: f"{row.gpus * _HOURS * price:,.2f}"))
+    return columns
+
+
+def _tokens(row: Row) -> str:
+    if row.tokens is None:
+        return "?"
+    return f"{'≥ ' if row.at_least else ''}{row.tokens:,}"
+
+
+def _limit(row: Row) -> str:
+    """Say in few words what limits the requests of an engine."""
+    if row.doubt is not None:
+        return "memory: tight"
+    if row.copies > 1:
+        return f"{row.copies} copies of each token"
+    return "weights" if row.weights > row.cache else "cache"
+
+
+def _advice(question: Question, answer: Answer) -> str:
+    row = answer.recommended
+    if row is not None:
+        note = "Weights and cache are GiB of one GPU. Throughput and latency are not estimated."
+        return f"* recommended: {_reason(answer, row)}.\n{note}"
+    if answer.smallest is None:
+        return "No shape fits."
+    least = answer.smallest
+    return (
+        f"No shape fits. The smallest that would: TP × PP × DP {least.shape.title}, "
+        f"{count_of(least.gpus, 'GPU')}, with {least.weights:.1f} GiB of weights and "
+        f"{least.cache:.1f} GiB of cache on each: --nodes {least.nodes}x{question.gpus_per_node}."
+    )
+
+
+def _reason(answer: Answer, row: Row) -> str:
+    """Say why the first row is recommended."""
+    shape, alike = row.shape, [one for one in answer.rows if one.gpus == row.gpus]
+    passed = answer.rows[0].doubt is not None and row.doubt is None
+    reasons = [f"the fewest GPUs{' whose memory is not tight' if passed else ''}"]
+    if shape.tensor > 1:
+        place = "spans nodes" if shape.spans_pods else "stays inside one node"
+        reasons.append(f"tensor {shape.tensor} {place}")
+    if len(alike) > 1 and row.requests == max(one.requests or 0 for one in alike):
+        reasons.append("the most requests at once")
+    return ", ".join(reasons)
+
+
+def _refused(impossible: tuple[Impossible, ...]) -> str:
+    """List what does not fit: of shapes with as many GPUs, the first that a rule refuses."""
+    first: dict[tuple[int, str], Impossible] = {}
+    for one in impossible:
+        first.setdefault((one.shape.gpus, one.rule), one)
+    shown = list(first.values())[:_NAMED]
+    if not shown:
+        return ""
+    lines = [
+        f"  {one.shape.title}: {one.seen}{f' [{one.rule}]' if one.rule else ''}" for one in shown
+    ]
+    left = len(impossible) - len(shown)
+    more = [f"  and {count_of(left, 'other')}: -o json lists all"] if left else []
+    return "\n".join(["These do not fit:", *lines, *more])
+
+
+def as_json(question: Question, answer: Answer) -> dict[str, Any]:
+    """Return everything that was found."""
+    return {
+        "model": question.model.name,
+        "weights_gib": question.model.weights_gib,
+        "gpu": question.gpu.name,
+        "gpu_gib": question.gpu.memory_gib,
+        "nodes": question.nodes,
+        "gpus_per_node": question.gpus_per_node,
+        "engine": question.engine.value,
+        "image": question.image,
+        "context": question.context or question.model.context,
+        "shapes": [_row_json(question, answer, row) for row in answer.rows],
+        "smallest": answer.smallest and _row_json(question, answer, answer.smallest),
+        "impossible": [
+            {**asdict(one.shape), "seen": one.seen, "rule": one.rule or None}
+            for one in answer.impossible
+        ],
+    }
+
+
+def _row_json(question: Question, answer: Answer, row: Row) -> dict[str, Any]:
+    cost = {} if question.price is None else {"cost_per_day": row.gpus * _HOURS * question.price}
+    return {
+        **asdict(row.shape),
+        "weights_gib": round(row.weights, 2),
+        "cache_gib": round(row.cache, 2),
+        "tokens": row.tokens,
+        "more_tokens": row.at_least,
+        "requests_at_once": row.at_once,
+        "limited_by": _limit(row),
+        "engines": row.engines,
+        "gpus": row.gpus,
+        "gpu_hours_per_day": row.gpus * _HOURS,
+        **cost,
+        "recommended": row is answer.recommended,
+        "doubt": None if row.doubt is None else row.doubt.seen,
+    }

@@ -1,0 +1,139 @@
+"""Reads the command line of `size`. Each mistake is one sentence."""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kthena_components.cli.model_config import ModelConfigError, shape_of
+from kthena_components.core.findings import count_of, nearest
+from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.hardware.names import find_gpu
+from kthena_components.core.models import (
+    ModelShape,
+    all_names,
+    find_model,
+    shape_keys,
+)
+from kthena_components.core.models.table import copies_of
+from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.sizing import Question
+from kthena_components.sizing.question import newest_image
+
+_NODES = re.compile(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
+_INDEX = "model.safetensors.index.json"
+"""The file beside config.json that states the size of all weights."""
+_GIB = 2**30
+
+
+class UsageError(ValueError):
+    """Wrong usage, in one sentence."""
+
+
+def read_question(asked: argparse.Namespace) -> Question:
+    """Read what is asked.
+
+    Raises:
+        UsageError: It is wrong.
+    """
+    if asked.shape is not None and asked.write is None:
+        raise UsageError("--shape is only for --write")
+    gpu = find_gpu(asked.gpu)
+    if isinstance(gpu, Unknown):
+        raise UsageError(f"--gpu: {gpu.because}")
+    model, config = (_in_table(asked), None) if asked.hf_config is None else _of_config(asked)
+    model = _weighed(asked, model)
+    if model.context is not None and (asked.context or 0) > model.context:
+        longest = count_of(model.context, "token")
+        raise UsageError(f"--context {asked.context}: {model.name} supports {longest} at most")
+    nodes, gpus = _nodes(asked.nodes)
+    engine = EngineKind(asked.engine)
+    return Question(
+        model=model,
+        gpu=GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib),
+        resource=gpu.resources[0],
+        nodes=nodes,
+        gpus_per_node=gpus,
+        context=asked.context,
+        requests=asked.requests,
+        engine=engine,
+        image=asked.image or newest_image(engine),
+        hf_config=None if config is None else shape_keys(config),
+        price=asked.price,
+    )
+
+
+def _nodes(text: str) -> tuple[int, int]:
+    found = _NODES.fullmatch(text.strip())
+    nodes, gpus = (int(number or 1) for number in found.groups()) if found else (0, 0)
+    if not nodes or not gpus:
+        raise UsageError(f"--nodes {text!r}: write the nodes and the GPUs of each, such as 4x8")
+    return nodes, gpus
+
+
+def _weighed(asked: argparse.Namespace, model: ModelShape) -> ModelShape:
+    """Return the model with the size of its weights."""
+    if asked.weights is not None:
+        return replace(model, weights_gib=asked.weights)
+    if model.weights_gib is None:
+        where = (
+            f"the folder of --hf-config has no {_INDEX}"
+            if asked.hf_config
+            else "the table has none"
+        )
+        raise UsageError(f"the size of the weights of {model.name} is not known: {where}; "
+                         "write --weights GIB")  # fmt: skip
+    return model
+
+
+def _in_table(asked: argparse.Namespace) -> ModelShape:
+    model = find_model(asked.model)
+    if isinstance(model, Unknown):
+        close = nearest(asked.model, all_names())
+        meant = f"write {close}, or " if close else ""
+        raise UsageError(f"{model.because}; {meant}give its config.json with --hf-config PATH")
+    named = replace(model, name=asked.model) if "/" in asked.model else model
+    return named if asked.precision in {None, model.dtype} else _copy(named, asked.precision)
+
+
+def _copy(model: ModelShape, precision: str) -> ModelShape:
+    """Return the copy of a model with weights in another format."""
+    copies = copies_of(model)
+    found = next((copy for copy in copies if copy.dtype == precision), None)
+    if found is not None:
+        return found
+    known = {str(copy.dtype): copy.name for copy in reversed(copies)}
+    others = ", ".join(f"{dtype} ({name})" for dtype, name in sorted(known.items()))
+    told = f"it has {model.dtype} and {others}" if others else f"it has {model.dtype} only"
+    raise UsageError(f"--precision {precision}: the table of models has no such copy of "
+                     f"{model.name}; {told}")  # fmt: skip
+
+
+def _of_config(asked: argparse.Namespace) -> tuple[ModelShape, Mapping[str, Any]]:
+    if asked.precision is not None:
+        raise UsageError("--precision is for models of the table, and not with --hf-config")
+    try:
+        shape, config = shape_of("--hf-config", asked.hf_config)
+    except ModelConfigError as error:
+        raise UsageError(str(error)) from None
+    weights = _size_beside(Path(asked.hf_config))
+    return replace(shape, name=asked.model, weights_gib=weights), config
+
+
+def _size_beside(place: Path) -> float | None:
+    """Read the size of all weights from the index of their files."""
+    folder = place if place.is_dir() else place.parent
+    text = read_text(str(folder / _INDEX), named=False)
+    if isinstance(text, Unreadable):
+        return None
+    try:
+        size = json.loads(text)["metadata"]["total_size"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    usual = isinstance(size, int | float) and not isinstance(size, bool) and 0 < size < _GIB**2
+    return size / _GIB if usual else None

@@ -1,0 +1,61 @@
+"""Writes a serving of one of the shapes of `size`."""
+
+from collections.abc import Callable, Mapping
+
+from kthena_components.cli.convert.output import (
+    write_program,
+    write_stack,
+    write_typescript,
+    write_yaml,
+)
+from kthena_components.cli.size.question import UsageError
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.convert.conversion import Converted
+from kthena_components.core.findings import suggest
+from kthena_components.sizing import Answer, Question, Row
+from kthena_components.systems import EMITTERS
+
+_PROGRAMS: Mapping[str, Callable[..., str]] = {
+    "python": write_program,
+    "typescript": write_typescript,
+    "stack": write_stack,
+}
+_TARGETS = (*EMITTERS, *_PROGRAMS)
+
+
+def write_serving(
+    question: Question, answer: Answer, target: str, sizes: str | None, command: str
+) -> str:
+    """Write the objects of a backend, a program or a stack file.
+
+    Args:
+        question: What was asked.
+        answer: Its answer, with at least one row.
+        target: A backend, or the kind of program.
+        sizes: Tensor x pipeline x data of a row. None: the recommended one.
+        command: The command, for a comment.
+
+    Raises:
+        UsageError: There is no such target or shape.
+        SpecError: The backend does not take the shape.
+    """
+    if target not in _TARGETS:
+        raise UsageError(f"--write {target}: there is no such target; {suggest(target, _TARGETS)}")
+    row = _chosen(answer, sizes)
+    backend = target if target in EMITTERS else "native"
+    args = question.args(row.shape, engines=row.engines, backend=backend)
+    compiled = compile_serving(args, f"--write {target}")
+    serving = Converted(
+        source={}, backend=backend, args=args, compiled=compiled, losses=(), notes=()
+    )
+    return _PROGRAMS[target]([serving], command) if target in _PROGRAMS else write_yaml([serving])
+
+
+def _chosen(answer: Answer, stated: str | None) -> Row:
+    sizes = (stated or "").replace("×", "x").replace(" ", "")
+    known = {row.shape.sizes.replace(" × ", "x"): row for row in reversed(answer.rows)}
+    row = known.get(sizes) if stated else answer.recommended
+    if row is None:
+        listed = ", ".join(reversed(known))
+        raise UsageError(f"--shape {stated}: no shape of these sizes fits; known: {listed}")
+    return row

@@ -1,0 +1,110 @@
+"""Finds a GPU by anything that people call it.
+
+This is a name, a node label, an instance type, a resource of pods, or a system of AIConfigurator.
+Readers of node labels are stricter: a label is compared as a whole.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from kthena_components.core.hardware.table import (
+    Gpu,
+    gpu_of,
+    known_gpus,
+    known_instances,
+    known_machines,
+)
+from kthena_components.core.values.unknown import Unknown
+
+_LONGEST = 60
+"""Maximum length of a name in a message."""
+_MAKERS = re.compile(r"nvidia|tesla|geforce|amd|instinct|intel|huawei|google|aws")
+_SEPARATORS = re.compile(r"[\s_-]+")
+_NEAR = 3
+"""Names in a message at most."""
+_SHARED = "-shared"
+
+
+def find_gpu(name: str) -> Gpu | Unknown:
+    """Find a GPU by a name, label, instance type or resource, ignoring case and separators.
+
+    Examples: `h200`, `NVIDIA-H100-80GB-HBM3`, `h200_sxm`, `a3-ultragpu-8g`, `p5.48xlarge`,
+    `huawei.com/Ascend910B4`. If several GPUs have the name, or none has it, the reason names them
+    or the nearest names.
+    """
+    word = name.strip().casefold()
+    if "-mig-" in word:
+        return Unknown(f"'{name[:_LONGEST]}' is a slice of a GPU")
+    word = word.removesuffix(_SHARED)
+    plain = _plain(word)
+    found = _by_word().get(word) or _family(plain) or _by_plain_word().get(plain)
+    found = found or _requested(word)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        return Unknown(f"'{name[:_LONGEST]}' may be {_listed(found)}")
+    return Unknown(f"'{name[:_LONGEST]}' is not in the table of GPUs{_near(plain)}")
+
+
+def short_name(gpu: Gpu) -> str:
+    """Return the name that people write, such as `a100-80gb`."""
+    return _SEPARATORS.sub("-", _MAKERS.sub("", gpu.name.casefold()).strip())
+
+
+def _plain(word: str) -> str:
+    return _SEPARATORS.sub("", _MAKERS.sub("", word))
+
+
+def _family(plain: str) -> tuple[Gpu, ...]:
+    """Return the GPUs whose names are a family's name with a size of memory or a generation."""
+    size = re.compile(re.escape(plain) + r"(?:\d+gb|\d)")
+    found = tuple(gpu for gpu in known_gpus() if size.fullmatch(_plain(gpu.name.casefold())))
+    return found if plain and len(found) > 1 else ()
+
+
+def _requested(word: str) -> tuple[Gpu, ...]:
+    """Return the GPUs that pods request by a resource."""
+    return tuple(gpu for gpu in known_gpus() if word in map(str.casefold, gpu.resources))
+
+
+def _listed(gpus: tuple[Gpu, ...]) -> str:
+    names = [short_name(gpu) for gpu in gpus]
+    if len(names) > _NEAR:
+        return f"any of {len(names)} GPUs, such as {', '.join(names[:_NEAR])}"
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _near(plain: str) -> str:
+    words = {_plain(short_name(gpu)): short_name(gpu) for gpu in known_gpus()}
+    words |= {name: name for name in _types()}
+    close = difflib.get_close_matches(plain, words, n=_NEAR, cutoff=0.6)
+    return f"; near names: {', '.join(words[word] for word in close)}" if close else ""
+
+
+@cache
+def _by_word() -> Mapping[str, tuple[Gpu, ...]]:
+    """Return the GPU of each label, name and instance type."""
+    found = {name: (gpu,) for name, gpu in _types().items()}
+    for gpu in known_gpus():
+        for name in (gpu.name, short_name(gpu), *gpu.labels, *gpu.names):
+            found[name.casefold()] = (gpu,)
+    return found
+
+
+@cache
+def _by_plain_word() -> Mapping[str, tuple[Gpu, ...]]:
+    """Return the same words without makers and separators."""
+    return {_plain(word): gpus for word, gpus in _by_word().items()}
+
+
+@cache
+def _types() -> Mapping[str, Gpu]:
+    """Return the GPU of each instance type."""
+    by_name = {gpu.name: gpu for gpu in known_gpus()}
+    found = {machine.name.casefold(): by_name[machine.gpu] for machine in known_machines()}
+    for instance in known_instances():
+        if (gpu := gpu_of(instance)) is not None:
+            found[instance.name.casefold()] = gpu
+    return found

@@ -1,0 +1,109 @@
+"""How much KV cache an engine has, and whether one request of maximum length fits. Sizes in GiB.
+
+`estimate_of` adds up what an engine uses on its fullest GPU. docs/memory.md has the model and its
+error on published start-ups, from which the band comes.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kthena_components.core.memory.engine import Placed, cache_of, length_of
+from kthena_components.core.memory.sizes import GIB, expert_weights
+from kthena_components.core.memory.start_up import Terms
+from kthena_components.core.values.unknown import Unknown
+
+_BAND, _BAND_SHARE, _WIDEST = 0.5, 0.02, 2.5
+"""Error of the estimate: a base and a share of the GPU's memory, at most the widest."""
+_FP4 = ("mxfp4", "nvfp4")
+_REPACKED = 0.4
+"""Share of weights by which they grow at most where an engine packs them again in a way that is not
+modelled: FP4 on Hopper in SGLang (a quarter in SemiAnalysisAI/InferenceX#2128), and experts on
+ROCm, with AITER (a third in ashishkamra/vllm-memory-estimator)."""
+
+
+class Verdict(StrEnum):
+    """Whether an engine starts with the memory of its GPUs."""
+
+    FITS = "fits"
+    TIGHT = "tight"
+    TOO_SMALL = "does not fit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The memory of the fullest GPU of an engine."""
+
+    usable: float
+    """Memory of the GPU as the engine sees it."""
+    budget: float
+    """Memory that the engine may use: of the whole GPU, or for weights and cache alone."""
+    weights: float
+    """Weights as they are loaded."""
+    overhead: float
+    """What the budget has to hold besides weights and cache."""
+    terms: Terms | None
+    """The parts of the overhead. None: it is a general estimate."""
+    cache: float
+    """Memory that is left for the KV cache, or stated for it; below 0 if there is none."""
+    length: int
+    """Tokens of the longest request."""
+    each: int
+    """Bytes of a token. 0: not known."""
+    band: float
+    """Half the width of the range in which the cache lies."""
+
+    @property
+    def needed(self) -> float:
+        """Cache of one request of maximum length. 0: not known."""
+        return self.length * self.each / GIB
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest request that fits for certain."""
+        sure = self.cache - self.band
+        return int(sure * GIB / self.each) if self.each and sure > 0 else 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Compare the cache with a request: certain only beyond the band."""
+        spare = self.cache - self.needed
+        if spare >= self.band:
+            return Verdict.FITS
+        return Verdict.TIGHT if spare > -self.band else Verdict.TOO_SMALL
+
+
+def estimate_of(placed: Placed) -> Estimate | Unknown:
+    """Estimate the memory of an engine; Unknown if the length or the cache of a request is."""
+    length, each, stated = length_of(placed), cache_of(placed), placed.command.kv_cache_bytes
+    if isinstance(length, Unknown):
+        return length
+    if isinstance(each, Unknown):
+        return each
+    if isinstance(stated, Unknown):
+        return stated
+    left = placed.left
+    return Estimate(
+        usable=placed.usable,
+        budget=placed.room,
+        weights=placed.loaded,
+        overhead=placed.overhead,
+        terms=placed.terms,
+        cache=(stated or 0) / GIB if left is None else left,
+        length=length,
+        each=each,
+        band=0.0 if left is None else _band(placed),
+    )
+
+
+def _band(placed: Placed) -> float:
+    """Return by how much the estimate may be wrong."""
+    band = min(_BAND + _BAND_SHARE * placed.usable, _WIDEST)
+    return band + (_REPACKED * placed.loaded if _is_repacked(placed) else 0.0)
+
+
+def _is_repacked(placed: Placed) -> bool:
+    gpu, shape = placed.gpu.name, placed.shape
+    if gpu.startswith("AMD"):
+        return shape.experts != 0
+    hopper = placed.command.engine == "sglang" and gpu.startswith("NVIDIA H")
+    return hopper and (shape.dtype in _FP4 or expert_weights(shape) > placed.gib)

@@ -1,0 +1,78 @@
+"""The share of a GPU's memory that an engine may use, and of how much memory."""
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.memory.sglang_reserve import default_share
+from kthena_components.core.memory.sharding import VLLM
+from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
+
+_SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
+"""vLLM's default of --gpu-memory-utilization, now and before 0.20."""
+_CUDA, _KEPT, _KEPT_SHARE = ("NVIDIA", "a GPU"), 0.4, 0.0015
+"""GPUs whose driver keeps memory, and how much: a base and a share, in GiB."""
+_OF_HOST = 1.0
+"""What firmware and host leave of GB10's memory: 119.7 to 121.69 GiB are seen, the middle here."""
+
+
+def vllm_release(engine: EngineFacts, command: CommandFacts) -> Version | None:
+    """Return the release of vLLM that the image states, None for another engine."""
+    image = engine.entry.own.image if engine.entry.own else None
+    if command.engine not in VLLM or not isinstance(image, str):
+        return None
+    return read_image(image).vllm_version
+
+
+def usable_memory(gpu: GpuFacts) -> float:
+    """Return the GiB that CUDA reports of a GPU: its driver keeps a part of them.
+
+    Ten GPUs of 16 to 180 GiB are within 0.25 GiB of this. ROCm reports the whole memory.
+    """
+    if not gpu.name.startswith(_CUDA):
+        return gpu.memory_gib
+    if "GB10" in gpu.name:
+        return gpu.memory_gib - _OF_HOST
+    return gpu.memory_gib - _KEPT - _KEPT_SHARE * gpu.memory_gib
+
+
+def count_option(command: CommandFacts, option: str) -> int | None:
+    """Return a count above zero that an option states."""
+    value = command.options.get(option)
+    return value if _is_count_option(value) else None
+
+
+def _is_count_option(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def share_of(
+    engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown | None
+) -> float | Unknown:
+    """Return the share of a GPU that an engine may use: 1 for TensorRT-LLM's, of what is free."""
+    stated = command.memory_fraction
+    if command.engine == "trtllm":
+        return 1.0
+    if isinstance(stated, Unknown):
+        return stated
+    if stated is not None:
+        fits = 0 < stated <= 1
+        return float(stated) if fits else Unknown(f"{stated:g} is not a share of a GPU's memory")
+    if command.engine == "sglang" and isinstance(gpu, GpuFacts):
+        return _sglang_share(command, gpu)
+    version = vllm_release(engine, command)
+    return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
+
+
+def _sglang_share(command: CommandFacts, gpu: GpuFacts) -> float | Unknown:
+    tensor, pipeline = command.tensor, command.pipeline
+    unknown = first_unknown(tensor, pipeline)
+    if unknown is not None or not (isinstance(tensor, int) and isinstance(pipeline, int)):
+        return unknown or Unknown("its sizes are not known")
+    return default_share(
+        gpu.memory_gib,
+        tensor * pipeline,
+        chunk=count_option(command, "--chunked-prefill-size"),
+        graphs=command.options.get("--disable-cuda-graph") is not True,
+    )

@@ -1,0 +1,236 @@
+"""What vLLM uses on a GPU beside weights and KV cache when it starts, term by term. Sizes in GiB.
+
+vLLM runs the model once with the largest batch that it allows, and measures the peak. The terms
+follow its sources: vllm/v1/worker/gpu_worker.py determine_available_memory, gpu_model_runner.py
+profile_run, _dummy_sampler_run and profile_cudagraph_memory, vllm/v1/sample/ops/
+topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py. docs/memory.md
+compares them with published start-ups.
+"""
+
+from dataclasses import dataclass
+
+from kthena_components.core.memory.sizes import GIB, Split
+from kthena_components.core.models import ModelShape
+from kthena_components.core.values.images import Version
+
+_ENGINE_V1 = (0, 8)
+"""The first release that runs the V1 engine by default."""
+_SMALL, _LARGE, _LARGEST = (256, 2048), (1024, 8192), (1024, 16384)
+"""Concurrent sequences and tokens of a batch, by class of GPU."""
+_LARGE_GPU, _LARGEST_GPU = 70, 160
+"""GiB from which a GPU has the larger defaults."""
+_A100_SMALL, _GB10_SMALL, _LARGEST_SINCE = (0, 9), (0, 24), (0, 30)
+"""The first releases with exceptions for A100 and GB10, and with a class for the largest GPUs."""
+_LONGEST_WHOLE, _CHUNK, _CHUNK_UNTIL = 32768, 512, (0, 7)
+"""Length up to which V0 does not split a prompt, and the tokens of a part in its older releases.
+Its run has no sampler then, as no prompt ends."""
+
+_TOKEN = 2
+"""Bytes of a number of the activations."""
+_SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
+"""Bytes for each logit that is sampled, as start-ups with four vocabularies state them. The source
+shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
+rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers
+(4) are left."""
+_WIDTHS = 3
+"""Hidden states, residual and norm of each token."""
+_MATRICES = 3
+"""Gate, up and their product, of each token."""
+_CHOSEN = 8
+"""Experts for each token: the table of models does not have the number, and most have 8."""
+_LATENT_TOKENS = 65536
+"""Tokens of latents that are expanded at once: mla_attention.py, the workspace of prefills."""
+_ALIGNED = 128
+"""Rows to which DeepGEMM fills up the batch of each expert."""
+_KEPT_UNTIL = (0, 12)
+"""The first release that frees the workspaces of FP8 experts before it samples."""
+
+_DRIVER = 0.14
+"""What CUDA's libraries allocate by themselves: 0.13 GiB in most start-ups, 0.25 since 0.18."""
+_ROCM, _RCCL = 1.0, 0.3
+"""The same of ROCm, and RCCL's channels to each other rank."""
+_CHANNELS, _MULTICAST, _FROM_MULTICAST = 0.42, 1.9, (0, 17)
+"""NCCL's channels over NVLink, and with the buffers for multicast that newer releases have."""
+_PCIE = 0.1
+"""NCCL's buffers between GPUs without NVLink, or between pipeline stages."""
+_SWITCHED = ("NVIDIA H", "NVIDIA GH", "NVIDIA B", "NVIDIA GB200", "NVIDIA GB300")
+_LINKED = (*_SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
+"""GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
+
+_GRAPHS_SINCE = (0, 20)
+"""The first release that subtracts the CUDA graphs from the budget."""
+_LARGEST_GRAPH = 512
+"""Largest batch that is captured."""
+_GRAPH, _GRAPHS = 0.21 / 1024, 0.05
+"""GiB of the two graphs of a layer and a batch size, and of all together, as start-ups state."""
+_ROCM_GRAPHS = 10
+"""How much larger they are with ROCm: 4.5 to 8.4 GiB of 40 to 80 layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUp:
+    """What decides how much memory vLLM uses beside weights and cache."""
+
+    shape: ModelShape
+    split: Split
+    gpu: str
+    """Name of the GPU."""
+    memory_gib: float
+    """Its memory."""
+    version: Version | None
+    """The release. None: the newest."""
+    length: int | None = None
+    """Tokens of the longest request."""
+    sequences: int | None = None
+    """Concurrent sequences as stated."""
+    tokens: int | None = None
+    """Tokens of a batch as stated."""
+    eager: bool = False
+    """Whether no CUDA graphs are captured."""
+
+    def before(self, version: Version) -> bool:
+        """Return whether the release is older; an unknown one is the newest."""
+        return self.version is not None and self.version < version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The parts of the memory beside weights and cache."""
+
+    peak: float
+    """Peak of the activations: of the layers, or of the sampler."""
+    driver: float
+    """Libraries of the driver."""
+    communication: float
+    """Buffers between ranks."""
+    graphs: float
+    """CUDA graphs."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.peak + self.driver + self.communication + self.graphs
+
+
+def terms_of(start: StartUp) -> Terms | None:
+    """Calculate the terms; None if the table of models lacks a size that they need."""
+    peak = _peak(start)
+    return None if peak is None else Terms(
+        peak=peak,
+        driver=_ROCM if start.gpu.startswith("AMD") else _DRIVER,
+        communication=_communication(start),
+        graphs=_graphs(start),
+    )  # fmt: skip
+
+
+def batch_of(start: StartUp) -> tuple[int, int]:
+    """Return the concurrent sequences and the tokens of a batch, stated or by default."""
+    sequences, tokens = _defaults(start)
+    tokens = start.tokens or tokens
+    return min(start.sequences or sequences, tokens), tokens
+
+
+def is_linked(gpu: str) -> bool:
+    """Return whether GPUs of a name have links between them, rather than PCIe alone."""
+    return gpu.startswith((*_LINKED, "AMD"))
+
+
+def _defaults(start: StartUp) -> tuple[int, int]:
+    if start.before(_ENGINE_V1):
+        if _is_split(start):
+            return _SMALL[0], _CHUNK if start.before(_CHUNK_UNTIL) else _SMALL[1]
+        return _SMALL[0], max(start.length or 0, _SMALL[1])
+    if start.memory_gib >= _LARGEST_GPU and not start.before(_LARGEST_SINCE):
+        return _LARGEST
+    small = "A100" in start.gpu and not start.before(_A100_SMALL)
+    small = small or ("GB10" in start.gpu and not start.before(_GB10_SMALL))
+    return _LARGE if start.memory_gib >= _LARGE_GPU and not small else _SMALL
+
+
+def _is_split(start: StartUp) -> bool:
+    """Return whether V0 splits prompts by default."""
+    return start.before(_ENGINE_V1) and (start.length or 0) > _LONGEST_WHOLE
+
+
+def _peak(start: StartUp) -> float | None:
+    layers, sampler = _layers(start), _sampler(start)
+    if _is_split(start):
+        return layers
+    return None if layers is None or sampler is None else max(layers, sampler)
+
+
+def _sampler(start: StartUp) -> float | None:
+    """Return the memory of the sampler, beside the hidden states and the residual of the batch."""
+    vocab, hidden = start.shape.vocab, start.shape.hidden
+    if vocab is None or hidden is None:
+        return None
+    sequences, tokens = batch_of(start)
+    each = _SORTED if start.before(_SINCE_UNSORTED) else _UNSORTED
+    fp8 = start.shape.expert_ffn is not None and start.shape.dtype == "fp8"
+    kept = _CHOSEN if fp8 and start.before(_KEPT_UNTIL) else 0
+    return (sequences * vocab * each + tokens * 2 * (1 + kept) * hidden * _TOKEN) / GIB
+
+
+def _layers(start: StartUp) -> float | None:
+    """Return the largest memory of one layer, dense or with experts, and of its attention."""
+    shape, hidden = start.shape, start.shape.hidden
+    if hidden is None or (shape.ffn is None and shape.expert_ffn is None):
+        return None
+    _, tokens = batch_of(start)
+    dense = tokens * _MATRICES * (shape.ffn or 0) // start.split.tensor
+    widths = tokens * _WIDTHS * hidden
+    return (widths + max(dense, _experts(start, tokens, hidden)) + _latents(start)) * _TOKEN / GIB
+
+
+def _experts(start: StartUp, tokens: int, hidden: int) -> int:
+    """Count the numbers of a layer with experts: vllm/model_executor/layers/fused_moe."""
+    shape = start.shape
+    if shape.expert_ffn is None:
+        return 0
+    rows = tokens * _CHOSEN
+    if shape.fp8_block is not None and start.gpu.startswith("NVIDIA H"):
+        # DeepGEMM: two workspaces and a quantised copy, with rows filled up for each expert.
+        rows += _ALIGNED * (shape.experts or 0)
+        return rows * hidden * 5 // 2
+    inner = shape.expert_ffn // start.split.tensor
+    return rows * (max(2 * inner, hidden) + inner)
+
+
+def _latents(start: StartUp) -> int:
+    """Count the numbers of latents that are expanded to heads of keys and values."""
+    shape = start.shape
+    if shape.latent is None:
+        return 0
+    heads = -(-shape.heads // (start.split.attention or start.split.tensor))
+    return _LATENT_TOKENS * heads * 2 * (shape.head_dim or 128)
+
+
+def _communication(start: StartUp) -> float:
+    ranks = start.split.tensor
+    if ranks == 1:
+        return _PCIE if start.split.pipeline > 1 else 0.0
+    if start.gpu.startswith("AMD"):
+        return _RCCL * (ranks - 1)
+    if not start.gpu.startswith(_LINKED):
+        return _PCIE
+    multicast = start.gpu.startswith(_SWITCHED) and not start.before(_FROM_MULTICAST)
+    return _MULTICAST if multicast else _CHANNELS
+
+
+def _graphs(start: StartUp) -> float:
+    """Return the memory of the graphs that the budget includes."""
+    if start.eager or start.before(_GRAPHS_SINCE):
+        return 0.0
+    sequences, _ = batch_of(start)
+    sizes = captured_sizes(min(2 * sequences, _LARGEST_GRAPH))
+    each = _GRAPH * (_ROCM_GRAPHS if start.gpu.startswith("AMD") else 1)
+    return _GRAPHS + start.shape.layers * sizes * each / start.split.pipeline
+
+
+def captured_sizes(largest: int) -> int:
+    """Count the batch sizes that are captured: 1, 2, 4, each 8th to 256, each 16th beyond it.
+
+    Source: vllm/config/vllm.py _set_cudagraph_sizes.
+    """
+    small = sum(size <= largest for size in (1, 2, 4))
+    return small + min(largest, 256) // 8 + max(largest - 256, 0) // 16

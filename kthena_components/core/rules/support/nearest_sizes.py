@@ -1,0 +1,87 @@
+"""The nearest sizes of an engine that other rules do not refuse, for remedies."""
+
+from collections.abc import Callable, Iterator
+
+from kthena_components.core.engines.facts import one_of_sizes, set_size
+from kthena_components.core.facts.serving import gpus_of, ranks_of
+from kthena_components.core.memory.engine import Placed, has_room, placed_engine
+from kthena_components.core.memory.sharding import Sharding, divisors, is_whole
+from kthena_components.core.remedies import Remedy, either, together
+from kthena_components.core.values.unknown import all_known
+
+_ANY_WAY = "change the parallelism"
+_VOCABULARY = 64
+"""vLLM pads a vocabulary to a multiple of this (vocab_parallel_embedding.py)."""
+
+
+def nearest_sizes(sharding: Sharding, fits: Callable[[Sharding], bool]) -> Remedy | str:
+    """Suggest the tensor sizes that fit below and above one that does not.
+
+    Sizes with which the engine has a rank for each of its GPUs, if necessary with another pipeline,
+    are suggested alone. So are sizes that divide every padded vocabulary, since it is split as
+    well, stages with as many layers, and sizes with which the weights fit into the GPUs.
+
+    Args:
+        sharding: The engine and its model.
+        fits: Whether the rule accepts other sizes.
+    """
+    command = sharding.command
+    tensor, pipeline = command.tensor, command.pipeline
+    if not (isinstance(tensor, int) and isinstance(pipeline, int)):
+        return _ANY_WAY
+    legal = [size for size in _legal(sharding) if size != tensor and fits(sharding.at(size))]
+    legal = [size for size in legal if _VOCABULARY % size == 0] or legal
+    pairs = list(_on_all_gpus(sharding, legal)) or [(size, pipeline) for size in legal]
+    pairs = [pair for pair in pairs if sharding.shape.layers % pair[1] == 0] or pairs
+    room = [pair for pair in pairs if _has_room(sharding, *pair)] or pairs
+    below = max((pair for pair in room if pair[0] < tensor), default=None)
+    above = min((pair for pair in room if pair[0] > tensor), default=None)
+    named = [pair for pair in (below, above) if pair is not None]
+    if all(each == pipeline for _, each in named):
+        return one_of_sizes(command, "tensor", [size for size, _ in named]) or _ANY_WAY
+    return either(*(_both(sharding, *pair) for pair in named))
+
+
+def _legal(sharding: Sharding) -> Iterator[int]:
+    """Return the tensor sizes that divide the attention heads."""
+    command = sharding.command
+    widths = all_known(command.attention_data, command.attention_context)
+    if isinstance(widths, list):
+        data, context = widths
+        yield from (heads * data * context for heads in divisors(sharding.shape.heads))
+
+
+def _on_all_gpus(sharding: Sharding, sizes: list[int]) -> Iterator[tuple[int, int]]:
+    """Return tensor and pipeline sizes that make as many ranks as the engine has GPUs."""
+    engine, command = sharding.engine, sharding.command
+    known = all_known(
+        ranks_of(engine, command), gpus_of(engine), engine.entry.gpus, engine.pods,
+        command.tensor, command.pipeline,
+    )  # fmt: skip
+    if not isinstance(known, list):
+        return
+    ranks, held, gpus, pods, tensor, pipeline = known
+    if not tensor * pipeline or not gpus:
+        return
+    for size in sizes:
+        stages, rest = divmod(held * tensor * pipeline, ranks * size)
+        one = not engine.one_stage or stages == pipeline
+        if not rest and 0 < stages <= sharding.shape.layers and one and is_whole(size, gpus, pods):
+            yield size, stages
+
+
+def _has_room(sharding: Sharding, tensor: int, pipeline: int) -> bool:
+    """Return whether the weights fit into the GPUs, as far as that is known."""
+    placed = placed_engine(sharding.engine)
+    return not isinstance(placed, Placed) or has_room(placed, tensor, pipeline)
+
+
+def _both(sharding: Sharding, tensor: int, pipeline: int) -> Remedy:
+    command = sharding.command
+    if pipeline == command.pipeline:
+        return set_size(command, "tensor", tensor)
+    return together(
+        set_size(command, "tensor", tensor),
+        set_size(command, "pipeline", pipeline),
+        text=f"set tensor to {tensor} and pipeline to {pipeline}",
+    )

@@ -1,0 +1,272 @@
+"""Answers a question: compiles a serving of each shape, and reads its memory from the facts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.memory import GIB, cache_per_token_on_gpu
+from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
+from kthena_components.core.memory.sharding import Sharding, fits
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.sizing.question import Question
+from kthena_components.sizing.shapes import Shape, copies_of_a_token, pod_counts, shapes_on
+
+_SENSIBLE = 8
+"""An engine has at most this many times the GPUs of the smallest one: more engines serve more."""
+_MOST_NODES = 64
+"""Where the search for the smallest engine ends if the stated nodes hold none."""
+_RULES = (memory_weights_fit, memory_one_sequence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A shape that passes all rules. Sizes in GiB per GPU."""
+
+    shape: Shape
+    weights: float
+    """Weights in the fullest stage."""
+    cache: float
+    """Memory for the KV cache."""
+    tokens: int | None
+    """Tokens that the cache of one engine holds. None: not known."""
+    at_least: bool
+    """Whether it holds more, since some layers do not store every token."""
+    at_once: int | None
+    """Requests of the asked length that one engine holds at once."""
+    engines: int
+    """Engines for all requests."""
+    nodes: int
+    """Nodes for all engines."""
+    copies: int
+    """GPUs of a tensor group that store the same part of a token."""
+    doubt: Finding | None
+    """Why it may be too small after all."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all engines."""
+        return self.engines * self.shape.gpus
+
+    @property
+    def requests(self) -> int | None:
+        """Requests of the asked length that all engines hold at once."""
+        return None if self.at_once is None else self.at_once * self.engines
+
+    @property
+    def rank(self) -> tuple[bool | int, ...]:
+        """The order of rows: few GPUs, no doubt, short ways, and then many requests."""
+        shape = self.shape
+        ways = (shape.spans_pods, shape.decode_context > 1, shape.pipeline, shape.pods)
+        return (self.gpus, self.doubt is not None, *ways, -(self.requests or 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impossible:
+    """A shape that a rule refuses, or that the nodes do not hold."""
+
+    shape: Shape
+    seen: str
+    rule: str
+    """The rule that refuses it. Empty: it needs more nodes than there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """All shapes, the best first."""
+
+    rows: tuple[Row, ...]
+    impossible: tuple[Impossible, ...]
+    smallest: Row | None = None
+    """The smallest engine on more nodes, if there is no row."""
+    not_checked: str = ""
+    """Why memory cannot be estimated. Empty: it can."""
+
+    @property
+    def recommended(self) -> Row | None:
+        """The first row whose memory is not in doubt, or else the first one."""
+        sure = (row for row in self.rows if row.doubt is None)
+        return next(sure, self.rows[0] if self.rows else None)
+
+
+def find_shapes(question: Question) -> Answer:
+    """Answer a question.
+
+    Raises:
+        SpecError: No engine can be written for it, whatever its shape: the image, the options or
+            the model are wrong.
+    """
+    base = compiled_facts(question, Shape())
+    placed = _placed(base)
+    if isinstance(placed, Unknown):
+        return Answer(rows=(), impossible=(), not_checked=placed.because)
+    found = _search(question, base, question.nodes)
+    rows = sorted((one for one in found if isinstance(one, Row)), key=lambda row: row.rank)
+    impossible = tuple(one for one in found if isinstance(one, Impossible))
+    smallest = None if rows else _smallest(question, base)
+    return Answer(rows=tuple(rows), impossible=impossible, smallest=smallest)
+
+
+def _smallest(question: Question, base: ServingFacts) -> Row | None:
+    """Return the smallest engine that would do on more nodes of the same kind."""
+    wide = replace(question, nodes=_MOST_NODES)
+    for pods in pod_counts(_MOST_NODES):
+        found = [one for one in _on_pods(wide, base, pods) if isinstance(one, Row)]
+        if found:
+            return min(found, key=lambda row: row.rank)
+    return None
+
+
+def _search(question: Question, base: ServingFacts, nodes: int) -> list[Row | Impossible]:
+    found: list[Row | Impossible] = []
+    for pods in pod_counts(nodes):
+        least = min((one.shape.gpus for one in found if isinstance(one, Row)), default=None)
+        if least is not None and pods * question.gpus_per_node > least * _SENSIBLE:
+            break
+        found += _on_pods(question, base, pods)
+    return found
+
+
+def _on_pods(question: Question, base: ServingFacts, pods: int) -> Iterator[Row | Impossible]:
+    """Look at the shapes on a number of pods.
+
+    Whole experts need the same memory as slices of them, so they are a row of their own only where
+    slices are refused, and where they serve copies of the other layers.
+    """
+    taken: set[tuple[int, int, int]] = set()
+    shapes = shapes_on(
+        pods,
+        question.gpus_per_node,
+        question.model,
+        partial(_divides, base),
+        has_data=question.engine == "vllm",
+        has_decode=question.decode_flag is not None,
+    )
+    for shape in shapes:
+        sizes = (shape.gpus_per_pod, shape.tensor, shape.pipeline)
+        if shape.expert and shape.data == shape.decode_context == 1 and sizes in taken:
+            continue
+        one = _look(question, base, shape)
+        if isinstance(one, Row):
+            taken.add(sizes)
+        yield one
+
+
+def _divides(base: ServingFacts, tensor: int) -> bool:
+    engine = base.engines[0]
+    command, shape = engine.entry.command, engine.entry.shape
+    if command is None or shape is None or isinstance(shape, Unknown):
+        return True
+    return fits(Sharding(engine, command, shape).at(tensor))
+
+
+def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossible:
+    """Check the memory first, without a compilation: most shapes that are refused need more."""
+    facts = _resized(base, shape)
+    found, placed = _too_small(facts), _placed(facts)
+    sure = next((each for each in found if each.most is Level.MANDATORY), None)
+    if sure is not None:
+        return _impossible(shape, sure)
+    if isinstance(placed, Unknown):
+        return Impossible(shape=shape, seen=placed.because, rule="")
+    try:
+        compile_serving(question.args(shape))
+    except SpecError as error:
+        return _impossible(shape, error.findings[0])
+    return _within(question, _measured(question, shape, placed, next(iter(found), None)))
+
+
+def compiled_facts(question: Question, shape: Shape) -> ServingFacts:
+    """Compile a serving and return its facts, with the GPU and the model that were asked for."""
+    facts = facts_from_plan(compile_serving(question.args(shape)).plan)
+    (engine,) = facts.engines
+    entry = replace(engine.entry, gpu=question.gpu, shape=question.model)
+    return replace(facts, engines=(replace(engine, entry=entry),))
+
+
+def _resized(base: ServingFacts, shape: Shape) -> ServingFacts:
+    """Return the facts of an engine with other sizes, as far as its memory depends on them.
+
+    A test compares them with the facts of a compilation.
+    """
+    (engine,) = base.engines
+    if engine.entry.command is None:
+        return base
+    command = replace(
+        engine.entry.command,
+        tensor=shape.tensor,
+        pipeline=shape.pipeline,
+        data=shape.data,
+        decode_context=shape.decode_context,
+    )
+    entry = replace(engine.entry, command=command)
+    return replace(base, engines=(replace(engine, entry=entry),))
+
+
+def _placed(facts: ServingFacts) -> Placed | Unknown:
+    found = [placed for _, placed in placed_engines(facts)]
+    return found[0] if found else Unknown("its command line names no model")
+
+
+def _too_small(facts: ServingFacts) -> list[Finding]:
+    return [
+        replace(finding, rule=rule.__name__.replace("_", "-"))
+        for rule in _RULES
+        for finding in rule(facts)
+        if finding.level is not Level.UNKNOWN
+    ]
+
+
+def _impossible(shape: Shape, finding: Finding) -> Impossible:
+    return Impossible(shape=shape, seen=finding.seen, rule=finding.rule)
+
+
+def _measured(question: Question, shape: Shape, placed: Placed, doubt: Finding | None) -> Row:
+    cache, each, length = max(placed.left or 0.0, 0.0), _bytes_of_a_token(placed), length_of(placed)
+    tokens = int(cache * GIB / each) if each else None
+    at_once = None
+    if tokens is not None and isinstance(length, int) and length:
+        at_once = max(tokens // length, 1) * shape.data
+    engines = 1 if at_once is None else -(-(question.requests or 1) // at_once)
+    return Row(
+        shape=shape,
+        weights=placed.loaded,
+        cache=cache,
+        tokens=None if tokens is None else tokens * shape.data,
+        at_least=not placed.shape.full_cache,
+        at_once=at_once,
+        engines=engines,
+        nodes=_nodes(shape, engines, question.gpus_per_node),
+        copies=copies_of_a_token(question.model, shape.tensor) // shape.decode_context,
+        doubt=doubt,
+    )
+
+
+def _bytes_of_a_token(placed: Placed) -> int | None:
+    """Return the bytes of a token on a GPU, as if every layer stored it."""
+    if not placed.shape.full_cache:
+        return cache_per_token_on_gpu(placed.shape, placed.split)
+    each = cache_of(placed)
+    return None if isinstance(each, Unknown) else each
+
+
+def _nodes(shape: Shape, engines: int, gpus_per_node: int) -> int:
+    """Count the nodes for some engines; several that have one pod each may share a node."""
+    if shape.pods > 1:
+        return engines * shape.pods
+    return -(-engines // (gpus_per_node // shape.gpus_per_pod))
+
+
+def _within(question: Question, row: Row) -> Row | Impossible:
+    """Return the row if the nodes hold all its engines."""
+    if row.nodes <= question.nodes:
+        return row
+    seen = (
+        f"{question.requests} requests at once need {row.engines} engines of {row.at_once} each, "
+    )
+    seen += f"{row.gpus} GPUs on {row.nodes} nodes, and there are {question.nodes}"
+    return Impossible(shape=row.shape, seen=seen, rule="")

@@ -1,0 +1,167 @@
+"""`kthena-components size`: its table, its JSON, what it writes, and wrong usage."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kthena_components.cli.main import main
+from kthena_components.compiler.compile import compile_serving
+from tests.support.for_each import for_each
+
+LLAMA, QWEN = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B"
+CONFIG = {
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "head_dim": 128,
+    "hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 128256,
+    "max_position_embeddings": 8192,
+}  # fmt: skip
+
+
+def size(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Run the command and return its status and its two texts."""
+    try:
+        status = main(["size", *words])
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
+
+
+WRONG = {
+    "an unknown model": (
+        ["Qwen/Qwen3-32Bx", "--gpu", "h100"],
+        "is not in the table of models; write Qwen/Qwen3-32B, or give its config.json with --hf-",
+    ),
+    "an unknown GPU": ([QWEN, "--gpu", "h1000"], "'h1000' is not in the table of GPUs; near"),
+    "a length above the model's": (
+        [LLAMA, "--gpu", "h100", "--context", "200000"],
+        f"--context 200000: {LLAMA} supports 131072 tokens at most",
+    ),
+    "a length that is no number": (
+        [QWEN, "--gpu", "h100", "--context", "32k"], "'32k' is not a number of tokens",
+    ),
+    "no requests": ([QWEN, "--gpu", "h100", "--requests", "0"], "'0' is not a number of requests"),
+    "a price that is no number": (
+        [QWEN, "--gpu", "h100", "--price", "cheap"], "'cheap' is not an amount of money",
+    ),
+    "a price that is not finite": (
+        [QWEN, "--gpu", "h100", "--price", "nan"], "'nan' is not an amount of money",
+    ),
+    "nodes that are no sizes": ([QWEN, "--gpu", "h100", "--nodes", "many"], "'many': write"),
+    "nodes without GPUs": ([QWEN, "--gpu", "h100", "--nodes", "4x0"], "--nodes '4x0': write"),
+    "a format without a copy": (
+        [QWEN, "--gpu", "h100", "--precision", "mxfp4"],
+        "the table of models has no such copy of Qwen/Qwen3-32B; it has bf16 and fp8 (",
+    ),
+    "an unknown target": ([QWEN, "--gpu", "h100", "--write", "kthen"], "write 'kthena'"),
+    "an unknown shape": (
+        [QWEN, "--gpu", "h100", "--nodes", "1x2", "--write", "native", "--shape", "7x1x1"],
+        "--shape 7x1x1: no shape of these sizes fits; known: ",
+    ),
+    "a shape without a target": ([QWEN, "--gpu", "h100", "--shape", "1x1x1"], "only for --write"),
+    "a config that is not there": (
+        ["own/model", "--gpu", "h100", "--hf-config", "/nowhere"], "--hf-config /nowhere cannot",
+    ),
+    "weights of unknown size": (
+        ["Qwen/Qwen3.5-27B-FP8", "--gpu", "h100"], "write --weights GIB",
+    ),
+}  # fmt: skip
+
+
+@for_each("name", WRONG)
+def test_wrong_usage_is_one_sentence(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, sentence = WRONG[name]
+    status, out, error = size(capsys, *words)
+    assert (status, out) == (2, "")
+    last = error.splitlines()[-1]
+    assert last.startswith("kthena-components size: ")
+    assert sentence in last
+
+
+def test_the_table_marks_the_cheapest_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, error = size(capsys, QWEN, "--gpu", "h200", "--price", "2.5")
+    assert (status, error) == (0, "")
+    (marked,) = [line for line in out.splitlines() if line.startswith("*   ")]
+    assert marked.split()[-3:] == ["1", "24", "60.00"]
+    assert "Throughput and latency are not estimated." in out
+
+
+def test_json_has_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = size(capsys, LLAMA, "--gpu", "l4", "-o", "json", "--price", "2", "--nodes", "4")
+    found = json.loads(out)
+    best, *others = found["shapes"]
+    assert (best["recommended"], best["gpus"], best["cost_per_day"]) == (True, 2, 96)
+    assert not any(row["recommended"] for row in others)
+    assert [one["rule"] for one in found["impossible"]] == ["memory-one-sequence"]
+
+
+def test_no_shape_names_the_smallest_and_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = size(capsys, "meta-llama/Llama-3.1-405B-Instruct", "--gpu", "h100",
+                          "--nodes", "8")  # fmt: skip
+    assert status == 1
+    assert "No shape fits. The smallest that would: TP × PP × DP 8 × " in out
+    assert "[memory-weights-fit]" in out
+
+
+def test_nodes_may_be_written_with_a_multiplication_sign(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = [size(capsys, QWEN, "--gpu", "h100", "--nodes", nodes)[1]
+             for nodes in ("2x4", "2×4", "2 × 4")]  # fmt: skip
+    assert len(set(texts)) == 1
+    assert " on 2 × 4 NVIDIA H100" in texts[0]
+
+
+def test_a_copy_in_another_format_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = size(capsys, QWEN, "--gpu", "h100", "--precision", "int4")
+    assert out.startswith("Qwen/Qwen3-32B-AWQ: 18.0 GiB of weights, int4\n")
+
+
+@for_each("target", ["native", "kthena", "lws", "matrixinfer"])
+def test_a_shape_is_written_for_a_backend(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = size(capsys, LLAMA, "--gpu", "l4", "--write", target, "--shape", "4x1x1")
+    assert status == 0
+    assert "--tensor-parallel-size" in out
+    assert all(body["kind"] for body in yaml.safe_load_all(out))
+
+
+def test_what_a_backend_refuses_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, error = size(capsys, QWEN, "--gpu", "h100", "--write", "kaito")
+    assert (status, out) == (1, "")
+    assert error.startswith("--write kaito: 1 problem\n")
+
+
+def test_a_program_has_the_arguments_of_the_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = size(capsys, LLAMA, "--gpu", "l4", "--write", "python", "--context", "8192")
+    (call,) = [node.value for node in ast.parse(out).body if isinstance(node, ast.Expr)
+               and isinstance(node.value, ast.Call)]  # fmt: skip
+    args = ast.literal_eval(call.args[1])
+    (role,) = compile_serving(args).plan.roles
+    assert "--max-model-len" in role.entry["spec"]["containers"][0]["command"]
+
+
+def test_a_model_of_its_own_is_read_from_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    words = ("own/model", "--gpu", "h100", "--hf-config", str(tmp_path))
+    assert "write --weights GIB" in size(capsys, *words)[2]
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 16 * 2**30}}))
+    assert size(capsys, *words)[1].startswith("own/model: 16.0 GiB of weights\n")
+    assert size(capsys, *words, "--weights", "20")[1].startswith("own/model: 20.0 GiB")
+    status, out, _ = size(capsys, *words, "--write", "stack")
+    assert status == 0
+    assert "hf_config:" in out
+
+
+@for_each("text", ["[]", "{", '{"metadata": {"total_size": "1"}}', '{"metadata": []}'])
+def test_an_index_that_states_no_size_is_as_none(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    words = ("own/model", "--gpu", "h100", "--hf-config", str(tmp_path))
+    assert "write --weights GIB" in size(capsys, *words)[2]

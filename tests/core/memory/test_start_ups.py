@@ -1,0 +1,177 @@
+"""The model of an engine's memory against published start-ups."""
+
+from dataclasses import replace
+from statistics import mean
+
+import pytest
+
+from kthena_components.core.findings import Level
+from kthena_components.core.memory import Split
+from kthena_components.core.memory.estimate import Estimate, Verdict
+from kthena_components.core.memory.padding import loaded_weights
+from kthena_components.core.memory.sglang_reserve import default_share
+from kthena_components.core.memory.start_up import (
+    StartUp,
+    Terms,
+    batch_of,
+    captured_sizes,
+    terms_of,
+)
+from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.values.images import Version
+from tests.core.memory.start_ups import Measured, start_ups
+from tests.support.for_each import for_each
+
+KNOWN = tuple(start for start in start_ups() if isinstance(start.estimate, Estimate))
+NVIDIA = tuple(start for start in KNOWN if start.gpu.startswith("NVIDIA"))
+NOT_SEEN = {"h34": "the sampler ran out of memory after the cache was allocated, on a shared GPU"}
+
+
+def errors(starts: tuple[Measured, ...]) -> list[float]:
+    """Return the absolute errors of the KV cache in GiB."""
+    return [abs(start.error) for start in starts if start.error is not None]
+
+
+def test_start_ups_that_were_not_used_are_predicted() -> None:
+    found = errors(tuple(start for start in KNOWN if start.held_out))
+
+    assert len(found) >= 29
+    assert mean(found) <= 0.5
+    assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
+
+
+def test_start_ups_on_gpus_of_nvidia_are_predicted() -> None:
+    found = errors(NVIDIA)
+
+    assert len(found) >= 120
+    assert mean(found) <= 1.0
+    assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
+
+
+def test_the_estimate_is_neither_high_nor_low_on_a_class_of_gpus() -> None:
+    for gpu in ("NVIDIA-H100", "NVIDIA-A100", "NVIDIA-GeForce", "NVIDIA-H200"):
+        found = [start.error for start in NVIDIA if start.gpu.startswith(gpu)]
+        assert abs(mean(error for error in found if error is not None)) <= 1.0, gpu
+
+
+@for_each("start", [start for start in KNOWN if start.started], ids=lambda start: start.id)
+def test_an_engine_that_started_is_never_refused(start: Measured) -> None:
+    assert [found for found in start.findings if found.level is Level.MANDATORY] == []
+
+
+@for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
+def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> None:
+    estimate = start.estimate
+    assert isinstance(estimate, Estimate)
+    assert (estimate.verdict is Verdict.FITS) == (start.id in NOT_SEEN)
+    assert bool(start.findings) == (start.id not in NOT_SEEN)
+
+
+def start_up(model: str, gpu: str, memory: float, version: Version | None, tensor: int) -> StartUp:
+    """Return a start-up without options."""
+    shape = find_model(model)
+    assert isinstance(shape, ModelShape), model
+    split = Split(tensor=tensor)
+    return StartUp(shape=shape, split=split, gpu=gpu, memory_gib=memory, version=version)
+
+
+# Model, release, ranks: peak and other memory that start-ups on an H100 state.
+PARTS = [
+    ("openai/gpt-oss-20b", (0, 11, 0), 1, 7.38, 0.13),
+    ("meta-llama/Llama-3.1-8B-Instruct", (0, 11, 0), 1, 4.76, 0.13),
+    ("Qwen/Qwen3-0.6B", (0, 11, 0), 1, 5.56, 0.13),
+    ("Qwen/Qwen3-32B", (0, 11, 0), 2, 5.64, 0.54),
+    ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", (0, 11, 0), 2, 4.84, 0.55),
+    ("Qwen/Qwen3-14B", (0, 17, 0), 1, 2.23, 0.13),
+    ("meta-llama/Llama-3.1-8B-Instruct", (0, 19, 0), 2, 1.89, 2.07),
+    ("meta-llama/Llama-3.1-8B-Instruct", (0, 19, 0), 4, 1.89, 2.13),
+]
+
+
+@for_each(("model", "version", "tensor", "peak", "other"), PARTS)
+def test_each_term_is_the_one_that_a_start_up_states(
+    model: str, version: Version, tensor: int, peak: float, other: float
+) -> None:
+    terms = terms_of(start_up(model, "NVIDIA H100", 79.18, version, tensor))
+
+    assert isinstance(terms, Terms)
+    assert terms.peak == pytest.approx(peak, abs=0.3)
+    assert terms.driver + terms.communication == pytest.approx(other, abs=0.1)
+    assert terms.graphs == 0.0
+
+
+# GPU, its memory, release: sequences and tokens of a batch.
+BATCHES = [
+    ("NVIDIA H100", 79.18, (0, 11, 0), (1024, 8192)),
+    ("NVIDIA H100", 79.18, None, (1024, 8192)),
+    ("NVIDIA A100 80GB", 79.25, (0, 11, 0), (256, 2048)),
+    ("NVIDIA A100 80GB", 79.25, (0, 8, 5), (1024, 8192)),
+    ("NVIDIA GB10", 120.7, (0, 24, 0), (256, 2048)),
+    ("NVIDIA B200", 178.35, (0, 18, 0), (1024, 8192)),
+    ("NVIDIA B200", 178.35, None, (1024, 16384)),
+    ("NVIDIA L4", 22.0, None, (256, 2048)),
+]
+
+
+@for_each(("gpu", "memory", "version", "batch"), BATCHES)
+def test_the_batch_has_the_default_of_the_class_of_a_gpu(
+    gpu: str, memory: float, version: Version | None, batch: tuple[int, int]
+) -> None:
+    start = start_up("Qwen/Qwen3-8B", gpu, memory, version, 1)
+
+    assert batch_of(start) == batch
+
+
+# Length, release: peak of Llama-3.1-8B on a GPU of 24 GB, before the engine V1.
+BEFORE_V1 = [
+    (20_000, (0, 6, 4), 2.07),
+    (29_000, (0, 6, 4), 2.99),
+    (35_000, (0, 6, 4), 0.06),
+    (131_072, (0, 7, 2), 0.19),
+]
+
+
+@for_each(("length", "version", "peak"), BEFORE_V1)
+def test_v0_runs_a_whole_prompt_or_a_part_of_it(length: int, version: Version, peak: float) -> None:
+    start = start_up(
+        "meta-llama/Llama-3.1-8B-Instruct", "NVIDIA GeForce RTX 3090", 23.6, version, 1
+    )
+    terms = terms_of(replace(start, length=length))
+
+    assert isinstance(terms, Terms)
+    assert terms.peak == pytest.approx(peak, abs=0.1)
+
+
+@for_each(("largest", "sizes"), [(512, 51), (256, 35), (64, 11), (8, 4), (1, 1)])
+def test_the_captured_sizes_are_those_of_vllm(largest: int, sizes: int) -> None:
+    assert captured_sizes(largest) == sizes
+
+
+# Model, ranks: what start-ups state as weights.
+FILLED = [
+    ("openai/gpt-oss-20b", 1, 13.72),
+    ("openai/gpt-oss-120b", 1, 65.97),
+    ("openai/gpt-oss-120b", 4, 17.22),
+]
+
+
+@for_each(("model", "tensor", "gib"), FILLED)
+def test_experts_in_mxfp4_are_filled_up(model: str, tensor: int, gib: float) -> None:
+    shape = find_model(model)
+    assert isinstance(shape, ModelShape)
+    assert shape.weights_gib is not None
+
+    loaded = loaded_weights(shape, Split(tensor=tensor), shape.weights_gib)
+
+    assert loaded == pytest.approx(gib, abs=0.1)
+    assert loaded > 1.05 * shape.weights_gib / tensor
+
+
+@for_each(
+    ("memory", "ranks", "share"),
+    [(15.0, 1, 0.747), (23.99, 2, 0.713), (79.65, 8, 0.825), (140.4, 8, 0.901)],
+)
+def test_sglang_leaves_its_reserve(memory: float, ranks: int, share: float) -> None:
+    found = default_share(memory, ranks, chunk=None, graphs=True)
+
+    assert found == pytest.approx(share, abs=0.02)
