@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from kthena_components.core.hardware.names import find_gpu
@@ -87,8 +88,13 @@ def _is_pool(value: object, pools: Mapping[str, Gpu]) -> bool:
 
 def _counts(resource: str, gpu: Gpu) -> bool:
     """Return whether a resource may count a GPU: it has the maker's domain, or no known one."""
-    makers = {_domain(name) for row in known_gpus() for name in row.resources}
-    return _domain(resource) not in makers or _domain(resource) in map(_domain, gpu.resources)
+    return _domain(resource) not in _makers() or _domain(resource) in map(_domain, gpu.resources)
+
+
+@cache
+def _makers() -> frozenset[str]:
+    """Return the domains of all makers: the table does not change."""
+    return frozenset(_domain(name) for row in known_gpus() for name in row.resources)
 
 
 def _domain(resource: str) -> str:

@@ -158,7 +158,8 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
         if words and sequence(fields["args"]):
             yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
     for key in fields:
-        yield from _in_size(join_path(path, key_text(key)), key, fields[key])
+        if _is_size(key):  # before the path is written, which few keys need
+            yield from _stated(join_path(path, key_text(key)), key_text(key), fields[key])
     if "value" in fields:
         # The last part of a path of Helm, a flag, or a variable.
         name = fields.get("name", fields.get("key"))
@@ -170,8 +171,12 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
 
 
 def _in_size(path: str, name: object, value: object) -> Iterator[Sign]:
-    if isinstance(name, str) and name.lstrip("-") in _FIELDS:
+    if _is_size(name):
         yield from _stated(path, key_text(name), value)
+
+
+def _is_size(name: object) -> bool:
+    return isinstance(name, str) and name.lstrip("-") in _FIELDS
 
 
 def _stated(path: str, name: str, value: object) -> Iterator[Sign]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.listening import listening
@@ -39,14 +38,14 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     Discovery 1.1.0, 2.4.1.
     """
     name, service = found.name, found.spec.get("serviceName")
-    for pod, meeting in _asked(facts_of_copies(replace(found, path=""))):
+    for pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
         if host is None or not isinstance(name, str):
             continue
         pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
         if pod_number is None:
             continue
-        path = pod.command_path
+        path = pod.command_path.removeprefix(f"{found.path}.")
         if gap := first_unknown(service, found.spec.get("replicas")):
             yield not_checked(path, gap)
         elif is_name(service) and host["domain"] != service:
