@@ -29,6 +29,12 @@ _NO_GPUS = frozenset({None, "", "none", "void"})
 _SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
 _SHARED = ".shared"
 _GKE = "cloud.google.com/"
+_VENDORS = frozenset(
+    [
+        *("nvidia.com", "amd.com", "intel.com", "habana.ai", "huawei.com", "google.com"),
+        *("amazon.com", "rebellions.ai", "furiosa.ai"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,12 @@ class DeviceFacts:
         if self.resource.startswith("nvidia.com/mig-"):
             return "a MIG device"
         return "a share of a GPU" if self.resource.endswith(_SHARED) else ""
+
+    @property
+    def vendor(self) -> str:
+        """The domain of the vendor, such as nvidia.com; empty if the name does not tell it."""
+        domain = ".".join(self.resource.partition("/")[0].lower().split(".")[-2:])
+        return domain if domain in _VENDORS and is_accelerator(self.resource) else ""
 
     @property
     def count(self) -> MaybeInt:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.findings import paths_above
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 
@@ -112,7 +113,7 @@ class ServingFacts:
     gpu_option: str = field(default="", compare=False)
     """How the user may name a GPU that nothing names. Empty: it is not said."""
     copies: MaybeInt = field(default=1, compare=False)
-    """Number of copies of all of this; only used by the sum over a whole stack."""
+    """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 
 
 # Counts the accelerators of servings whose pods are not in the manifest.

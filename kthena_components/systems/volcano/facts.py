@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_among
-from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,

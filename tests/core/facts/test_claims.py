@@ -6,7 +6,8 @@ from typing import Any
 from kthena_components.core.facts.claims import CLAIM, TEMPLATE, read_claims
 from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.facts.device_selectors import required_values
-from kthena_components.core.facts.pod import PodFacts, read_pod, read_pods
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.serving import EngineFacts, all_gpus_of, gpus_of
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, Unknown

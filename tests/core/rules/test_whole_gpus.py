@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.facts.devices import DeviceFacts, slices
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.values.unknown import Unknown
 
 
