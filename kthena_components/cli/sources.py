@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.core.findings import Finding
+from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.blanks import mark_empty
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.reading.documents import Document, read_documents
@@ -21,6 +23,8 @@ from kthena_components.rendering.result import Rendering
 Place = tuple[str, int]
 """A file as messages name it, and a line in it."""
 _COMMENT = "# Source: "
+_TEMPLATE = re.compile(r"(?<![a-z])(?:template|tmpl|tpl)(?![a-z])")
+"""The name of a file that a program completes before it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,10 @@ class Source:
         """Return an object with placeholders for words that a chart's own values leave empty."""
         return item
 
-    def lacks(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
-        """Return whether a value may be missing because a chart was rendered without it."""
-        return False
-
-    def leaves_out(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
-        """Return whether a chart has a missing field for other values than its own."""
-        return False
+    def left_open(self, item: KubeObject, finding: Finding) -> str:
+        """Say why somebody else fills in what a finding is about; empty if nobody does."""
+        is_template = self.is_walked and _TEMPLATE.search(Path(self.path).stem) is not None
+        return "in a template" if is_template and item.is_empty(finding.path) else ""
 
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field of an object, or the nearest field around it."""
@@ -84,15 +85,19 @@ class RenderedSource(Source):
         may = self.rendering.may_lack_values
         return replace(item, body=mark_empty(item.body)) if may else item
 
-    def lacks(self, item: KubeObject, path: str) -> bool:
-        """Return whether a value may be missing because a chart was rendered without it."""
-        return self.rendering.may_lack_values and item.is_empty(path)
+    def left_open(self, item: KubeObject, finding: Finding) -> str:
+        """Say that a chart was rendered without a value; empty if it needs none."""
+        if not self.rendering.may_lack_values:
+            return ""
+        lacks = item.is_empty(finding.path) or (
+            finding.seen == MISSING and self._leaves_out(item, finding.path)
+        )
+        return "with the chart's own values" if lacks else ""
 
-    def leaves_out(self, item: KubeObject, path: str) -> bool:
-        """Return whether a chart has a missing field for other values than its own."""
+    def _leaves_out(self, item: KubeObject, path: str) -> bool:
+        """Return whether a template has a missing field, which other values bring back."""
         key = path.rpartition(".")[2]
-        may = self.rendering.may_lack_values and not _has_field(item.body, key)
-        real = self._origin(item) if may else None
+        real = None if _has_field(item.body, key) else self._origin(item)
         return real is not None and self._origin_at(real).states(key)
 
     def place(self, item: KubeObject, path: str) -> Place:
