@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kthena_components.checker.unread import partial_object, scaffold
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.schema.language import MISSING
@@ -46,6 +47,10 @@ class Source:
     def opened(self, item: KubeObject) -> KubeObject:
         """Return an object with placeholders for words that a chart's own values leave empty."""
         return item
+
+    def part_of_object(self, item: KubeObject) -> Finding | None:
+        """Return a finding for a part of an object that nobody named as a file."""
+        return partial_object(item.body) if self.is_walked else None
 
     def left_open(self, item: KubeObject, finding: Finding) -> str:
         """Say why somebody else fills in what a finding is about; empty if nobody does."""
@@ -84,6 +89,10 @@ class RenderedSource(Source):
         """Return an object with placeholders for words that a chart's own values leave empty."""
         may = self.rendering.may_lack_values
         return replace(item, body=mark_empty(item.body)) if may else item
+
+    def part_of_object(self, item: KubeObject) -> Finding | None:
+        """Return a finding for an object whose spec is still to be filled in."""
+        return scaffold(item.body)
 
     def left_open(self, item: KubeObject, finding: Finding) -> str:
         """Say that a chart was rendered without a value; empty if it needs none."""

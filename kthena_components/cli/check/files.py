@@ -9,7 +9,6 @@ from typing import Any
 
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
-from kthena_components.checker.unread import partial_object
 from kthena_components.cli.check.context import LateConfigMaps, Texts, add_from_files, sharing_in
 from kthena_components.cli.check.kept_objects import KeptObjects
 from kthena_components.cli.check.results import Result, Summary, merge
@@ -263,7 +262,7 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
 def _checked(
     source: Source, shift: int, item: KubeObject, beside: _Beside, kept: KeptObjects
 ) -> list[Finding]:
-    partial = partial_object(item.body) if source.is_walked else None
+    partial = source.part_of_object(item)
     if partial is not None:
         return [partial]
     asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
