@@ -30,6 +30,7 @@ PARTS = (
     "faults",
     "lifecycle",
     "scheduling",
+    "hangs",
     "emission",
     "adoption",
     "production",

@@ -46,8 +46,8 @@ def evicted(scene: Scene, backend: str) -> None:
     every = [f"rack-{number}-node-{node}" for number in range(3) for node in range(2)]
     try:
         cordon(scene, every, closed=True)  # so that the first has no place to run again
-        scene.check("the first is taken", holds=_evict(scene, first) < _TOO_MANY)
-        code = _evict(scene, second)
+        scene.check("the first is taken", holds=evict(scene, first) < _TOO_MANY)
+        code = evict(scene, second)
         scene.check("the second is not", holds=code == _TOO_MANY, seen=code)
     finally:
         cordon(scene, every, closed=False)
@@ -55,7 +55,8 @@ def evicted(scene: Scene, backend: str) -> None:
     scene.until("one more is allowed", lambda: allowed() == 1)
 
 
-def _evict(scene: Scene, pod: dict[str, Any]) -> int:
+def evict(scene: Scene, pod: dict[str, Any]) -> int:
+    """Ask for the eviction of a pod, as a drain does, and return the HTTP status."""
     metadata = pod["metadata"]
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     path = f"{scene.api.path({'apiVersion': 'v1', 'kind': 'Pod', 'metadata': metadata})}/eviction"

@@ -21,7 +21,10 @@ SERVING = "workload.serving.volcano.sh/v1alpha1"
 ROUTING = "networking.serving.volcano.sh/v1alpha1"
 MADE = (
     (SERVING, "AutoscalingPolicy"), (ROUTING, "ModelRoute"), (ROUTING, "ModelServer"),
-    (SERVING, "ModelServing"), ("apps/v1", "StatefulSet"), ("v1", "Pod"), (PODGROUP, "PodGroup"),
+    (SERVING, "ModelServing"), ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+    ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"), ("batch.volcano.sh/v1alpha1", "Job"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"), ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"), ("v1", "Pod"), (PODGROUP, "PodGroup"),
     ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"),
 )  # fmt: skip
 """The kinds to delete afterwards, owners first."""

@@ -12,6 +12,7 @@ from typing import Any
 from kthena_components.checker.cluster_rules import ASKED_RULES, OWN_RULES
 from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES, crd_schema
 from kthena_components.checker.input_findings import FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.stack_findings import EDGE_DOCS
 from kthena_components.checker.unread import kind_read
@@ -71,7 +72,7 @@ def _groups() -> Iterator[tuple[str, Iterable[Rule] | Mapping[str, str]]]:
     for system in systems:
         # hypernode_tree only runs TREE_RULES.
         yield WHOLE, (rule for rule in system.cluster_rules if rule is not hypernode_tree)
-    yield WHOLE, (*OWN_RULES, *ASKED_RULES)
+    yield WHOLE, (*OWN_RULES, *ASKED_RULES, leader_selected)
     for system in systems:
         for kind in system.kinds:
             yield CHANGES, kind.change_rules

@@ -5,12 +5,12 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.manifest import read_ports
-from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Ports
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.read import group_kind
-from kthena_components.systems import find_kind
+from kthena_components.systems import CLAIMING, NAMED_BY, find_kind
 from kthena_components.systems.contract import Kind
 
 
@@ -37,7 +37,11 @@ def read_objects(
     """
     cluster = ClusterObjects(complete=complete, sources=sources)
     cluster.ports = read_ports if ports is None else lambda found: ports.get(found.index, {})
-    context = Context(versions=versions) if versions else NO_CONTEXT
+    claims = ReferencedObjects(CLAIMING, NAMED_BY)
+    for manifest in manifests:
+        if isinstance(manifest, Mapping):
+            claims.add(manifest)
+    context = Context(versions=versions, referenced=claims)
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
             continue

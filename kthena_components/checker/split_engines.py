@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.core.facts.split_engines import EnginePart, join_engines
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.registry import run_checks
 
 _COMPARED = frozenset(
@@ -24,6 +25,8 @@ def check_split_engines(
 ) -> Iterator[Finding]:
     """Yield what the rules about the pods of an engine say of several objects together."""
     told: set[Finding] = set()
+    bodies = [*bodies]
+    yield from run_rule(leader_selected, parts, bodies)
     for facts in join_engines(parts, bodies):
         for finding in run_checks(facts):
             is_new = finding.rule in _COMPARED and finding not in told

@@ -27,8 +27,8 @@ from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
-_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"')
-"""Texts in an object that may refer to a ConfigMap or a runtime."""
+_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
+"""Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
 

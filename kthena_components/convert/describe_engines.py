@@ -23,7 +23,7 @@ from kthena_components.convert.engine_roles import (
 from kthena_components.core.engines import CommandFacts, Transfer
 from kthena_components.core.engines.kv_transfer import Env, read_transfer
 from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, join_path
 from kthena_components.core.naming import dns_name

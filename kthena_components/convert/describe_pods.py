@@ -13,7 +13,7 @@ from kthena_components import systems
 from kthena_components.convert.conversion import title_of
 from kthena_components.convert.lost_fields import leaves
 from kthena_components.core import naming
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, count_of, path_of
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, read_object

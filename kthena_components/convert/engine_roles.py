@@ -13,7 +13,7 @@ from kthena_components.convert.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts, Transfer
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.writer import Words, words_for
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import PodSet

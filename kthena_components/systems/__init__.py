@@ -32,6 +32,8 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "keda.sh": "ScaledObject",
         "policy": "PodDisruptionBudget",
         "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+        "resource.k8s.io": "DeviceClass ResourceClaim ResourceClaimTemplate",
+        "resource.nvidia.com": "ComputeDomain",
         "scheduling.k8s.io": "PriorityClass",
         "storage.k8s.io": "StorageClass",
     },
@@ -84,12 +86,17 @@ INDEX: Mapping[tuple[str, str], str] = {
     for kind in kinds.split()
 }
 """The system of each API group and kind."""
-COMPLETING = frozenset(
+CLAIMING = frozenset(
+    ("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")
+)
+"""Kinds of objects that give devices to pods."""
+COMPLETING = CLAIMING | frozenset(
     ("serving.kserve.io", kind) for kind in ("ClusterServingRuntime", "ServingRuntime")
 )
 """Kinds of objects that complete others (`Kind.completes`)."""
 NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
-    ("serving.kserve.io", "InferenceService"): ("spec", "predictor", "model", "runtime")
+    ("serving.kserve.io", "InferenceService"): ("spec", "predictor", "model", "runtime"),
+    ("resource.nvidia.com", "ComputeDomain"): ("spec", "channel", "resourceClaimTemplate", "name"),
 }
 """Kinds of objects that refer to them, with the fields that lead to the name."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.findings import Finding, join_path, run_rule

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.container import visible_gpus
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests, relocated
 from kthena_components.core.objects.engine_containers import Sketch

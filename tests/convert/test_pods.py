@@ -8,7 +8,7 @@ import pytest
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, Kept
 from kthena_components.convert.convert import convert
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.values.unknown import Unknown
 from tests.support.specs import Args, changed, gpu_template
 

@@ -19,6 +19,7 @@ from tests.policies.objects import (
     workload,
 )
 
+ELSEWHERE = "ResourceClaim 'devices' is not among the objects that are checked"
 CLAIMS = [{"name": "claim", "resourceClaimName": "devices"}]
 TP_16 = (
     "spec.template.spec.containers[0].args: engine 'chat' starts tensor 16 × pipeline 1 = 16 "
@@ -153,7 +154,10 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
 @pytest.mark.parametrize(
     ("resources", "because"),
     [
-        ({"claims": [{"name": "claim"}]}, "container 'main' gets devices by resource claims"),
+        (
+            {"claims": [{"name": "claim"}]},
+            f"container 'main' gets devices by resource claims, and {ELSEWHERE}",
+        ),
         (
             {"limits": {"volcano.sh/vgpu-number": 8}},
             "it is unknown which devices volcano.sh/vgpu-number provides",

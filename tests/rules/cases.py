@@ -11,13 +11,16 @@ import yaml
 
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest, read_demand
+from kthena_components.checker.split_engines import check_split_engines
 from kthena_components.checker.update_rules import check_change
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
+from kthena_components.core.facts.split_engines import read_engine_part
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.systems import CLAIMING, NAMED_BY
 from tests.support.specs import REMOVED, changed
 
 TESTS = Path(__file__).parents[1]
@@ -113,15 +116,21 @@ def check_input(base: str, body: dict[str, Any], **asked: Any) -> list[Finding]:
 def check_objects_together(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around, limits = PodPolicies(complete=True), LimitRanges()
+    claims = ReferencedObjects(CLAIMING, NAMED_BY)
     for body in bodies:
         around.add(body)
         limits.add(body)
-    context = Context(config_maps=gather(bodies), pod_policies=around, limits=limits)
+        claims.add(body)
+    context = Context(
+        config_maps=gather(bodies), pod_policies=around, limits=limits, referenced=claims
+    )
     given = {"context": context, "versions": asked.get("versions", {})}
     given["asked"] = PRODUCTION_NAMES
     alone = [f for name, body in named.items() for f in check_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
-    return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]
+    parts = [part for name, body in named.items() if (part := read_engine_part(body, name))]
+    split = check_split_engines(parts, bodies)
+    return [*alone, *split, *compare_objects(bodies, list(named), held=held, **asked)]
 
 
 @cache

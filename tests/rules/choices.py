@@ -37,6 +37,7 @@ CHOICES: Final[dict[str, set[str]]] = {
             "pods-joined",
             "quantization-groups",
             "subgroup-has-pods",
+            "one-gpu-vendor",
             "surge-needs-spare-gpus",
             "whole-gpus",
             "kserve-one-gpu-type",
@@ -53,7 +54,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         "lws-subgroups-fixed",
     },
     "words of a script, a text in a ConfigMap or an address, which no option or field holds": {
-        *("dynamo-launch", "master-address", "ray-cluster-size-equals-group"),
+        *("dynamo-launch", "leader-selected", "master-address", "ray-cluster-size-equals-group"),
         *("ray-script-in-image", "kaito-config"),
     },
     "the user designs the part that is missing": {

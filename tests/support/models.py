@@ -1,6 +1,6 @@
 """Engines by their command lines alone, and what the rules about models' shapes say of them."""
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, run_rule
 from kthena_components.core.rules.ffn_divisible import ffn_divisible

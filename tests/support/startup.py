@@ -1,6 +1,6 @@
 """Engines by their command line and the release of their image, for rules about how they start."""
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.findings import run_rule as run

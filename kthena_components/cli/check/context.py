@@ -7,7 +7,7 @@ from typing import Any
 
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.facts.context import ConfigMap, ConfigMaps
-from kthena_components.core.facts.devices import MARKS, Sharing
+from kthena_components.core.facts.sharing import MARKS, Sharing
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import Document, read_documents

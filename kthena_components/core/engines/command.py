@@ -37,8 +37,8 @@ _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
     [
         *("engine", "hidden", "missing_files", "options", "problems", "ray_address"),
-        *("ray_blocks", "ray_cluster_size", "ray_gpus", "ray_port", "ray_role", "ray_script"),
-        *("ray_written", "release", "where", "written"),
+        *("ray_blocks", "ray_cluster_size", "ray_ends", "ray_gpus", "ray_port", "ray_role"),
+        *("ray_script", "ray_written", "release", "slept", "where", "written"),
     ]
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
@@ -124,6 +124,8 @@ def _result(search: Search) -> CommandFacts | None:
         ray_written=ray.written,
         ray_port=ray.port,
         ray_blocks=any(found.blocked and found.engine for found in log if found.sure),
+        slept=min((found.slept for found in log if found.engine), default=0),
+        ray_ends=any(found.ends for found in log) and not engines,
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
         problems=ray.problems + facts.problems + tuple(map(_stray, dict.fromkeys(strays))),

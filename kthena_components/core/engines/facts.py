@@ -108,6 +108,8 @@ class Launch:
     """Whether this pod only computes and serves no HTTP (vLLM `--headless`)."""
     devices: MaybeText | None = None
     """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
+    slept: int = field(default=0, compare=False)
+    """Seconds that its script surely sleeps before it starts the engine."""
     gpus_per_node: MaybeInt | None = None
     """TensorRT-LLM `--gpus_per_node`. None: detected when the engine starts."""
 
@@ -144,6 +146,8 @@ class RayLaunch:
     """Port of the Ray cluster that this pod starts, as text. None: it starts none."""
     ray_blocks: bool = False
     """Whether `ray start --block` keeps the script from starting the engine after it."""
+    ray_ends: bool = field(default=False, compare=False)
+    """Whether the command ends when it has joined a Ray cluster: its container stops, and Ray."""
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
     path is unknown, or a volume may contain it.

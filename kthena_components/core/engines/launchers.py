@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 from kthena_components.core.engines.facts import MAX_PROBLEMS, CommandFacts, Problem, capped
@@ -107,6 +108,8 @@ class Ray:
     """Port of the cluster that it starts. None: it starts none."""
     blocks: bool = False
     """Whether it stays in the foreground (`--block`)."""
+    joins_and_returns: bool = False
+    """Whether it joins a cluster and surely returns then, without --block."""
 
     def join(self, other: "Ray") -> "Ray":
         """Combine two commands of one script: the head takes precedence."""
@@ -187,6 +190,7 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
             problems=problems,
             port=_stated(words, "--port", scope, str(PORT)) if head else None,
             blocks="--block" in flags,
+            joins_and_returns=joins is not None and not head and not _may_block(words),
         )
         if joins and not head and (found := flag_value(words, ("--address",))):
             ray = replace(ray, address=scope.read(found[1]), written=scope.show(found[1]))
@@ -195,6 +199,15 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
     found = flag_value(own, ("--min-nodes",))
     ray = read_size("--min-nodes", *found, scope) if found else Ray()
     return _with_gpus(ray, own, scope)
+
+
+def _may_block(words: Sequence[str]) -> bool:
+    """Return whether `ray start` has --block or --help, or a word that may be any option."""
+    for before, word in pairwise(words):
+        is_value = before.startswith("--") and "=" not in before
+        if word in {"--block", "--help"} or (has_gap(word.partition("=")[0]) and not is_value):
+            return True
+    return False
 
 
 def _script_port(words: Sequence[str], scope: Scope) -> MaybeText:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.facts.claims import NO_CLAIMS, ContainerClaims
 from kthena_components.core.facts.ports import (
     NO_PORTS,
     PortFacts,
@@ -27,6 +28,7 @@ from kthena_components.core.values.unknown import (
     MaybeText,
     Unknown,
     is_unresolved,
+    total,
 )
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
@@ -149,7 +151,7 @@ def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, 
             yield mapping(item), join_path(path, f"spec.initContainers[{index}]")
 
 
-def visible_gpus(container: Mapping[str, Any]) -> MaybeInt:
+def visible_gpus(container: Mapping[str, Any], claims: ContainerClaims = NO_CLAIMS) -> MaybeInt:
     """Return the GPUs that NVIDIA's driver shows the process of a container; at least 1."""
     resources = mapping(container.get("resources"))
     lists = [resources.get(key) for key in ("limits", "requests")]
@@ -157,12 +159,17 @@ def visible_gpus(container: Mapping[str, Any]) -> MaybeInt:
         return gap
     stated = {**mapping(lists[1]), **mapping(lists[0])}
     named = {str(key): amount for key, amount in stated.items() if is_accelerator(str(key))}
-    if not all(name.startswith("nvidia.com/") for name in named):
+    claimed = [each.asked for each in claims.devices]
+    names = (*named, *(asked.resource for asked in claimed))
+    if not all(name.startswith("nvidia.com/") for name in names):
         return ALL_GPUS
+    if not names and claims.gap is not None:
+        return claims.gap
     amounts = [parse_quantity(amount) for amount in named.values()]
     if any(amount is None for amount in amounts):
         return Unknown("the number of its GPUs is not known yet")
-    return max(int(sum(filter(None, amounts))), 1)
+    more = total(asked.count for asked in claimed)
+    return more if isinstance(more, Unknown) else max(int(sum(filter(None, amounts))) + more, 1)
 
 
 def read_container(

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kthena_components.core.facts.devices import Sharing
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
+from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find_gpu
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import group_kind, inside, is_map, mapping
@@ -128,7 +128,8 @@ class ReferencedObjects:
     """Kinds of the objects that refer to them, with the fields that lead to the name."""
     _found: dict[_Key, dict[str, Mapping[str, Any] | None]] = field(default_factory=dict)
     """By name and namespace. None: several of one name differ."""
-    _named: set[object] = field(default_factory=set)
+    _named: set[tuple[tuple[str, str], object]] = field(default_factory=set)
+    """The kind of each object that refers to another one, and the name."""
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
@@ -141,7 +142,7 @@ class ReferencedObjects:
             named: object = body
             for step in self.named_by[kind]:
                 named = inside(named, step)
-            self._named.add(named if isinstance(named, str) else None)
+            self._named.add((kind, named if isinstance(named, str) else None))
         name, space = metadata.get("name"), metadata.get("namespace")
         if kind not in self.kinds or not isinstance(name, str) or is_unresolved(name):
             return
@@ -165,7 +166,16 @@ class ReferencedObjects:
     def is_named(self, body: Mapping[str, Any]) -> bool:
         """Return whether an object refers to this one, by its name."""
         name = mapping(body.get("metadata")).get("name")
-        return isinstance(name, str | None) and name in self._named
+        known = isinstance(name, str | None)
+        return known and any(self.names(kind, name) for kind in self.named_by)
+
+    def names(self, kind: tuple[str, str], name: str | None) -> bool:
+        """Return whether an object of a kind refers to a name."""
+        return (kind, name) in self._named
+
+    def has(self, kind: tuple[str, str], name: str) -> bool:
+        """Return whether there are objects of a kind and name, in any namespace."""
+        return (kind, name) in self._found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +223,7 @@ def in_object(context: Context, body: Mapping[str, Any]) -> Context:
     Returns the context unchanged if nothing would be looked up.
     """
     shape = stated_shape(body.get("metadata"))
-    known = context.config_maps or context.shapes or context.limits
+    known = context.config_maps or context.shapes or context.limits or context.referenced
     if shape is None and not known:
         return context
     return replace(context, namespace=namespace_of(body), shape=shape)

@@ -1,4 +1,4 @@
-"""Reads how many accelerators a container requests, and which ones device plugins share."""
+"""Reads how many accelerators a container gets, by resources and by claims."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.claims import ContainerClaims
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
@@ -28,6 +29,12 @@ _NO_GPUS = frozenset({None, "", "none", "void"})
 _SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
 _SHARED = ".shared"
 _GKE = "cloud.google.com/"
+_VENDORS = frozenset(
+    [
+        *("nvidia.com", "amd.com", "intel.com", "habana.ai", "huawei.com", "google.com"),
+        *("amazon.com", "rebellions.ai", "furiosa.ai"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +48,10 @@ class DeviceFacts:
     request: MaybeInt | None
     late: bool = False
     """Whether it is not known yet which resource it is."""
+    claim: str = ""
+    """What tells devices of a claim from others of the pod; empty for a resource."""
+    shared: str = ""
+    """The ResourceClaim by which other pods get the same devices, for messages. Empty: none."""
     on_gke: bool = False
     """Whether the pod selects nodes of GKE, whose Autopilot adds a missing limit."""
 
@@ -50,6 +61,12 @@ class DeviceFacts:
         if self.resource.startswith("nvidia.com/mig-"):
             return "a MIG device"
         return "a share of a GPU" if self.resource.endswith(_SHARED) else ""
+
+    @property
+    def vendor(self) -> str:
+        """The domain of the vendor, such as nvidia.com; empty if the name does not tell it."""
+        domain = ".".join(self.resource.partition("/")[0].lower().split(".")[-2:])
+        return domain if domain in _VENDORS and is_accelerator(self.resource) else ""
 
     @property
     def count(self) -> MaybeInt:
@@ -69,7 +86,7 @@ def selects_gke(spec: Mapping[str, Any]) -> bool:
 
 
 def read_devices(
-    container: Mapping[str, Any], path: str, *, on_gke: bool = False
+    container: Mapping[str, Any], path: str, claims: ContainerClaims, *, on_gke: bool = False
 ) -> Iterator[DeviceFacts]:
     """Read the accelerators of one container of a pod template, at the path of its resources."""
     name, resources = name_in_pod(container), mapping(container.get("resources"))
@@ -85,13 +102,24 @@ def read_devices(
             request=_devices_in(requests, resource),
             on_gke=on_gke,
         )
+    for each in claims.devices:
+        resource, count = each.asked.resource, each.asked.count
+        yield DeviceFacts(
+            path=f"{path}.claims",
+            container=name,
+            resource=resource,
+            limit=count,
+            request=count,
+            claim=each.key,
+            shared=each.title if each.shared else "",
+        )
     unnamed = None
     late = any(map(is_unresolved, (container.get("resources"), limits, requests)))
     if late:
         unnamed = Unknown(f"the resources of container '{name}' are not known yet")
-    elif not named and sequence(resources.get("claims")):
-        unnamed = Unknown(f"container '{name}' gets devices by resource claims")
-    elif not named:
+    elif not named and not claims.devices and claims.gap is not None:
+        unnamed = claimed(container, claims, "gets devices")
+    elif not named and not claims.devices:
         unnamed = _unnamed(resources) or _by_toolkit(container)
     if unnamed is not None:
         yield DeviceFacts(
@@ -99,14 +127,14 @@ def read_devices(
         )
 
 
-def claimed(container: Mapping[str, Any]) -> Unknown | None:
-    """Explain why a container may get more accelerators than it requests: claims; else None.
-
-    A claim may also be for a network device or an IMEX channel.
-    """
-    if not sequence(mapping(container.get("resources")).get("claims")):
+def claimed(
+    container: Mapping[str, Any], claims: ContainerClaims, what: str = "may get more GPUs"
+) -> Unknown | None:
+    """Explain why a container may get other accelerators than are known: claims; else None."""
+    if claims.gap is None:
         return None
-    return Unknown(f"container '{name_in_pod(container)}' may get more GPUs by resource claims")
+    name, because = name_in_pod(container), claims.gap.because
+    return Unknown(f"container '{name}' {what} by resource claims, and {because}")
 
 
 def _by_toolkit(container: Mapping[str, Any]) -> Unknown | None:
@@ -146,7 +174,9 @@ def hidden_devices(path: str, because: Unknown) -> DeviceFacts:
     )
 
 
-def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unknown | None:
+def sees_more(
+    container: Mapping[str, Any], env: Mapping[str, MaybeText], claims: ContainerClaims
+) -> Unknown | None:
     """Explain why a container may see other GPUs than those that it requests; else None.
 
     A container's own variables override those of the device plugin.
@@ -155,7 +185,7 @@ def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unk
     NVIDIA/nvidia-container-toolkit, NVIDIA_VISIBLE_DEVICES.
     """
     name = name_in_pod(container)
-    if more := claimed(container):
+    if more := claimed(container, claims):
         return more
     privileged = inside(container.get("securityContext"), "privileged")
     if is_unresolved(privileged):
@@ -219,71 +249,3 @@ def on_cpus(
     if is_unresolved(image):
         return _LATE
     return isinstance(image, str) and _IMAGE.search(image) is not None
-
-
-# Which accelerators a device plugin counts more often than there are devices.
-#
-# With time slices or MPS, NVIDIA's device plugin offers each GPU several times under one name. A
-# pod that requests several may get the same device, so its number of devices is unknown.
-#
-# Source: k8s-device-plugin api/config/v1/sharing.go and replicas.go.
-
-
-SHARING = "sharing"
-_WAYS = {"timeSlicing": "time slices", "mps": "shares of MPS"}
-MARKS = tuple(_WAYS)
-_DEEPEST = 12
-_ONE = 1
-
-
-@dataclass(slots=True)
-class Sharing:
-    """The resources that a device plugin of the cluster offers several times per device."""
-
-    _found: dict[str, Unknown] = field(default_factory=dict)
-
-    def add(self, value: object, file: str) -> None:
-        """Add what a document configures: a ConfigMap, values of a chart, or the file itself."""
-        for config in _configs(value, _DEEPEST):
-            for way, words in _WAYS.items():
-                part = mapping(config.get(way))
-                for item in map(mapping, sequence(part.get("resources"))):
-                    if _is_renamed(part, item) or not _is_several(item.get("replicas")):
-                        continue
-                    because = f"{item.get('name')} may be {words} of fewer devices ({file})"
-                    self._found.setdefault(str(item.get("name")), Unknown(because))
-
-    def of(self, resources: Iterator[str]) -> Unknown | None:
-        """Return why the number of devices of these resources is unknown; None if it is known."""
-        return next((self._found[name] for name in resources if name in self._found), None)
-
-
-def _is_renamed(part: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether shares have another resource name, such as nvidia.com/gpu.shared."""
-    return part.get("renameByDefault") is True or item.get("rename") not in (None, "")
-
-
-def _is_several(replicas: object) -> bool:
-    return not isinstance(replicas, int) or replicas > _ONE
-
-
-def _configs(value: object, deep: int) -> Iterator[Mapping[str, Any]]:
-    """Return each mapping named `sharing`, in texts as well."""
-    if not deep:
-        return
-    if isinstance(value, str):
-        if SHARING in value and any(mark in value for mark in MARKS):
-            from kthena_components.core.values.embedded import (  # noqa: PLC0415 - loads PyYAML
-                read_yaml_text,
-            )
-
-            yield from _configs(read_yaml_text(value, "a configuration"), deep - 1)
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key == SHARING and isinstance(inner, Mapping):
-                yield inner
-            else:
-                yield from _configs(inner, deep - 1)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _configs(inner, deep - 1)

@@ -40,6 +40,8 @@ class PodVolumes:
 
     volumes: Volumes
     context: Context
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """The spec of the pod, with its resource claims."""
     _contents: dict[str, _Content | None] = field(default_factory=dict)
 
     def content(self, name: str) -> _Content | None:

@@ -1,59 +1,36 @@
-"""Reads a pod template: accelerators and command line of each container.
+"""What is known of one pod: its accelerators, and the command line of its engine."""
 
-A reader never raises: a fact is a value, or Unknown with a reason.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.engines.shapes import idle_command, never_ends
 from kthena_components.core.facts.container import (
     ContainerFacts,
-    read_container,
-    read_volumes,
-    sidecars,
-    written_for_role,
-)
-from kthena_components.core.facts.context import (
-    NO_CONTEXT,
-    Context,
-    annotated_gpu,
-    stated_shape,
 )
 from kthena_components.core.facts.devices import (
     DeviceFacts,
-    claimed,
-    hidden_devices,
-    name_in_pod,
-    on_cpus,
-    read_devices,
-    sees_more,
-    selects_gke,
-    slices,
 )
-from kthena_components.core.facts.files import MissingKey, PodVolumes
-from kthena_components.core.facts.inputs import read_argv
+from kthena_components.core.facts.files import MissingKey
 from kthena_components.core.facts.network import (
     NO_VARIABLES,
     Variables,
-    asks_cluster,
-    network_variables,
-    variable_names,
 )
-from kthena_components.core.facts.started import engine_places, read_started
-from kthena_components.core.findings import join_path
-from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
+from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    MaybeBool,
+    MaybeInt,
+    Unknown,
+    is_known,
+    total,
+)
 
-__all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
+__all__ = ["DeviceFacts", "PodFacts"]
 
 TPU = "google.com/tpu"
 _NEURON = "aws.amazon.com/neuron"
+_SEVERAL_VENDORS = Unknown("its container requests the GPUs of several vendors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +83,26 @@ class PodFacts:
     @property
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
-        own = _sum(d for d in self.devices if self.container in {None, d.container})
+        own = _sum(self.own_devices)
+        if len(self.vendors) > 1:
+            return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
+
+    @property
+    def vendors(self) -> Mapping[str, str]:
+        """The vendors of the accelerators of the engine's container, each with a resource."""
+        own = self.own_devices
+        return {d.vendor: d.resource for d in own if d.vendor and is_known(d.count) and d.count}
 
     @property
     def all_gpus(self) -> MaybeInt:
         """Accelerators of the pod: the sum over its containers."""
         return _sum(self.devices)
+
+    @property
+    def own_devices(self) -> list[DeviceFacts]:
+        """The devices of the container with the command; of all containers without one."""
+        return [d for d in self.devices if self.container in {None, d.container}]
 
     @property
     def one_process(self) -> MaybeBool:
@@ -121,7 +111,7 @@ class PodFacts:
         Source: tpu-inference tpu_inference/platforms/tpu_platform.py; vllm/platforms/neuron.py and
         vllm-neuron's platform.py, which choose the executor `uni`.
         """
-        own = [d for d in self.devices if self.container in {None, d.container}]
+        own = self.own_devices
         if any(d.resource == TPU or d.resource.startswith(_NEURON) for d in own):
             return True
         late = next((d.limit for d in own if d.late), None)
@@ -130,7 +120,7 @@ class PodFacts:
     @property
     def has_cuda(self) -> bool:
         """Whether each accelerator of the engine is one of NVIDIA's, as far as is known."""
-        own = [d.resource for d in self.devices if self.container in {None, d.container}]
+        own = [d.resource for d in self.own_devices]
         return all(name.startswith("nvidia.com/") for name in own if is_accelerator(name))
 
     @property
@@ -146,197 +136,8 @@ class PodFacts:
 
 
 def _sum(devices: Iterable[DeviceFacts]) -> MaybeInt:
-    total = 0
-    for device in devices:
-        if isinstance(device.count, Unknown):
-            return device.count
-        total += device.count
-    return total
-
-
-def read_pod(
-    template: object,
-    path: str,
-    env: Mapping[str, str] | None = None,
-    *,
-    context: Context = NO_CONTEXT,
-    gpus_path: str | None = None,
-    command_path: str | None = None,
-    role_path: str | None = None,
-) -> PodFacts:
-    """Read a pod template, or any other value in its place.
-
-    Args:
-        template: metadata and spec, as in a Deployment's `spec.template`.
-        path: Path of the template, in the caller's input.
-        env: Variables that will be injected into every container.
-        context: The context of the object with the template.
-        gpus_path: Path to report for the GPU count instead.
-        command_path: Path to report for the command line instead.
-        role_path: Path of the role for whose engine the package wrote this template.
-    """
-    pod = read_pods(template, path, env, context)[0]
-    if role_path is not None:
-        own = pod.own and written_for_role(pod.own, role_path, engine=True)
-        others = (written_for_role(c, role_path, engine=False) for c in pod.others)
-        flags_path = ".".join(filter(None, (role_path, "engine.extra_args")))
-        pod = replace(pod, own=own, others=tuple(others), flags_path=flags_path)
-    if gpus_path is not None:
-        devices = tuple(replace(device, path=gpus_path) for device in pod.devices)
-        pod = replace(pod, devices=devices, gpus_path=gpus_path)
-    return pod if command_path is None else replace(pod, command_path=command_path)
-
-
-def read_pods(
-    template: object,
-    path: str,
-    env: Mapping[str, str] | None = None,
-    context: Context = NO_CONTEXT,
-) -> list[PodFacts]:
-    """Read a pod template, once for each engine in it, and once if it starts none.
-
-    This includes sidecars: init containers with restartPolicy Always, which keep running.
-    """
-    spec = mapping(template).get("spec")
-    items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
-    if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
-        return [_hidden(at)]
-    spec = context.limits.fill(mapping(spec), context.namespace)
-    metadata = mapping(template).get("metadata")
-    stated, named = stated_shape(metadata), annotated_gpu(metadata)
-    volumes = PodVolumes(read_volumes(spec), context)
-    found = [
-        _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
-    ]
-    engines = engine_places([(each.command, each.gap) for each in found])
-    placed, parted = stated_gpu(spec), parted_chips(spec)
-    pods = [
-        replace(found[i], gpu=_gpu_of(found[i], placed, named, spec, context), parted=parted)
-        for i in engines
-    ]
-    # The first pod has all accelerators but those of the other engines, which have their own.
-    first = pods[0] if pods else replace(_without_engine(found, at), gpu=placed)
-    shared = [container for i, container in enumerate(found) if i not in engines[1:]]
-    inits = _init_containers(spec, volumes, join_path(path, "spec.initContainers"))
-    first = replace(
-        first,
-        devices=tuple(device for container in shared for device in container.devices),
-        others=_other_containers(found, engines, inits),
-        missing=tuple(key for container in shared for key in container.missing),
-    )
-    return [first, *pods[1:]]
-
-
-def _gpu_of(
-    read: PodFacts,
-    placed: GpuFacts | Unknown | None,
-    named: GpuFacts | Unknown | None,
-    spec: Mapping[str, Any],
-    context: Context,
-) -> GpuFacts | Unknown | None:
-    """Return the GPU of a container: its MIG device, else by placement, else by the user's word.
-
-    Args:
-        read: The container.
-        placed: The GPU that the pod's placement states.
-        named: The GPU that the annotation of its template names.
-        spec: The pod.
-        context: The context of its object.
-    """
-    if read.gpu or isinstance(placed, GpuFacts) or read.on_cpus is not False:
-        return read.gpu or placed
-    return named or context.gpus.of(spec, read.accelerators) or placed
-
-
-def _read_containers(
-    spec: Mapping[str, Any], volumes: PodVolumes, path: str, env: Mapping[str, str]
-) -> Iterator[PodFacts]:
-    """Read the containers of a pod, and the sidecars that start an engine."""
-    at = join_path(path, "spec.containers")
-    for index, container in enumerate(sequence(spec.get("containers"))):
-        yield _container(mapping(container), spec, volumes, f"{at}[{index}]", env)
-    for sidecar, where in sidecars(spec, path):
-        read = _container(sidecar, spec, volumes, where, env)
-        if read.command and read.command.engine:
-            yield read
-
-
-def _other_containers(
-    found: list[PodFacts], engines: list[int], inits: Iterable[ContainerFacts]
-) -> tuple[ContainerFacts, ...]:
-    """Return the containers and init containers that start no engine."""
-    started = {own.path for i in engines if (own := found[i].own)}
-    beside = (own for container in found if (own := container.own))
-    return tuple(own for own in (*beside, *inits) if own.path not in started)
-
-
-def _without_engine(found: list[PodFacts], path: str) -> PodFacts:
-    """Return the facts of a pod none of whose containers has a command that can be read."""
-    gap = next((container.gap for container in found if container.gap), None)
-    gpus_path = next((d.path for container in found for d in container.devices), path)
-    idle = found[0].idle if len(found) == 1 else ""
-    return PodFacts(
-        devices=(), command=None, gpus_path=gpus_path, command_path=path, gap=gap, idle=idle
-    )
-
-
-def _is_bare(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """Return whether nothing but a container's command starts a program in its pod."""
-    return len(sequence(spec.get("containers"))) == 1 and container.get("lifecycle") is None
-
-
-def _init_containers(
-    spec: Mapping[str, Any], pod: PodVolumes, path: str
-) -> Iterator[ContainerFacts]:
-    for index, container in enumerate(sequence(spec.get("initContainers"))):
-        one = mapping(container)
-        read = read_container(one, spec, f"{path}[{index}]", pod.volumes)
-        always = one.get("restartPolicy") is not None
-        yield replace(read, serves=not always and never_ends(read_argv(one)))
-
-
-def _hidden(path: str) -> PodFacts:
-    """Return the facts of a pod whose containers are unknown."""
-    gap = Unknown("the containers are not known yet")
-    device = hidden_devices(path, gap)
-    return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
-
-
-def _container(
-    container: Mapping[str, Any],
-    spec: Mapping[str, Any],
-    pod: PodVolumes,
-    path: str,
-    env: Mapping[str, str],
-) -> PodFacts:
-    """Read one container as if it were the only one of its pod."""
-    start, words = read_started(container, pod, path, env), read_argv(container)
-    devices = tuple(read_devices(container, f"{path}.resources", on_gke=selects_gke(spec)))
-    return PodFacts(
-        devices=devices,
-        command=start.command,
-        gpus_path=f"{path}.resources",
-        command_path=f"{path}.{'args' if 'args' in container else 'command'}",
-        container=None if start.command is None else name_in_pod(container),
-        gap=start.gap,
-        own=read_container(container, spec, path, pod.volumes),
-        gpu=slices(devices),
-        sees_more=sees_more(container, start.given.env),
-        claimed=claimed(container),
-        sliced=pod.context.sharing.of(device.resource for device in devices),
-        on_cpus=on_cpus(container, devices, start.command),
-        on_host=spec.get("hostNetwork") not in (None, False),
-        cluster_names=asks_cluster(spec),
-        variables=network_variables(container, start.given, words, path),
-        stated=variable_names(container),
-        idle=idle_command(words) if _is_bare(container, spec) else "",
-        missing=tuple(start.given.missing),
-    )
-
-
-def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:
-    """Add the shape of the model: as the pod states it, else the object, else the caller."""
-    model, shape = pod.command and pod.command.model, stated or context.shape
-    if shape is None and isinstance(model, str):
-        shape = context.shapes.get(model.casefold())
-    return pod if shape is None else replace(pod, shape=shape)
+    """Add up devices. Containers of a pod that name one claim have the same ones."""
+    counts: dict[object, MaybeInt] = {}
+    for number, device in enumerate(devices):
+        counts[device.claim or number] = device.count
+    return total(counts.values())

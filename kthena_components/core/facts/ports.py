@@ -12,6 +12,12 @@ PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 DECIDING = frozenset({"startupProbe", "readinessProbe"})
 """The probes without which a pod is ready as soon as its containers run."""
 _ACTIONS = ("httpGet", "tcpSocket")
+_TIMES = {
+    "initialDelaySeconds": 0,
+    "periodSeconds": 10,
+    "failureThreshold": 3,
+    "timeoutSeconds": 1,
+}
 _NUMBER = re.compile(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
 _DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)
 _BESIDE = re.compile(r"(?<![&<>])&(?![&>0-9])")
@@ -42,6 +48,9 @@ class ProbeFacts:
     """None: a name that no port of the container has."""
     name: str = ""
     """The name of the port, if the probe names it."""
+    patience: MaybeInt | None = None
+    """Seconds in which it surely fails for good if nothing answers. None: not known, or it waits
+    for another probe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,4 +146,19 @@ def _probes(
             port = hidden if port is None and hidden else port
             text = stated if isinstance(stated, str) and not isinstance(port, Unknown) else ""
             at = f"{path}.{kind}.{name}.port"
-            yield ProbeFacts(path=at, kind=kind, port=port, name=text)
+            waits = kind == "livenessProbe" and container.get("startupProbe")
+            patience = None if waits else _patience(mapping(container.get(kind)))
+            yield ProbeFacts(path=at, kind=kind, port=port, name=text, patience=patience)
+
+
+def _patience(probe: Mapping[str, Any]) -> int | None:
+    """Return the seconds after which the kubelet acts at the latest if a probe never succeeds.
+
+    Source: kubernetes pkg/kubelet/prober/worker.go (a first delay of up to one period), and the
+    defaults in pkg/apis/core/v1/defaults.go SetDefaults_Probe.
+    """
+    stated = [whole(probe.get(name, usual)) for name, usual in _TIMES.items()]
+    delay, period, failures, timeout = (n if isinstance(n, int) else -1 for n in stated)
+    if min(delay, period, failures, timeout) < 0:
+        return None
+    return delay + period * (failures + 1) + timeout

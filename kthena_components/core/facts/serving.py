@@ -1,11 +1,12 @@
 """The numbers that checks need, read from pod templates only."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.findings import paths_above
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 
@@ -112,7 +113,7 @@ class ServingFacts:
     gpu_option: str = field(default="", compare=False)
     """How the user may name a GPU that nothing names. Empty: it is not said."""
     copies: MaybeInt = field(default=1, compare=False)
-    """Number of copies of all of this; only used by the sum over a whole stack."""
+    """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 
 
 # Counts the accelerators of servings whose pods are not in the manifest.
@@ -140,10 +141,13 @@ def gpu_demand(facts: ServingFacts) -> GpuDemand:
 def all_gpus_of(engine: EngineFacts) -> MaybeInt:
     """Count the accelerators of all pods of one engine, over all their containers."""
     entry = engine.entry.all_gpus
-    if engine.worker is None:
+    alone = engine.pods == 0 or not shared_claims(engine.entry.devices)
+    if engine.worker is None and alone:
         return product(engine.pods, entry)
+    worker = engine.worker or engine.entry
     workers = engine.pods if isinstance(engine.pods, Unknown) else max(engine.pods - 1, 0)
-    return total((entry, product(workers, engine.worker.all_gpus)))
+    more = _less_shared(workers, worker.devices, engine.entry.devices)
+    return total((entry, product(workers, worker.all_gpus), more))
 
 
 def _resources(pods: list[PodFacts]) -> list[str]:
@@ -174,4 +178,24 @@ def gpus_of(engine: EngineFacts) -> MaybeInt:
     worker = engine.worker.gpus if engine.worker else entry
     if isinstance(worker, Unknown) and pods > 1:
         return worker
-    return entry + (pods - 1) * worker if isinstance(worker, int) else entry
+    if not isinstance(worker, int):
+        return entry
+    theirs, firsts = (engine.worker or engine.entry).own_devices, engine.entry.own_devices
+    return total((entry, (pods - 1) * worker, _less_shared(max(pods - 1, 0), theirs, firsts)))
+
+
+def shared_claims(devices: Iterable[DeviceFacts]) -> dict[str, MaybeInt]:
+    """Return the devices of ResourceClaims, which each pod that names the claim has."""
+    return {device.claim: device.count for device in devices if device.shared}
+
+
+def _less_shared(
+    workers: MaybeInt, theirs: Iterable[DeviceFacts], firsts: Iterable[DeviceFacts]
+) -> MaybeInt:
+    """Return how many devices are counted too often if each worker has its own, below 0."""
+    counted, first = shared_claims(theirs), shared_claims(firsts)
+    if not counted or workers == 0:
+        return 0
+    once = total(count for claim, count in counted.items() if claim not in first)
+    often = product(workers, total(counted.values()))
+    return total((once, product(-1, often)))

@@ -22,7 +22,7 @@ from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
 _KINDS = frozenset({("apps", "StatefulSet"), ("apps", "Deployment")})
 _SIGNS = ("--nnodes", "ray start")
-_SERVICE = ("", "Service")
+SERVICE = ("", "Service")
 _RAY_ADDRESS = re.compile(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):\d+")
 _HOST = re.compile(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
 _ORDINAL = re.compile(r"-\d+$")
@@ -100,15 +100,16 @@ def join_engines(
     """
     if len(parts) < _SEVERAL:
         return
-    services = [body for body in bodies if group_kind(body) == _SERVICE]
-    for head in filter(_is_head, parts):
-        known = head.names | {name for each in services if (name := _selects(each, head))}
-        workers = [part for part in parts if part is not head and _joins(part, head, known)]
+    services = [body for body in bodies if group_kind(body) == SERVICE]
+    for head in filter(is_head, parts):
+        known = head.names | {name for each in services if (name := selects(each, head))}
+        workers = [part for part in parts if part is not head and joins(part, head, known)]
         if workers and _are_all(head, workers):
             yield from (_together(head, worker, workers) for worker in workers)
 
 
-def _is_head(part: EnginePart) -> bool:
+def is_head(part: EnginePart) -> bool:
+    """Return whether a part is the pod with the first rank of an engine."""
     command = part.pod.command
     if command is None or command.engine is None or part.count != 1 or command.headless is True:
         return False
@@ -119,13 +120,17 @@ def _spans(nodes: MaybeInt | None) -> bool:
     return isinstance(nodes, int) and nodes >= _SEVERAL
 
 
-def _joins(part: EnginePart, head: EnginePart, known: frozenset[str]) -> bool:
+def joins(part: EnginePart, head: EnginePart, known: frozenset[str]) -> bool:
     """Return whether the pods of a part look for a head, in the way that it is reached."""
+    first, _, rest = part.asks.partition(".")
+    named = {first, rest.partition(".")[0], _ORDINAL.sub("", first)}
+    return may_join(part, head) and not known.isdisjoint(named)
+
+
+def may_join(part: EnginePart, head: EnginePart) -> bool:
+    """Return whether the pods of a part look for some head of this kind in their namespace."""
     mine, its = part.pod.command, head.pod.command
     if part.namespace != head.namespace or not part.asks or mine is None or its is None:
-        return False
-    first, _, rest = part.asks.partition(".")
-    if known.isdisjoint({first, rest.partition(".")[0], _ORDINAL.sub("", first)}):
         return False
     if its.ray_role == "head":
         return mine.engine is None and mine.ray_role == "worker"
@@ -153,7 +158,7 @@ def _together(head: EnginePart, worker: EnginePart, workers: Sequence[EnginePart
     return ServingFacts(path="", name=head.name, engines=(engine,))
 
 
-def _selects(service: Mapping[str, Any], part: EnginePart) -> str:
+def selects(service: Mapping[str, Any], part: EnginePart) -> str:
     """Return the name of a Service that selects the pods of a part; empty if it does not."""
     metadata = mapping(service.get("metadata"))
     selector = mapping(mapping(service.get("spec")).get("selector"))

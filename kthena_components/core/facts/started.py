@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
 from kthena_components.core.engines.facts import ALL_GPUS
 from kthena_components.core.engines.shapes import split_command
+from kthena_components.core.facts.claims import read_claims
 from kthena_components.core.facts.container import read_volumes, sidecars, visible_gpus
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.devices import name_in_pod
@@ -38,7 +39,7 @@ def read_commands(
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [None]
     spec = context.limits.fill(mapping(spec), context.namespace)
-    volumes = PodVolumes(read_volumes(spec), context)
+    volumes = PodVolumes(read_volumes(spec), context, spec)
     found = [read_started(mapping(item), volumes, "", env) for item in sequence(items)]
     beside = (read_started(sidecar, volumes, "", env) for sidecar, _ in sidecars(spec, ""))
     found += [start for start in beside if start.command and start.command.engine]
@@ -62,7 +63,9 @@ def read_started(
     if command is not None and split is not None:
         command = replace(command, problems=(split.problem, *command.problems))
     if command is not None and command.tensor == ALL_GPUS:
-        command = replace(command, tensor=visible_gpus(container))
+        command = replace(
+            command, tensor=visible_gpus(container, read_claims(container, pod.spec, pod.context))
+        )
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")

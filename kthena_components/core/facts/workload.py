@@ -8,7 +8,8 @@ from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import SHM_PATH, ContainerFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
-from kthena_components.core.facts.pod import PodFacts, read_pod, read_pods
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, sequence
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved

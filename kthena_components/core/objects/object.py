@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.claims import ClaimedDevices, read_claims
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
@@ -18,7 +19,7 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, total
 
 GroupKind = tuple[str, str]
 """API group and kind."""
@@ -263,8 +264,36 @@ def _requests(container: object) -> dict[str, Decimal] | Unknown:
 
 
 def gpus_of(pods: PodSet) -> int | Unknown:
-    """Count the accelerators of one pod."""
+    """Count the accelerators of one pod, without those that it shares with other pods.
+
+    Claims that are not known count where a pod has no other accelerators: in others they mostly
+    are for networks.
+    """
     asked = requests_of(pods)
     if isinstance(asked, Unknown):
         return asked
-    return sum(int(amount) for resource, amount in asked.items() if is_accelerator(resource))
+    own = sum(int(amount) for resource, amount in asked.items() if is_accelerator(resource))
+    found, gap = claims_of(pods)
+    claimed = total(each.asked.count for each in found if not each.shared)
+    if gap is not None and not own and not found:
+        return gap
+    return total((own, claimed))
+
+
+def shared_gpus(pods: PodSet) -> dict[tuple[object, str], MaybeInt]:
+    """Return the accelerators that pods share with others, by namespace and claim."""
+    found, _ = claims_of(pods)
+    return {(pods.owner.namespace, each.key): each.asked.count for each in found if each.shared}
+
+
+def claims_of(pods: PodSet) -> tuple[list[ClaimedDevices], Unknown | None]:
+    """Return what all containers of a pod get by claims, and why they may get more."""
+    found: dict[str, ClaimedDevices] = {}
+    gap = None
+    if pods.spec.get("resourceClaims") is not None:
+        for field in ("containers", "initContainers"):
+            for container in map(mapping, sequence(pods.spec.get(field))):
+                claims = read_claims(container, pods.spec, pods.owner.context)
+                found.update((each.key, each) for each in claims.devices)
+                gap = gap or claims.gap
+    return [*found.values()], gap

@@ -18,7 +18,7 @@ _LONG = Unknown(f"it has more than {_LONGEST} characters")
 _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotations"})
 _POD = frozenset(
     {
-        *("containers", "initContainers", "volumes", "imagePullSecrets"),
+        *("containers", "initContainers", "volumes", "imagePullSecrets", "resourceClaims"),
         *("nodeSelector", "affinity", "schedulerName", "enableServiceLinks"),
     }
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.facts.listening import Listening, listening
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.objects.object import requests_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan

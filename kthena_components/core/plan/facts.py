@@ -5,7 +5,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.members import Numbers, Template, with_members
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.plan.model import RolePlan, ServingPlan

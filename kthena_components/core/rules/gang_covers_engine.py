@@ -8,6 +8,9 @@ from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.messages import cannot_check
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
+_FIELDS = ("minMember", "minAvailable")
+"""The fields of a PodGroup and of a Volcano Job."""
+
 
 def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """The gang covers whole engines: all pods of each role's minimum.
@@ -55,8 +58,10 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
 
 def _members(gang: GangFacts, wanted: MaybeInt) -> str:
     """Write the number of pods, if a field states it."""
-    said = f"write minMember {wanted}"
-    return write(wanted, said) if gang.path.endswith("minMember") else said
+    field = gang.path.rpartition(".")[2]
+    if field in _FIELDS:
+        return write(wanted, f"write {field} {wanted}")
+    return f"write minMember {wanted}"
 
 
 def _wanted(engines: tuple[EngineFacts, ...], facts: ServingFacts) -> int | Unknown:

@@ -2,33 +2,47 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import remove
 from kthena_components.core.values.display import display
 
+_TWO = 2
+
 
 def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
     """VLLM_HOST_IP, if it is set, is the address of each pod itself.
 
     vLLM takes it for the address of the process, and Ray's executor for that of the node: all pods
-    need different ones. A fixed value in a template is the same in all of its pods.
+    need different ones. With --nnodes, the processes of one copy in other pods connect to it. A
+    fixed value in a template is the same in all of its pods.
 
     Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
     Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods.
-    Level: mandatory with Ray, where vLLM stops; advisory otherwise.
+    Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
+    it waits forever; advisory otherwise.
     Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
-    have a unique IP address").
+    have a unique IP address"); vllm/distributed/device_communicators/shm_broadcast.py
+    create_from_process_group_single_reader and MessageQueue (connect_ip).
     """
     for engine in facts.engines:
         command = engine.entry.command
         if command is None or command.engine != "vllm" or engine.pods == 1:
             continue
-        yield from _check(engine, ray=command.executor == "ray" or command.data_backend == "ray")
+        ray = command.executor == "ray" or command.data_backend == "ray"
+        yield from _check(engine, stops=ray or _spans_pods(command))
 
 
-def _check(engine: EngineFacts, *, ray: bool) -> Iterator[Finding]:
+def _spans_pods(command: CommandFacts) -> bool:
+    """Return whether the processes of one copy in several pods connect without Ray."""
+    nodes = command.nnodes
+    several = isinstance(nodes, int) and nodes >= _TWO
+    return several and command.data == 1 and command.executor in {None, "mp"}
+
+
+def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
     pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
     stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
     fixed = [one for one in stated if isinstance(one.value, str) and one.value]
@@ -41,6 +55,6 @@ def _check(engine: EngineFacts, *, ray: bool) -> Iterator[Finding]:
                 seen=f"is {display(value)} in every pod of the template, and each pod of "
                 f"engine '{engine.name}' needs its own address",
                 remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
-                level=Level.MANDATORY if ray else Level.ADVISORY,
+                level=Level.MANDATORY if stops else Level.ADVISORY,
             )
             return

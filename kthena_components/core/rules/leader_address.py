@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.meetings import LEADERS, RAY, Meeting, is_itself, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
-from kthena_components.core.values.unknown import NotSet, OfController, Unknown
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.unknown import NotSet, OfController, Unknown, product
 
 _TWO = 2
 _OF_SERVICE = re.compile(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
@@ -24,14 +25,15 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
     """The address of an engine's first rank has a value, its option's form, and is one per copy.
 
     A controller sets only its own variables: Kthena ENTRY_ADDRESS, LeaderWorkerSet
-    LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is. vLLM's --master-addr and
-    --data-parallel-address are a host, SGLang's --dist-init-addr and `ray start --address` have
-    a port. The name of one pod is the address of one copy of the engine.
+    LWS_LEADER_ADDRESS. A $(NAME) that nothing sets stays as it is, and $NAME in a script is empty,
+    unless the image sets it. vLLM's --master-addr and --data-parallel-address are a host,
+    SGLang's --dist-init-addr and `ray start --address` have a port. The name of one pod is the
+    address of one copy of the engine.
 
     Pass: --nnodes 2 --master-addr $(LWS_LEADER_ADDRESS) in a LeaderWorkerSet.
-    Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) without a variable LEADER;
+    Fail: $(LWS_LEADER_ADDRESS) in a ModelServing; $(LEADER) or $LEADER without a variable LEADER;
     --master-addr chat-0.chat:29501, or chat-0.chat with 2 replicas; --dist-init-addr http://chat-0.chat:5000.
-    Level: mandatory.
+    Level: mandatory; advisory for a $NAME that an image of your own may set.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
     pod_utils.go; pytorch torch/distributed/rendezvous.py; ray src/ray/gcs_rpc_client (StrSplit of
@@ -59,7 +61,8 @@ def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
         return ""
     if isinstance(value, NotSet):
         by_service = _OF_SERVICE.fullmatch(value.name) is not None
-        return "" if by_service else f"and nothing sets {value.name}, so it stays as it is"
+        then = "is empty" if value.in_shell else "stays as it is"
+        return "" if by_service else f"and nothing sets {value.name}, so it {then}"
     by, own = LATE_VARIABLES[value.name], {LATE_VARIABLES.get(name) for name in told}
     return "" if by in own else f"but only {by} sets {value.name}, in the pods that it creates"
 
@@ -87,7 +90,7 @@ def _is_host_and_port(shown: str) -> bool:
 
 def _one_copy(facts: ServingFacts, engine: EngineFacts, meeting: Meeting) -> str:
     """Explain that an address is that of one pod, and there are several copies."""
-    copies, value = engine.replicas, meeting.address
+    copies, value = product(engine.replicas, facts.copies), meeting.address
     if isinstance(copies, Unknown) or copies < _TWO or engine.worker is None:
         return ""
     if not isinstance(value, str):
@@ -105,8 +108,17 @@ def _finding(
         path=pod.command_path,
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
+        level=Level.ADVISORY if _by_image(pod, meeting) else Level.MANDATORY,
         remedy=_remedy(facts.told or (), pod, meeting),
     )
+
+
+def _by_image(pod: PodFacts, meeting: Meeting) -> bool:
+    """Return whether an image that is not an engine's own may set the variable of an address."""
+    value, image = meeting.address, pod.own.image if pod.own is not None else None
+    if not isinstance(value, NotSet) or not value.in_shell:
+        return False
+    return not isinstance(image, str) or read_image(image).engine is None
 
 
 def _remedy(told: Iterable[str], pod: PodFacts, meeting: Meeting) -> str:

@@ -81,6 +81,8 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
     other = worker.command
     if other is None or other.hidden is not None or other.engine is not None:
         return ""
+    if other.ray_ends:
+        return "its workers end when they have joined: nothing follows `ray start` without --block"
     if other.ray_role == "head" and other.ray_address is None:
         return "its workers run `ray start --head`, so each is a Ray cluster of its own"
     return ""

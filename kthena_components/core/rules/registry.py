@@ -51,11 +51,13 @@ from kthena_components.core.rules.network_interface import network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
+from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined import pods_joined
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
+from kthena_components.core.rules.probe_covers_sleep import probe_covers_sleep
 from kthena_components.core.rules.probe_port import probe_port
 from kthena_components.core.rules.quantization_groups import GROUPS, quantization_groups
 from kthena_components.core.rules.ray_cluster_size_equals_group import ray_cluster_size_equals_group
@@ -91,6 +93,7 @@ CHECKS: tuple[Check, ...] = (
     moe_ranks,
     visible_gpus,
     whole_gpus,
+    one_gpu_vendor,
     init_container_ends,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
@@ -110,6 +113,7 @@ CHECKS: tuple[Check, ...] = (
     ray_start_order,
     host_network_names,
     probe_port,
+    probe_covers_sleep,
     start_order,
     gang_covers_engine,
     tp_divides_heads,

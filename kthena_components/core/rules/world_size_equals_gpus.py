@@ -35,11 +35,16 @@ def world_size_equals_gpus(engine: EngineFacts) -> Iterator[Finding]:
     A pod of vLLM that joins an engine of another object (--headless, without --nnodes) is counted
     alone: by the copies that it starts.
 
+    GPUs by resource claims count if the claim or its template is among the objects: those of a
+    ResourceClaim once for all pods that name it. Their number is not known for allocationMode All,
+    adminAccess, alternatives that differ, parts of a device, and unknown classes of devices.
+
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
     Level: mandatory.
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils; vllm
-    docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py.
+    docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py; kubernetes
+    staging/src/k8s.io/api/resource/v1/types.go.
     """
     yield from _world(engine)
 
@@ -129,8 +134,11 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
 def _pods(engine: EngineFacts, held: int) -> str:
     pods, entry = engine.pods, engine.entry.gpus
     worker = engine.worker.gpus if engine.worker else entry
+    shared = next((each.shared for each in engine.entry.own_devices if each.shared), "")
     if pods == 1:
         return f"pod has {count_of(held, 'GPU')}"
+    if shared:
+        return f"{pods} pods hold {held}, because they share those of {shared}"
     if worker != entry:
         return f"{pods} pods (entry {entry}, workers {worker} GPUs) hold {held}"
     return f"{pods} pods × {count_of(entry, 'GPU')} hold {held}"

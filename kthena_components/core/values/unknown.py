@@ -66,9 +66,11 @@ class OfController(Unknown):
 
 @dataclass(frozen=True, slots=True)
 class NotSet(Unknown):
-    """A reference of Kubernetes to a variable that no known source sets: it stays as it is."""
+    """A reference to a variable that no known source sets: Kubernetes leaves it as it is."""
 
     name: str = ""
+    in_shell: bool = False
+    """Whether a shell reads it: it is then empty, unless the image sets the variable."""
 
 
 def changed(value: Unknown) -> Unknown:

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GpuDemand, ServingFacts, gpu_demand
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
 from kthena_components.core.objects.object import PodSet, pod_set

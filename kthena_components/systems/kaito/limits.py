@@ -6,7 +6,7 @@ Source: kaito-project/kaito v0.11.0 api/v1beta1, pkg/workspace and pkg/inference
 from collections.abc import Iterator
 
 from kthena_components.core import naming
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import prioritized

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pods
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pods
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.values.read import mapping, name_of, sequence

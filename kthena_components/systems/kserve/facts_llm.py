@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.container import SHM_PATH
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.templates.overlay import HIDDEN

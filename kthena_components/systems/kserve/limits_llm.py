@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 from kthena_components.core.facts.context import MODEL_CONFIG
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kthena_components.core import naming
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER
 from kthena_components.core.objects.gang import Gang
@@ -40,6 +40,7 @@ def facts(view: Serving) -> ServingFacts:
         gang=_read_gang(view, engines) if volcano_places else None,
         gang_expected=NO_SCHEDULER if unknown_in(scheduler) else volcano_places,
         unread=unknown_inside(view.template.get("roles")),
+        copies=count_or_unknown(view.spec.get("replicas"), "replicas", 1),
     )
 
 

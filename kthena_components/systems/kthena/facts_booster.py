@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.container import SharedMemory
-from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.objects.object import Object

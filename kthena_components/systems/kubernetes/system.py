@@ -26,6 +26,7 @@ from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
 )
+from kthena_components.systems.kubernetes.rules.compute_domain_nodes import compute_domain_nodes
 from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_named,
     first_pod_published,
@@ -35,6 +36,10 @@ from kthena_components.systems.kubernetes.rules.object_references import (
     headless_service,
     object_twice,
     service_selects_pods,
+)
+from kthena_components.systems.kubernetes.rules.resource_claims import (
+    resource_claim_exists,
+    resource_claim_request,
 )
 from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
 from kthena_components.systems.kubernetes.rules.secret_key_exists import secret_key_exists
@@ -191,6 +196,12 @@ SYSTEM = System(
         _beside("ClusterRoleBinding", "rbac.authorization.k8s.io", cluster_wide=True),
         _beside("PriorityClass", "scheduling.k8s.io", cluster_wide=True),
         _beside("StorageClass", "storage.k8s.io", cluster_wide=True),
+        _beside("ResourceClaim", "resource.k8s.io", kept=kept_spec, completes=True),
+        _beside("ResourceClaimTemplate", "resource.k8s.io", kept=kept_spec, completes=True),
+        _beside(
+            "DeviceClass", "resource.k8s.io", kept=kept_spec, completes=True, cluster_wide=True
+        ),
+        _beside("ComputeDomain", "resource.nvidia.com", kept=kept_spec),
     ),
     cluster_rules=(
         object_twice,
@@ -201,6 +212,9 @@ SYSTEM = System(
         service_selects_pods,
         selected_pods_answer,
         service_named_vllm,
+        resource_claim_exists,
+        resource_claim_request,
+        compute_domain_nodes,
         autoscaler_range,
         autoscaler_replicas,
     ),

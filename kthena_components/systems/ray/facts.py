@@ -7,7 +7,8 @@ ray-project/kuberay ray-operator/apis/ray/v1.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
 from kthena_components.core.objects.engine_containers import Sketch

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object
 from kthena_components.core.schema.versions import has_since
@@ -30,7 +31,7 @@ ENTRYPOINT = "entrypoint"
 _RESERVED = ("NumCpus", "NumGpus", "Resources")
 """The field of a RayJob's spec that says what runs on the cluster."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
-_HEAD, _WORKER = "ray start --head", "ray start --address=head:6379"
+_HEAD, _WORKER = "ray start --head", "ray start --address=head:6379 --block"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_among
-from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
@@ -116,7 +117,7 @@ def _in_order(engines: Iterable[EngineFacts], parts: Sequence[_Part]) -> Iterato
 
     Source: Volcano v1.14 pkg/controllers/job/job_controller_actions.go isDependsOnPodsReady.
     """
-    paths = {part.name: part.path for part in parts}
+    paths = {part.name: part.path for part in parts if part.task.fields.get("minAvailable") != 0}
     edges = {
         part.path: {paths[name] for name in stated if isinstance(name, str) and name in paths}
         for part in parts

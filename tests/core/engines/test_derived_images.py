@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.core.engines import derived_entrypoint
 from kthena_components.core.engines.programs import API_SERVER
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 
 ARGS = ("--model", "org/m", "--tensor-parallel-size=2", "--quantization", "fp8")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, Unknown
 from tests.support.specs import Args, changed, gpu_template
 

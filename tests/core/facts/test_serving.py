@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, run_rule
 from kthena_components.core.rules.engine_option_known import engine_option_known

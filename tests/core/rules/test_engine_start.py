@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, SpecError, run_rule
 from kthena_components.core.rules.engine_image import engine_image

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.findings import Level, run_rule
 from kthena_components.core.rules.gang_covers_engine import gang_covers_engine

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kthena_components.checker.levels import environment_levels
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.findings import run_rule as run

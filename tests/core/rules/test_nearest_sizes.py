@@ -2,7 +2,7 @@
 
 import re
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.registry import run_checks

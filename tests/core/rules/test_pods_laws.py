@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.facts.container import SHM_PATH, TOKEN_VARIABLES
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.rules.registry import run_checks
 from tests.support.specs import Args, changed, gpu_template

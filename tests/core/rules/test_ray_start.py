@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, run_rule
 from kthena_components.core.rules.pp_with_ray import pp_with_ray

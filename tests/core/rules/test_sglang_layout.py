@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level, run_rule
 from kthena_components.core.rules.registry import MODEL_RULES

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.facts.devices import DeviceFacts, slices
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.values.unknown import Unknown
 
 
@@ -50,7 +50,9 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 def test_gpus_by_claims_alone_are_not_counted() -> None:
     assert gpus(resources=LIMITS) == 4
     only = gpus(resources={"claims": [{"name": "all"}]})
-    assert only == Unknown("container 'engine' gets devices by resource claims")
+    assert only == Unknown(
+        "container 'engine' gets devices by resource claims, and the pod has no resourceClaim 'all'"
+    )
 
 
 def test_the_container_toolkit_may_give_gpus_without_a_request() -> None:

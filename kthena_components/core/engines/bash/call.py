@@ -1,6 +1,7 @@
 """One command that a shell runs, the files that it names, and the program that it starts."""
 
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from kthena_components.core.engines.bash.state import (
     LIBRARY,
     OUTPUT,
     RUNNING,
+    SLEPT,
     Many,
     Passed,
     Value,
@@ -77,7 +79,15 @@ def is_folder(shell: Shell, path: str | None) -> bool:
     return any(mount.files and all(name for name, _ in mount.files) for mount in at)
 
 
+_PAUSE = re.compile(r"([0-9]{1,6})([smhd]?)", re.ASCII)
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _NEVER_END = (("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null"))
+
+
+def _seconds(words: Sequence[str]) -> int:
+    """Return for how long `sleep` waits at least; 0 if that is not known."""
+    parts = [_PAUSE.fullmatch(word) for word in words]
+    return sum(int(part[1]) * _UNITS[part[2]] for part in parts if part is not None)
 
 
 def program(call: Call) -> Flow:
@@ -85,7 +95,9 @@ def program(call: Call) -> Flow:
     shell, session, words = call.shell, call.shell.session, call.words
     if tuple(words) in _NEVER_END:
         return shell.leave(Doubt.LIKELY)
-    sure, first = session.sure, len(session.log)
+    sure, first, slept = session.sure, len(session.log), shell.state.get(SLEPT, 0)
+    if words[0] == "sleep" and isinstance(slept, int):
+        shell.state.set(SLEPT, slept + _seconds(words[1:]))
     if isinstance(words[0], Many):
         # It may be nothing, or a wrapper, or another program.
         session.sure, words = False, words[1:]
@@ -101,6 +113,7 @@ def program(call: Call) -> Flow:
         lasting = session.start(run)
         for found in session.log[first:]:
             found.beside = found.beside or (found.engine is not None and running)
+            found.slept = max(found.slept, slept if isinstance(slept, int) else 0)
             found.blocked = found.blocked or shell.state.get(BLOCKED) is True
         if any(found.ray and found.ray.blocks for found in session.log[first:]):
             shell.state.set(BLOCKED, True)

@@ -197,6 +197,8 @@ class _Command:
 def dispatch(call: Call) -> Flow:
     """Run a command of the shell, or a program."""
     name = call.words[0]
+    if not _is_brief(call.words):
+        call.shell.session.follow()
     if name in {"builtin", "command", "time", "nohup!"}:
         return _behind(call)
     if name in BUILTINS:
@@ -207,6 +209,27 @@ def dispatch(call: Call) -> Flow:
             call.write(text)
             return call.shell.done()
     return program(call)
+
+
+_BRIEF = frozenset(
+    [
+        *(":", "[", "break", "cd", "continue", "echo", "exit", "false", "printf", "pwd", "return"),
+        *("set", "shift", "shopt", "test", "true", "ulimit", "umask", "unset"),
+        *("date", "env", "hostname", "id", "ls", "mkdir", "nvidia-smi", "whoami"),
+    ]
+)
+_BRIEF_OF_RAY = frozenset({"--version", "list", "status", "summary"})
+_LONGEST_PAUSE, _TWO = 600, 2
+
+
+def _is_brief(words: Sequence[str]) -> bool:
+    """Return whether a command surely ends soon, so that what follows it in a script runs."""
+    name, argument = words[0], words[1] if len(words) > 1 else ""
+    if name == "ray":
+        return argument in _BRIEF_OF_RAY
+    if name == "sleep":
+        return argument.isdecimal() and len(words) == _TWO and int(argument[:9]) <= _LONGEST_PAUSE
+    return name in _BRIEF and (name != "env" or len(words) == 1)
 
 
 def _behind(call: Call) -> Flow:

@@ -38,6 +38,7 @@ _MOST_ROUNDS = 64
 
 def loop(shell: Shell, node: While) -> Flow:
     """Run `while` or `until`."""
+    shell.session.follow()
 
     def test() -> tuple[Flow, Status]:
         shell.tested += 1
@@ -53,6 +54,7 @@ def loop(shell: Shell, node: While) -> Flow:
 
 def counting(shell: Shell, node: Counting) -> Flow:
     """Run `for ((…))`."""
+    shell.session.follow()
     words = Expander(shell)
 
     def test() -> tuple[Flow, Status]:

@@ -21,7 +21,7 @@ from kthena_components.core.engines.bash.state import (
 )
 from kthena_components.core.engines.bash.syntax import Parameter, Word
 from kthena_components.core.engines.placeholders import has_gap
-from kthena_components.core.values.unknown import Unknown, changed
+from kthena_components.core.values.unknown import NotSet, Unknown, changed
 
 if TYPE_CHECKING:
     from kthena_components.core.engines.bash.expand import Expander
@@ -89,7 +89,8 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
     elif value is UNSET:
         yield Chunk("", piece.quoted, splits=True)
     elif value is None:
-        yield words.late(piece, f"{name} has no literal value in this container's env")
+        text = f"{name} has no literal value in this container's env"
+        yield words.late(piece, NotSet(text, name, in_shell=True))
     elif isinstance(value, Unknown):
         yield words.late(piece, changed(value) if piece.operator else value)
     elif isinstance(value, str):

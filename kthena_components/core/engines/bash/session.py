@@ -60,11 +60,21 @@ class Started:
 
     blocked: bool = False
     """Whether `ray start --block` stands before it in its script, and does not end."""
+    slept: int = 0
+    """Seconds that its script surely sleeps before it."""
+    followed: bool = False
+    """Whether a command stands behind it that may run for long."""
 
     @property
     def starts(self) -> bool:
         """Whether it is an engine or a part of its cluster."""
         return self.engine is not None or self.ray is not None
+
+    @property
+    def ends(self) -> bool:
+        """Whether its container stops as soon as it has surely joined a Ray cluster."""
+        joins = self.ray is not None and self.ray.joins_and_returns and self.ray_script is None
+        return joins and self.sure and not self.followed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +151,11 @@ class Session:
         found.absent = tuple(self.scope.absent)
         self.scope.absent.clear()
         self.log.append(found)
+
+    def follow(self) -> None:
+        """Record that a command runs now that may take long, behind all that was started."""
+        for found in self.log:
+            found.followed = True
 
     def doubt(self, first: int) -> None:
         """Record that what was started since then may not be started."""

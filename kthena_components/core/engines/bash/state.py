@@ -58,6 +58,8 @@ READONLY = "readonly"
 _SOMEWHERE = "in a branch of the script"
 BLANKS = " \t\n"
 ARGUMENTS, NAME, FOLDER, STATUS, OUTPUT = "@", "0", "/", "?", ">"
+SLEPT = "sleep %"
+"""Seconds for which the shell has slept."""
 RUNNING, BLOCKED, LIBRARY, FILE, ANY = "&", "&block", ".", "$0", "*"
 """Whether an engine runs in the background; whether `ray start --block` runs in the foreground;
 whether a file that is not known was read, so that names of commands may be its functions; the file

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.read import first_unknown, mapping, sequence

@@ -7,7 +7,7 @@ how the operator starts an engine on several pods.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import (

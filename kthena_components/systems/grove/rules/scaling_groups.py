@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts.context import Context
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import joined, refuse, subdomain, unique

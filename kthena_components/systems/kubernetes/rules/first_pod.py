@@ -8,7 +8,7 @@ from typing import Any
 from kthena_components.core.facts.listening import listening
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, not_checked, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, read_object
@@ -29,24 +29,32 @@ _HOST = re.compile(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0
 def first_pod_named(found: Object) -> Iterator[Finding]:
     """The pods of a StatefulSet look for its first pod by a name that Kubernetes gives it.
 
-    That is the name of the pod and of the Service in serviceName: chat-0.chat. The DNS server has
-    no name below another Service, and none of a pod whose number is not below replicas.
+    That is the name of the pod and of the Service in serviceName: chat-0.chat, in the namespace of
+    both. The DNS server has no name below another Service, and none of a pod whose number is not
+    below replicas. The name of another StatefulSet or namespace is a mistake if all pods of the
+    engine are in this StatefulSet.
 
     Pass: serviceName chat, 2 replicas and --dist-init-addr chat-0.chat:5000.
-    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas.
+    Fail: chat-0.chats:5000; chat-2.chat:5000 with 2 replicas; model-0.chat:5000 with --nnodes 2;
+    chat-0.chat.default.svc:5000 in the namespace models.
     Level: mandatory.
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
     Discovery 1.1.0, 2.4.1.
     """
     name, service = found.name, found.spec.get("serviceName")
-    for pod, meeting in _asked(facts_of_copies(replace(found, path=""))):
+    for engine, pod, meeting in _asked(facts_of_copies(replace(found, path=""))):
         host = _HOST.fullmatch(str(meeting.address))
         if host is None or not isinstance(name, str):
             continue
-        pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
+        pod_number, path = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"]), pod.command_path
+        if elsewhere := _elsewhere(found, engine, host):
+            seen = f"looks for the first pod at {display(meeting.shown)}, {elsewhere}, but all "
+            seen += f"pods of its engine are those of this StatefulSet ({display(name)})"
+            remedy = f"write {name}-{_numbers(found.spec).start}.{service} in {meeting.option}"
+            yield refuse(path, seen, remedy)
+            return
         if pod_number is None:
             continue
-        path = pod.command_path
         if gap := first_unknown(service, found.spec.get("replicas")):
             yield not_checked(path, gap)
         elif is_name(service) and host["domain"] != service:
@@ -66,18 +74,32 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
         return
 
 
+def _elsewhere(found: Object, engine: EngineFacts, host: re.Match[str]) -> str:
+    """Explain that an address is that of a pod elsewhere, if no other pod belongs to an engine."""
+    command, space = engine.entry.command, found.metadata.get("namespace")
+    alone = command is not None and engine.pods == whole(found.spec.get("replicas"))
+    if not alone or host["domain"] != found.spec.get("serviceName") or not is_name(space):
+        return ""
+    other = re.match(r"\.([a-z0-9-]+)(?:\.svc\b|$)", host["rest"] or "")
+    if other is not None and other[1] != space:
+        return f"in the namespace {display(other[1])}, and not in {display(space)}"
+    is_pod = re.fullmatch(r".+-\d+", host["pod"]) and host["domain"] != space
+    own = host["pod"].rpartition("-")[0] == found.name
+    return "a pod of another name" if is_pod and not own else ""
+
+
 def _numbers(spec: Mapping[str, Any]) -> range:
     start, replicas = whole(mapping(spec.get("ordinals")).get("start")), whole(spec.get("replicas"))
     first = start if isinstance(start, int) else 0
     return range(first, first + max(replicas if isinstance(replicas, int) else 1, 1))
 
 
-def _asked(facts: ServingFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+def _asked(facts: ServingFacts) -> Iterator[tuple[EngineFacts, PodFacts, Meeting]]:
     """Return the addresses at which pods look for another one, if they are texts."""
     for engine in facts.engines:
         for pod, meeting in meetings(engine):
             if isinstance(meeting.address, str):
-                yield pod, meeting
+                yield engine, pod, meeting
 
 
 def kept_set(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,7 +119,7 @@ def _service_asked(found: Object) -> str:
     template = mapping(mapping(found.spec.get("template")).get("spec"))
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
-    for pod, meeting in _asked(facts_of_copies(found)) if probed else ():
+    for _, pod, meeting in _asked(facts_of_copies(found)) if probed else ():
         host = _HOST.fullmatch(str(meeting.address)) if _waits(pod) else None
         if host is not None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"]):
             return host["domain"]

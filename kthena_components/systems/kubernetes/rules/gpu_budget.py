@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, not_checked, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import PodSet, gpus_of
+from kthena_components.core.objects.object import PodSet, claims_of, gpus_of, shared_gpus
 from kthena_components.core.remedies import Remedy, rename, together
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
@@ -30,7 +30,11 @@ PRODUCT_LABELS = frozenset(
 def gpus_asked(cluster: ClusterObjects) -> tuple[int, Unknown | None]:
     """Add up the accelerators of a stack, and explain why there may be more."""
     used, gap = 0, None
-    for number in (*map(gpus_of_pods, cluster.pods), *(held.gpus for _, held in cluster.demands)):
+    shared = {
+        key: n for pods in cluster.pods if pods.count != 0 for key, n in shared_gpus(pods).items()
+    }
+    demands = (held.gpus for _, held in cluster.demands)
+    for number in (*map(gpus_of_pods, cluster.pods), *demands, *shared.values()):
         if isinstance(number, int):
             used += number
         else:
@@ -39,7 +43,7 @@ def gpus_asked(cluster: ClusterObjects) -> tuple[int, Unknown | None]:
 
 
 def gpus_of_pods(pods: PodSet) -> MaybeInt:
-    """Count the accelerators of all pods of one template."""
+    """Count the accelerators of all pods of one template, without those shared with others."""
     each = gpus_of(pods)
     if each == 0 or pods.count == 0:
         return 0
@@ -52,7 +56,8 @@ def gpu_budget(cluster: ClusterObjects, budget: int) -> Iterator[Finding]:
     """The accelerators of all pods of a stack are within its budget.
 
     Counted are Pods, the pods that Kubernetes, Volcano, Kthena and LeaderWorkerSet create from
-    templates, and the servings of the other supported systems, each with all its replicas.
+    templates, and the servings of the other supported systems, each with all its replicas. GPUs by
+    resource claims count as well, those of a ResourceClaim that several pods name once.
 
     Pass: a budget of 16, two pods of 8 GPUs.
     Fail: a budget of 8, two pods of 8 GPUs.
@@ -77,7 +82,9 @@ def gpu_type_allowed(cluster: ClusterObjects, allowed: Iterable[str]) -> Iterato
     """Pods only request accelerators that the cluster's owner allows.
 
     The list may contain names of resources, such as nvidia.com/gpu, and of products, as in node
-    labels. Resources are compared if the list contains any, and so are products.
+    labels. Resources are compared if the list contains any, and so are products. A device of a
+    resource claim counts as the resource by which a device plugin offers the same: one of the class
+    gpu.nvidia.com as nvidia.com/gpu.
 
     Pass: nvidia.com/gpu, and the list nvidia.com/gpu.
     Fail: amd.com/gpu, and the list nvidia.com/gpu.
@@ -91,11 +98,28 @@ def gpu_type_allowed(cluster: ClusterObjects, allowed: Iterable[str]) -> Iterato
     for pods in cluster.pods:
         if resources:
             yield from _resources(pods, resources)
+            yield from _claimed(pods, resources)
         if products:
             yield from _products(pods, products)
     for entry, held in cluster.demands if resources else ():
         for name in sorted(held.resources - set(resources)):
             yield _refused(entry.at("spec"), name, resources)
+
+
+def _claimed(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
+    found, gap = claims_of(pods)
+    path = pods.at("spec.resourceClaims")
+    if gap is not None and gpus_of(pods) == gap:
+        yield not_checked(path, gap, "gpu-type-allowed")
+    for each in found:
+        if each.asked.resource not in allowed:
+            what = f"requests {display(each.asked.resource)} by {each.title}"
+            yield Finding(
+                path=path,
+                seen=f"{what}, but only {', '.join(allowed[:10])} may be requested here",
+                remedy="request another class of devices there",
+                rule="gpu-type-allowed",
+            )
 
 
 def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:

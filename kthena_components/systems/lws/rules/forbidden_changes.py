@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.support.old_and_new import Change

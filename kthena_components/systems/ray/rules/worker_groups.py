@@ -18,7 +18,8 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
-from kthena_components.systems.ray.view import Group, RayView, pods_text
+from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
+from kthena_components.systems.ray.view import Cluster, Group, RayView, pods_text
 
 _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-gpus"
 
@@ -27,16 +28,18 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
     """Ray's number of GPUs is the pod's: num-gpus equals the container's limit.
 
     Without num-gpus, KubeRay uses the limit of the first container. With a larger number Ray starts
-    ranks on missing devices; with a smaller one GPUs stay idle. The value is a text.
+    ranks on missing devices; with a smaller one GPUs stay idle, and vLLM's executor ray never
+    starts if all pods together have too few. The value is a text.
 
     Pass: rayStartParams num-gpus "8" and nvidia.com/gpu 8; num-gpus left out; "0" on a head
     without GPUs.
     Fail: num-gpus "8" on pods of 4 GPUs; num-gpus "4" on pods of 8 (advisory); num-gpus 8 without
     quotes.
-    Level: mandatory; advisory if GPUs stay idle, and if a pod has none: such GPUs exist only for
-    Ray's scheduler, as in tests.
+    Level: mandatory; advisory if GPUs only stay idle, and if a pod has none: such GPUs exist only
+    for Ray's scheduler, as in tests.
     Source: ray-project/kuberay ray-operator/controllers/ray/common/pod.go
-    addWellKnownAcceleratorResources, updateRayStartParamsResources.
+    addWellKnownAcceleratorResources, updateRayStartParamsResources;
+    vllm/v1/executor/ray_utils.py initialize_ray_cluster, _wait_until_pg_ready.
     """
     for group in view.cluster.groups if view.cluster is not None else ():
         params, resources = group.fields.get("rayStartParams"), group.fields.get("resources")
@@ -48,11 +51,37 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
             if gap := unknown_in(holder):
                 yield not_checked(at, gap)
             elif mapping(holder).get(key) is not None:
-                yield from _told(group, f"{at}.{key}", mapping(holder)[key])
+                missing = _missing_gpus(view.cluster) if view.cluster is not None else ""
+                yield from _told(group, f"{at}.{key}", mapping(holder)[key], missing)
+
+
+def _missing_gpus(cluster: Cluster) -> str:
+    """Explain that Ray counts fewer GPUs than the engine of the head needs; empty if it does not.
+
+    vLLM waits for a placement group with a GPU for each rank, and then gives up.
+    """
+    command = cluster.head.pod.command
+    if command is None or command.executor != "ray" or command.data != 1:
+        return ""
+    ranks, counted = command.per_rank_world, total(map(_counted_in, cluster.groups))
+    if not isinstance(ranks, int) or not isinstance(counted, int) or counted >= ranks:
+        return ""
+    needs = f"so Ray counts {count_of(counted, 'GPU')} in all pods"
+    return f"{needs}, and the engine waits for {count_of(ranks, 'GPU')} until it gives up"
+
+
+def _counted_in(group: Group) -> MaybeInt:
+    """Count the GPUs of all pods of a group as Ray does."""
+    resources = mapping(group.fields.get("resources")).get("GPU")
+    stated = [one for one in (group.params.get("num-gpus"), resources) if one is not None]
+    counts = [_count(one) for one in stated]
+    if len(counts) > 1 or None in counts:
+        return Unknown("the GPUs that Ray counts are not known")
+    return product(group.high, counts[0] if counts and counts[0] is not None else group.ray_gpus)
 
 
 @part_of_rule
-def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
+def _told(group: Group, path: str, value: object, missing: str = "") -> Iterator[Finding]:
     gpus = group.ray_gpus
     require_known(path, value, gpus)
     if not isinstance(value, str):
@@ -74,17 +103,14 @@ def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
             )
     elif isinstance(gpus, int) and told != gpus:
         more = told > gpus
-        end = (
-            "so Ray starts ranks on missing devices"
-            if more
-            else f"so {count_of(gpus - told, 'GPU')} of each pod would stay idle"
-        )
+        idle = f"so {count_of(gpus - told, 'GPU')} of each pod would stay idle"
+        end = "so Ray starts ranks on missing devices" if more else missing or idle
         yield _finding(
             path,
             f"tells Ray of {count_of(told, 'GPU')}, but a pod of '{group.name}' has {gpus}, {end}",
             either(write(str(gpus), f'write "{gpus}"'), remove("leave it out")),
             _PARAMS,
-            Level.MANDATORY if more and gpus else Level.ADVISORY,
+            Level.MANDATORY if (more and gpus) or (missing and not more) else Level.ADVISORY,
         )
 
 

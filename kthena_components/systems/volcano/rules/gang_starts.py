@@ -1,15 +1,17 @@
 """The rules gang-starts and gang-rollout: enough pods of a gang exist at the same time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.object import POD_GROUP, VOLCANO, Object, PodSet
-from kthena_components.core.remedies import either, write
+from kthena_components.core.objects.object import JOB, POD_GROUP, VOLCANO, Object, PodSet
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
-from kthena_components.core.values.read import count, first_unknown, mapping
+from kthena_components.core.values.read import count, first_unknown, mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, total
+from kthena_components.systems.volcano.view import Task, tasks_of
 
 _LEAST = "scheduling.volcano.sh/group-min-member"
 _DEPLOYMENT, _SET = ("apps", "Deployment"), ("apps", "StatefulSet")
@@ -22,13 +24,18 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
     A StatefulSet with the podManagementPolicy OrderedReady, the default, creates a pod when the one
     before it is ready, but Volcano places no pod before minMember of them exist. The gang is a
     PodGroup that the pods name, or the one that Volcano creates for the annotation
-    scheduling.volcano.sh/group-min-member of the StatefulSet.
+    scheduling.volcano.sh/group-min-member of the StatefulSet. A Volcano Job creates the pods of a
+    task with dependsOn when those of the other tasks are ready, and waits for minAvailable pods, by
+    default for all.
 
     Pass: minMember 2, a StatefulSet of 2 replicas with podManagementPolicy Parallel.
-    Fail: minMember 2, a StatefulSet of 2 replicas without podManagementPolicy.
+    Fail: minMember 2, a StatefulSet of 2 replicas without podManagementPolicy; a Job of a leader
+    and a worker that depends on it, with minAvailable 2.
     Level: mandatory.
     Source: kubernetes pkg/controller/statefulset/stateful_set_control.go; Volcano v1.14
-    pkg/scheduler/plugins/gang/gang.go validJobFn; pkg/controllers/podgroup.
+    pkg/scheduler/plugins/gang/gang.go validJobFn; pkg/controllers/podgroup;
+    pkg/controllers/job/job_controller_actions.go isDependsOnPodsReady;
+    pkg/webhooks/admission/jobs/mutate/mutate_job.go. Run on 1.14.1: such a Job stays Pending.
     """
     for (namespace, name), entry in cluster.named(POD_GROUP).items():
         member = count(entry.spec.get("minMember"), 0)
@@ -39,6 +46,8 @@ def gang_starts(cluster: ClusterObjects) -> Iterator[Finding]:
         least = _member_of(pods, _SET)
         if least is not None:
             yield from _starts([pods], least, "its gang (group-min-member)")
+    for job in cluster.of(JOB):
+        yield from _tasks_start(job)
 
 
 def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
@@ -57,6 +66,45 @@ def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
             f"{whole} exist, so none of them ever starts",
             remedy=write("Parallel"),
         )
+
+
+def _tasks_start(job: Object) -> Iterator[Finding]:
+    tasks, stated = tasks_of(job), count(job.spec.get("minAvailable"), 0)
+    late = [task for task in tasks if _waits(task, tasks)]
+    if not late or job.spec.get("schedulerName") not in (None, "", VOLCANO):
+        return
+    at = job.at(f"{late[0].path}.dependsOn")
+    whole, later = (total([task.replicas or 0 for task in some]) for some in (tasks, late))
+    least = stated or total([_minimum(task) or 0 for task in tasks])
+    if gap := first_unknown(whole, later, least):
+        yield not_checked(at, gap)
+    elif isinstance(whole, int) and isinstance(later, int) and isinstance(least, int):
+        first = whole - later
+        if 0 < first < least <= whole:
+            yield _late(job, at, first, least, whole)
+
+
+def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
+    fewer = write(first, f"write minAvailable {first}", at=job.at("spec.minAvailable"))
+    return Finding(
+        path=at,
+        seen="lets Volcano create these pods when those of other tasks are ready, but the Job "
+        f"waits for {count_of(least, 'pod')} (minAvailable), and at first {first} of {whole} "
+        "exist, so none of them ever starts",
+        remedy=either(remove(), fewer),
+    )
+
+
+def _waits(task: Task, tasks: Sequence[Task]) -> bool:
+    """Return whether the pods of a task are created after those of another one."""
+    named = sequence(mapping(task.fields.get("dependsOn")).get("name"))
+    return any(other.fields.get("name") in named and _minimum(other) != 0 for other in tasks)
+
+
+def _minimum(task: Task) -> MaybeInt | None:
+    """Return how many pods of a task must be ready before those of others are created."""
+    stated = count(task.fields.get("minAvailable"))
+    return task.replicas if stated is None else stated
 
 
 def _is_ordered(found: Object) -> bool:

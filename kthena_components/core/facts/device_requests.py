@@ -1,0 +1,172 @@
+"""Reads one request of a claim: which accelerators, how many, and the GPU that it selects.
+
+Source: kubernetes staging/src/k8s.io/api/resource/v1/types.go DeviceRequest, and
+pkg/apis/resource/validation/validation.go.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.device_selectors import DRIVER, are_late, required_values
+from kthena_components.core.hardware import GpuFacts, find_gpu
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    MAX_COUNT,
+    is_name,
+    mapping,
+    sequence,
+    spec_of,
+    unknown_in,
+    whole,
+)
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+
+CLASS = ("resource.k8s.io", "DeviceClass")
+_MIG = "nvidia.com/mig-"
+_NVIDIA = "gpu.nvidia.com"
+_CLASSES: Mapping[str, str] = {
+    _NVIDIA: "nvidia.com/gpu",
+    "mig.nvidia.com": _MIG,
+    "compute-domain-default-channel.nvidia.com": "",
+    "compute-domain-daemon.nvidia.com": "",
+    "gpu.amd.com": "amd.com/gpu",
+    "gpu.intel.com": "gpu.intel.com/xe",
+    "tpu.google.com": "google.com/tpu",
+}
+"""The classes that drivers install, with the resource by which a device plugin offers the same
+devices; empty for devices that are no accelerators.
+
+Source: kubernetes-sigs/dra-driver-nvidia-gpu, ROCm/k8s-gpu-dra-driver,
+intel/intel-resource-drivers-for-kubernetes and kubernetes-sigs/dra-driver-google-tpu, their
+DeviceClasses.
+"""
+_DRIVERS: Mapping[str, Mapping[str, str]] = {
+    _NVIDIA: {"gpu": "nvidia.com/gpu", "mig": _MIG},
+    "compute-domain.nvidia.com": {"": ""},
+    "gpu.amd.com": {"": "amd.com/gpu"},
+    "gpu.intel.com": {"": "gpu.intel.com/xe"},
+    "tpu.google.com": {"": "google.com/tpu"},
+}
+"""The same by driver and by the attribute `type`; empty: any type."""
+_EXACT = "ExactCount"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedDevices:
+    """What a request asks for."""
+
+    resource: str
+    """The resource by which a device plugin offers the same devices. Empty: no accelerators."""
+    count: MaybeInt
+    """Its reason is a clause about the request: `takes all devices of a node that match`."""
+    gpu: GpuFacts | Unknown | None = None
+    """The GPU that a selector states. None: none does."""
+
+
+def read_request(request: Mapping[str, Any], context: Context, *, inline: bool) -> AskedDevices:
+    """Read a request. Alternatives count if all of them ask for the same.
+
+    Args:
+        request: An item of `devices.requests`.
+        context: The context, with the classes of devices.
+        inline: Whether the fields of `exactly` stand in the request, as in v1beta1.
+    """
+    ways = [_read_way(way, context) for way in _ways(request, inline)]
+    counts = {(way.resource, way.count) for way in ways}
+    if len(counts) == 1:
+        return AskedDevices(*counts.pop(), _largest([way.gpu for way in ways]))
+    why = "lists alternatives" if ways else "has neither exactly nor firstAvailable"
+    return AskedDevices("", Unknown(why))
+
+
+def _ways(request: Mapping[str, Any], inline: bool) -> list[Mapping[str, Any]]:
+    several = [mapping(item) for item in sequence(request.get("firstAvailable"))]
+    if several or inline:
+        return several or [request]
+    exactly = request.get("exactly")
+    return [mapping(exactly)] if isinstance(exactly, Mapping) or unknown_in(exactly) else []
+
+
+def _read_way(asked: Mapping[str, Any], context: Context) -> AskedDevices:
+    needed = dict(required_values(asked.get("selectors")))
+    resource = _resource(asked.get("deviceClassName"), needed, context)
+    if isinstance(resource, Unknown):
+        return AskedDevices("", resource)
+    if not resource:
+        return AskedDevices("", 0)
+    if resource == _MIG:
+        only = _only(needed, f"{_NVIDIA}/profile") or "device"
+        return AskedDevices(f"{_MIG}{only}", _count(asked))
+    if are_late(asked.get("selectors")):
+        late = Unknown("a selector of its claim is not known yet")
+        return AskedDevices(resource, _count(asked), late)
+    return AskedDevices(resource, _count(asked), _gpu(needed))
+
+
+def _resource(named: object, needed: dict[str, frozenset[str]], context: Context) -> str | Unknown:
+    """Return the resource of a class. What the class requires is added to what is needed."""
+    if unknown_in(named):
+        return Unknown("has a class that is not known yet")
+    body = context.referenced.find(CLASS, named, "") if is_name(named) else None
+    for name, values in required_values(spec_of(body or {}).get("selectors")).items():
+        needed[name] = needed.get(name, values) & values
+    if named in _CLASSES:
+        return _CLASSES[str(named)]
+    driver = _only(needed, DRIVER)
+    types = _DRIVERS.get(driver, {})
+    found = types.get(_only(needed, f"{driver}/type"), types.get(""))
+    unknown = Unknown(f"is of the class {display(named)}, whose devices are not known")
+    return unknown if found is None else found
+
+
+def _only(needed: Mapping[str, frozenset[str]], name: str) -> str:
+    """Return the one value that is allowed; empty if there are several, or if any is."""
+    values = needed.get(name, frozenset())
+    return next(iter(values)) if len(values) == 1 else ""
+
+
+def _count(asked: Mapping[str, Any]) -> MaybeInt:
+    """Return the number of devices of a request, or why it is unknown, as a clause."""
+    mode, number = asked.get("allocationMode") or _EXACT, asked.get("count")
+    wanted = whole(number or 1)  # the API server replaces 0 as well
+    admin, capacity = asked.get("adminAccess"), asked.get("capacity")
+    because = ""
+    if any(map(is_unresolved, (mode, number, admin, capacity))):
+        because = "has a number of devices that is not known yet"
+    elif mode == "All":
+        because = "takes all devices of a node that match"
+    elif admin is True:
+        because = "has adminAccess, which allocates no device"
+    elif mapping(capacity).get("requests"):
+        because = "asks for a part of a device's capacity"
+    elif mode != _EXACT:
+        because = f"has the allocationMode {display(mode)}"
+    if not because and isinstance(wanted, int) and 0 < wanted <= MAX_COUNT:
+        return wanted
+    return Unknown(because or f"has the count {display(number)}, which is not a number of devices")
+
+
+def _gpu(needed: Mapping[str, frozenset[str]]) -> GpuFacts | Unknown | None:
+    """Return the GPU with the most memory among the products that NVIDIA's driver names.
+
+    Labels of nodes have the same names with dashes. Source: NVIDIA/k8s-device-plugin
+    internal/lm/resource.go.
+    """
+    found: list[GpuFacts | Unknown | None] = []
+    for product in sorted(needed.get(f"{_NVIDIA}/productName", ())):
+        gpu = find_gpu(product.replace(" ", "-"))
+        if isinstance(gpu, Unknown):
+            return gpu
+        found.append(GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib))
+    return _largest(found)
+
+
+def _largest(found: list[GpuFacts | Unknown | None]) -> GpuFacts | Unknown | None:
+    """Return the GPU with the most memory; None if one is left open."""
+    if None in found:
+        return None
+    late = next((gpu for gpu in found if isinstance(gpu, Unknown)), None)
+    known = [gpu for gpu in found if isinstance(gpu, GpuFacts)]
+    return late or max(known, key=lambda gpu: gpu.memory_gib, default=None)

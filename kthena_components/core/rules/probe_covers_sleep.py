@@ -1,0 +1,47 @@
+"""Checks that no probe ends a container while its script still sleeps."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.listening import listening
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.ports import ProbeFacts
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding
+
+
+def probe_covers_sleep(facts: ServingFacts) -> Iterator[Finding]:
+    """A startupProbe, or a livenessProbe without one, outlasts a sleep before the engine.
+
+    A script that sleeps before it starts the engine answers no probe until then. If the kubelet
+    restarts the container before that, the engine never starts. How long the engine itself takes to
+    load is not known, and not compared.
+
+    Pass: sleep 30 and a startupProbe with periodSeconds 10 and failureThreshold 60.
+    Fail: sleep 300 and a startupProbe with periodSeconds 10 and failureThreshold 3.
+    Level: mandatory.
+    Source: kubernetes pkg/kubelet/prober/worker.go doProbe; Kubernetes documentation, Configure
+    Liveness, Readiness and Startup Probes.
+    """
+    for engine in facts.engines:
+        worker = engine.worker if engine.pods != 1 else None
+        for pod in filter(None, (engine.entry, worker)):
+            slept = pod.command.slept if pod.command is not None else 0
+            probe = _first(pod)
+            patience = probe.patience if probe is not None else None
+            if probe is not None and isinstance(patience, int) and slept > patience:
+                yield Finding(
+                    path=probe.path,
+                    seen=f"restarts the container after {patience} s at the latest, but its script "
+                    f"sleeps {slept} s before it starts the engine",
+                    remedy="remove the sleep, or raise failureThreshold of a startupProbe",
+                )
+
+
+def _first(pod: PodFacts) -> ProbeFacts | None:
+    """Return the probe of the engine's port that may restart its container first."""
+    found = listening(pod)
+    if found is None or pod.own is None:
+        return None
+    restarting = (probe for probe in pod.own.ports.probes if probe.kind != "readinessProbe")
+    first = next(restarting, None)  # A livenessProbe waits for the startupProbe.
+    return first if first is not None and first.port == found.answers else None
