@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kthena_components.checker.unread import partial_object, scaffold
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
@@ -17,6 +18,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.blanks import mark_empty
 from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.rendering.result import Rendering
@@ -88,7 +90,7 @@ class RenderedSource(Source):
     def opened(self, item: KubeObject) -> KubeObject:
         """Return an object with placeholders for words that a chart's own values leave empty."""
         may = self.rendering.may_lack_values
-        return replace(item, body=mark_empty(item.body)) if may else item
+        return replace(item, body=_open_secret(mark_empty(item.body))) if may else item
 
     def part_of_object(self, item: KubeObject) -> Finding | None:
         """Return a finding for an object whose spec is still to be filled in."""
@@ -194,6 +196,13 @@ class _Origin:
             if key and len(found) == 1:
                 return self._text.count("\n", 0, found[0].start()) + 1
         return 1
+
+
+def _open_secret(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a Secret that a chart leaves without keys as one whose keys are unknown."""
+    has_keys = body.get("data") or body.get("stringData")
+    is_open = group_kind(body) == ("", "Secret") and not has_keys
+    return {**body, "data": Blank("{}")} if is_open else body
 
 
 def _has_field(value: object, key: str) -> bool:
