@@ -10,8 +10,13 @@ from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
 from kthena_components.core.memory.sharding import Sharding, fits
+from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.spec.model import ModelServingSpec
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.rules.serving import check_spec
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing.question import Question
 from kthena_components.sizing.shapes import Shape, copies_of_a_token, pod_counts, shapes_on
@@ -100,7 +105,7 @@ def find_shapes(question: Question) -> Answer:
         SpecError: No engine can be written for it, whatever its shape: the image, the options or
             the model are wrong.
     """
-    base = compiled_facts(question, Shape())
+    base = _asked(question, facts_from_plan(_plan_on_one_gpu(question)))
     placed = _placed(base)
     if isinstance(placed, Unknown):
         return Answer(rows=(), impossible=(), not_checked=placed.because)
@@ -180,9 +185,22 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
     return _within(question, _measured(question, shape, placed, next(iter(found), None)))
 
 
+def _plan_on_one_gpu(question: Question) -> ServingPlan:
+    """Plan an engine on one GPU, however large the model is."""
+    spec = parse_spec(ModelServingSpec, question.args(Shape()))
+    wrong = [finding for finding in check_spec(spec) if finding.level is Level.MANDATORY]
+    if wrong:
+        raise SpecError(wrong)
+    return build_plan(spec)
+
+
 def compiled_facts(question: Question, shape: Shape) -> ServingFacts:
-    """Compile a serving and return its facts, with the GPU and the model that were asked for."""
-    facts = facts_from_plan(compile_serving(question.args(shape)).plan)
+    """Compile a serving and return its facts."""
+    return _asked(question, facts_from_plan(compile_serving(question.args(shape)).plan))
+
+
+def _asked(question: Question, facts: ServingFacts) -> ServingFacts:
+    """Return facts with the GPU and the model that were asked for."""
     (engine,) = facts.engines
     entry = replace(engine.entry, gpu=question.gpu, shape=question.model)
     return replace(facts, engines=(replace(engine, entry=entry),))

@@ -108,7 +108,8 @@ def _variants(one: Shape, model: ModelShape, *, has_decode: bool) -> Iterator[Sh
     if model.experts and one.tensor > 1:
         yield Shape(**sizes, expert=True)
     copies = copies_of_a_token(model, one.tensor)
-    if has_decode and copies > 1 and one.pipeline == 1:
+    shared = copies > 1 and one.tensor % copies == 0
+    if has_decode and shared and one.pipeline == 1:
         yield Shape(**sizes, decode_context=copies, expert=bool(model.experts))
 
 

@@ -123,6 +123,11 @@ def test_a_shape_that_a_rule_refuses_names_the_rule() -> None:
     assert "8 × 1 × 1 on 1 × 8, experts whole" in {row.shape.title for row in answer.rows}
 
 
+def test_a_model_that_no_single_gpu_holds_is_compared_all_the_same() -> None:
+    answer = find_shapes(question("moonshotai/Kimi-K2-Instruct-0905", "gb300", gpus_per_node=4))
+    assert answer.rows
+
+
 def test_without_a_shape_the_smallest_engine_that_would_do_is_named() -> None:
     answer = find_shapes(question("meta-llama/Llama-3.1-405B-Instruct", "h100", nodes=1))
     assert answer.rows == ()

@@ -269,7 +269,7 @@ def _refuse(losses: Sequence[Loss]) -> None:
 def _written(files: Sequence[Source], target: str, changes: Changes) -> Mapping[str, str]:
     """Return the texts to write, by file name."""
     servings = all_servings(files)
-    origin = ", ".join(Path(file.name).name for file in files)
+    origin = f"converted from {', '.join(Path(file.name).name for file in files)}"
     if target in _PROGRAMS:
         name, write = _PROGRAMS[target]
         program = {name: write(servings, origin, changes.today)}

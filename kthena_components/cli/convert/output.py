@@ -96,12 +96,19 @@ def write_yaml(parts: Sequence[Converted | Kept]) -> str:
 
 
 def write_stack(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
-    """Write the stack file of a project with the package's stack program."""
+    """Write the stack file of a project with the package's stack program.
+
+    Args:
+        servings: The servings.
+        origin: What made them, for a comment: `converted from llama.yaml`.
+        today: The day on which waivers are checked.
+    """
     found = [
         _as_setting(serving.args, f"{serving.compiled.plan.name}: ", "") for serving in servings
     ]
     config = {f"{_PROJECT}:output": "render", f"{_PROJECT}:servings": found}
-    text = f"# Converted from {visible(origin)}\n{dump({'config': config})}"
+    made = visible(origin)
+    text = f"# {made[:1].upper()}{made[1:]}\n{dump({'config': config})}"
     try:
         values = stack_values(text, "stack file", Project(name=_PROJECT))
     except ProjectError as error:
@@ -140,7 +147,7 @@ def _as_setting(value: Any, place: str, path: str) -> Any:
 def write_program(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the `__main__.py` of a Pulumi project."""
     calls = [_call(name, serving.args) for name, serving in titled(servings)]
-    title = _literal(f"Servings converted from {visible(origin)}.", 0)
+    title = _literal(f"Servings {visible(origin)}.", 0)
     head = f'""{title}""\n\nfrom kthena_components import ModelServing\n\n'
     text = head + "\n".join(calls)
     made = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
@@ -156,7 +163,7 @@ def write_typescript(servings: Sequence[Converted], origin: str, today: date | N
         f"{_NEW}{typescript.write(name)}, {typescript.write(names.to_inputs(serving.args))});\n"
         for name, serving in titled(servings)
     ]
-    text = f"// Servings converted from {visible(origin)}.\n{_IMPORT}\n" + "\n".join(calls)
+    text = f"// Servings {visible(origin)}.\n{_IMPORT}\n" + "\n".join(calls)
     _, *written = text.split(f"\n{_NEW}")  # no text that is quoted has a line break
     try:
         found = [typescript.read(f"[{call.rstrip().removesuffix(');')}]")[1] for call in written]

@@ -138,8 +138,9 @@ def _written(question: "Question", answer: "Answer", asked: argparse.Namespace) 
     if asked.write is not None and answer.rows:
         from kthena_components.cli.size.write import write_serving  # noqa: PLC0415
 
-        command = f"kthena-components size {shell_word(asked.model)} --gpu {shell_word(asked.gpu)}"
-        return write_serving(question, answer, asked.write, asked.shape, command)
+        words = f"{shell_word(asked.model)} --gpu {shell_word(asked.gpu)}"
+        origin = f"written by kthena-components size {words}"
+        return write_serving(question, answer, asked.write, asked.shape, origin)
     if asked.output == "json":
         return f"{json.dumps(as_json(question, answer), ensure_ascii=False)}\n"
     return as_text(question, answer)

@@ -24,7 +24,7 @@ _TARGETS = (*EMITTERS, *_PROGRAMS)
 
 
 def write_serving(
-    question: Question, answer: Answer, target: str, sizes: str | None, command: str
+    question: Question, answer: Answer, target: str, sizes: str | None, origin: str
 ) -> str:
     """Write the objects of a backend, a program or a stack file.
 
@@ -33,7 +33,7 @@ def write_serving(
         answer: Its answer, with at least one row.
         target: A backend, or the kind of program.
         sizes: Tensor x pipeline x data of a row. None: the recommended one.
-        command: The command, for a comment.
+        origin: What made it, for a comment.
 
     Raises:
         UsageError: There is no such target or shape.
@@ -48,7 +48,7 @@ def write_serving(
     serving = Converted(
         source={}, backend=backend, args=args, compiled=compiled, losses=(), notes=()
     )
-    return _PROGRAMS[target]([serving], command) if target in _PROGRAMS else write_yaml([serving])
+    return _PROGRAMS[target]([serving], origin) if target in _PROGRAMS else write_yaml([serving])
 
 
 def _chosen(answer: Answer, stated: str | None) -> Row:

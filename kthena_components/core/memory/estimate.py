@@ -69,7 +69,8 @@ class Estimate:
         spare = self.cache - self.needed
         if spare >= self.band:
             return Verdict.FITS
-        return Verdict.TIGHT if spare > -self.band else Verdict.TOO_SMALL
+        doubt = self.terms.doubt if self.terms else 0.0
+        return Verdict.TIGHT if spare > -self.band - doubt else Verdict.TOO_SMALL
 
 
 def estimate_of(placed: Placed) -> Estimate | Unknown:

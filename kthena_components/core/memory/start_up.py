@@ -32,6 +32,8 @@ _SORTED, _UNSORTED, _SINCE_UNSORTED = 38, 16, (0, 17)
 shows 2 as computed, 4 as a float, the sorted copy (4) and its index (8): PyTorch's sort needs the
 rest. Since 0.17 a Triton kernel filters without a sort, and probabilities (4) and random numbers
 (4) are left."""
+_FLASHINFER = 11
+"""The same with FlashInfer's sampler, which an image of 0.8 to 0.16 may have or not."""
 _WIDTHS = 3
 """Hidden states, residual and norm of each token."""
 _MATRICES = 3
@@ -105,6 +107,8 @@ class Terms:
     """Buffers between ranks."""
     graphs: float
     """CUDA graphs."""
+    doubt: float = 0.0
+    """By how much the peak may be lower, if the image samples with FlashInfer."""
 
     @property
     def total(self) -> float:
@@ -120,6 +124,7 @@ def terms_of(start: StartUp) -> Terms | None:
         driver=_ROCM if start.gpu.startswith("AMD") else _DRIVER,
         communication=_communication(start),
         graphs=_graphs(start),
+        doubt=_doubt(start),
     )  # fmt: skip
 
 
@@ -169,6 +174,14 @@ def _sampler(start: StartUp) -> float | None:
     fp8 = start.shape.expert_ffn is not None and start.shape.dtype == "fp8"
     kept = _CHOSEN if fp8 and start.before(_KEPT_UNTIL) else 0
     return (sequences * vocab * each + tokens * 2 * (1 + kept) * hidden * _TOKEN) / GIB
+
+
+def _doubt(start: StartUp) -> float:
+    """Return by how much FlashInfer's sampler would lower the peak at most."""
+    if start.before(_ENGINE_V1) or not start.before(_SINCE_UNSORTED):
+        return 0.0
+    sequences, _ = batch_of(start)
+    return sequences * (start.shape.vocab or 0) * (_SORTED - _FLASHINFER) / GIB
 
 
 def _layers(start: StartUp) -> float | None:

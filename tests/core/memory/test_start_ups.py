@@ -59,6 +59,16 @@ def test_an_engine_that_started_is_never_refused(start: Measured) -> None:
     assert [found for found in start.findings if found.level is Level.MANDATORY] == []
 
 
+@for_each("start", [start for start in KNOWN if start.started], ids=lambda start: start.id)
+def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> None:
+    """The weights leave more than nothing, whatever the longest request needs."""
+    estimate = start.estimate
+    assert isinstance(estimate, Estimate)
+    assert replace(estimate, length=1).verdict is not Verdict.TOO_SMALL
+    doubt = estimate.terms.doubt if estimate.terms else 0.0
+    assert start.kv_gib is None or start.kv_gib <= estimate.cache + estimate.band + doubt
+
+
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
 def test_an_engine_that_failed_for_memory_is_at_least_tight(start: Measured) -> None:
     estimate = start.estimate

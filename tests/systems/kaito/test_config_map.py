@@ -257,7 +257,7 @@ def test_a_stated_parallelism_is_checked_in_place_of_kaitos_own() -> None:
         "mandatory: inference.config: makes KAITO start data 2 × tensor 3 × pipeline 1, where "
         "engine 'Qwen/Qwen3-32B' splits 64 attention heads over tensor 3"
     )
-    assert told.endswith("Set tensor to 2 or 4. [kaito-parallelism]")
+    assert told.endswith("Set tensor to 4. [kaito-parallelism]")
     (told,) = said(LLAMA, vllm("pipeline-parallel-size: 81"))
     assert "inference.config: makes KAITO start tensor 1 × pipeline 81, where engine" in told
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from kthena_components.core.engines.facts import one_of_sizes, set_size
-from kthena_components.core.facts.serving import gpus_of, ranks_of
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.engines.dialects import dialect_of
+from kthena_components.core.engines.facts import OPTIONS_BY_FIELD, one_of_sizes, set_size
+from kthena_components.core.facts.serving import EngineFacts, gpus_of, ranks_of
 from kthena_components.core.memory.engine import Placed, has_room, placed_engine
 from kthena_components.core.memory.sharding import Sharding, divisors, is_whole
 from kthena_components.core.remedies import Remedy, either, together
@@ -65,9 +67,18 @@ def _on_all_gpus(sharding: Sharding, sizes: list[int]) -> Iterator[tuple[int, in
         return
     for size in sizes:
         stages, rest = divmod(held * tensor * pipeline, ranks * size)
-        one = not engine.one_stage or stages == pipeline
-        if not rest and 0 < stages <= sharding.shape.layers and one and is_whole(size, gpus, pods):
+        given = stages == pipeline or _has_pipeline(engine, command)
+        fit = not rest and 0 < stages <= sharding.shape.layers and is_whole(size, gpus, pods)
+        if fit and given:
             yield size, stages
+
+
+def _has_pipeline(engine: EngineFacts, command: CommandFacts) -> bool:
+    """Return whether the release of an engine has pipelines, and its controller keeps them."""
+    option = OPTIONS_BY_FIELD.get(command.engine or "", {}).get("pipeline")
+    if engine.one_stage or command.release is None or option is None:
+        return not engine.one_stage
+    return option in dialect_of(command.release).options
 
 
 def _has_room(sharding: Sharding, tensor: int, pipeline: int) -> bool:
