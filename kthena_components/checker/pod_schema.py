@@ -3,7 +3,6 @@
 import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path, run_rule
@@ -25,6 +24,7 @@ _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
+"""Most values, which hold no others."""
 _POLICIES = ("Always", "OnFailure", "Never")
 _WITHOUT_REFERENCES = 2
 """A format of marshal in which equal values are equal texts."""
@@ -46,17 +46,19 @@ def check_templates(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Fi
         # Only plain values can be written so. Others are unknown, and rare.
         key = kind.group_kind, claims, injector, marshal.dumps(found, _WITHOUT_REFERENCES)
     except ValueError:
-        return _findings(manifest, kind)
+        return _findings(manifest, kind, claims)
     if key not in _KNOWN:
         if len(_KNOWN) >= _REMEMBERED:
             _KNOWN.clear()
-        _KNOWN[key] = _findings(manifest, kind)
+        _KNOWN[key] = _findings(manifest, kind, claims)
     return _KNOWN[key]
 
 
-def _findings(manifest: Mapping[str, Any], kind: Kind[Any]) -> Sequence[Finding]:
+def _findings(
+    manifest: Mapping[str, Any], kind: Kind[Any], claims: frozenset[str]
+) -> Sequence[Finding]:
     found = run_rule(pod_schema, manifest, kind.templates)
-    return found + run_rule(pod_values, manifest, kind)
+    return found + run_rule(pod_values, manifest, kind, claims)
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
@@ -90,7 +92,9 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
                     yield replace(finding, rule=_RULE)
 
 
-def pod_values(manifest: Mapping[str, Any], kind: Kind[Any]) -> Iterator[Finding]:
+def pod_values(
+    manifest: Mapping[str, Any], kind: Kind[Any], claims: frozenset[str]
+) -> Iterator[Finding]:
     """The values in a pod template are those that Kubernetes accepts in a pod.
 
     The rule checks names, amounts of resources, variables, ports, volumes, mounts, probes, security
@@ -106,7 +110,6 @@ def pod_values(manifest: Mapping[str, Any], kind: Kind[Any]) -> Iterator[Finding
     Source: kubernetes v1.34 pkg/apis/core/validation/validation.go; compared with the API server on
     random pod templates.
     """
-    claims = frozenset(_claims(manifest))
     for place in (*kind.templates, *kind.own_templates):
         for path, found in places_of(manifest, place):
             added = Added(claims=claims, names=kind.adds_volumes, bodies=(found, manifest))
@@ -134,13 +137,14 @@ def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
     maps: list[Mapping[Any, Any]] = [manifest]
     for _ in range(_DEEPEST):
         below: list[Mapping[Any, Any]] = []
-        for key, item in chain.from_iterable(one.items() for one in maps):
-            if is_map(item):
-                below.append(item)
-            elif isinstance(item, list | tuple):
-                below += filter(is_map, item)
-                if key in _CLAIMS:
-                    yield from _claim_names(item)
+        for one in maps:
+            outside = "containers" not in one
+            for key, item in one.items():
+                if isinstance(item, list | tuple):
+                    yield from _claim_names(item) if key in _CLAIMS else ()
+                    below += filter(is_map, item) if outside else ()
+                elif outside and is_map(item):
+                    below.append(item)
         maps = below
 
 

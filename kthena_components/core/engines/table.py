@@ -53,6 +53,11 @@ class Keys:
     """Index of the last release."""
 
 
+@cache
+def _keyed(keys: tuple[Keys, ...]) -> tuple[str, ...]:
+    return tuple(sorted({row.option for row in keys}))
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """The options of all known releases of an engine."""
@@ -93,6 +98,11 @@ class Table:
         if not rows:
             return None
         return self.texts[rows[0].since], self.texts[rows[-1].until]
+
+    @property
+    def keyed(self) -> tuple[str, ...]:
+        """Return the options with keys, in alphabetical order."""
+        return _keyed(self.keys)
 
     @property
     def spellings(self) -> list[str]:

@@ -127,8 +127,7 @@ class PodFacts:
     @property
     def accelerators(self) -> tuple[str, ...]:
         """The accelerator resources that its containers name."""
-        names = (device.resource for device in self.devices)
-        return tuple(name for name in names if is_accelerator(name))
+        return tuple(d.resource for d in self.devices if is_accelerator(d.resource))
 
     @property
     def asks_for_gpus(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any
 
 from kthena_components.core.hardware.names import find_gpu
@@ -75,7 +76,11 @@ def parse_choice(stated: Iterable[str]) -> GpuChoice | Unknown:
 
 def largest_gpu(resources: Iterable[str]) -> GpuFacts:
     """Return the GPU with the most memory that pods may request by some resources."""
-    wanted = list(resources)
+    return _largest(tuple(resources))
+
+
+@lru_cache(maxsize=256)  # most pods request one of a few resources
+def _largest(wanted: tuple[str, ...]) -> GpuFacts:
     fit = [gpu for gpu in known_gpus() if all(_counts(name, gpu) for name in wanted)]
     gpu = max(fit or known_gpus(), key=lambda gpu: gpu.memory_gib)
     return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
@@ -87,8 +92,13 @@ def _is_pool(value: object, pools: Mapping[str, Gpu]) -> bool:
 
 def _counts(resource: str, gpu: Gpu) -> bool:
     """Return whether a resource may count a GPU: it has the maker's domain, or no known one."""
-    makers = {_domain(name) for row in known_gpus() for name in row.resources}
-    return _domain(resource) not in makers or _domain(resource) in map(_domain, gpu.resources)
+    return _domain(resource) not in _makers() or _domain(resource) in map(_domain, gpu.resources)
+
+
+@cache
+def _makers() -> frozenset[str]:
+    """Return the domains of all makers: the table does not change."""
+    return frozenset(_domain(name) for row in known_gpus() for name in row.resources)
 
 
 def _domain(resource: str) -> str:

@@ -26,10 +26,12 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
         release, table = start.command.release, load("vllm")
         if release is None:
             continue
-        for option in sorted({row.option for row in table.keys}):
+        for option in table.keyed:
             stated = start.option(option)
+            if not isinstance(stated, Mapping):
+                continue
             taken = table.keys_in(option, release.version)
-            if taken is None or not isinstance(stated, Mapping):
+            if taken is None:
                 continue
             wrong = [key for key in stated if isinstance(key, str) and not _is_in(key, taken)]
             for key in wrong:

@@ -56,7 +56,7 @@ def test_the_gang_is_given_where_it_is_told(body: Args, expected: object) -> Non
 def test_a_gang_that_starts_a_part_of_an_engine_is_refused() -> None:
     (line,) = told(changed(RAY, {"spec.minAvailable": 2}))
     assert line == (
-        "spec.minAvailable: the gang needs 2 pods to start, but its engines have 4 that must start together. Write minMember 4. [gang-covers-engine]"
+        "spec.minAvailable: the gang needs 2 pods to start, but its engines have 4 that must start together. Write minAvailable 4. [gang-covers-engine]"
     )
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.listening import listening
@@ -42,11 +41,12 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     Discovery 1.1.0, 2.4.1.
     """
     name, service = found.name, found.spec.get("serviceName")
-    for engine, pod, meeting in _asked(facts_of_copies(replace(found, path=""))):
+    for engine, pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
         if host is None or not isinstance(name, str):
             continue
-        pod_number, path = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"]), pod.command_path
+        pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
+        path = pod.command_path.removeprefix(f"{found.path}.")
         if elsewhere := _elsewhere(found, engine, host):
             seen = f"looks for the first pod at {display(meeting.shown)}, {elsewhere}, but all "
             seen += f"pods of its engine are those of this StatefulSet ({display(name)})"
