@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -18,36 +18,36 @@ from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
-from conformance.namespace import NetworkError, isolated
+from conformance.isolated_network import NetworkError, isolated
 from conformance.report import Part, passed, render
 from sandbox.cluster import Sandbox, Size, up
 from toolchain.locate import ensure_sandbox, unbuilt
 from toolchain.programs import ToolchainError, minutes_of
 
-PARTS = (
-    "privilege",
-    "kills",
-    "faults",
-    "lifecycle",
-    "scheduling",
-    "hangs",
-    "emission",
-    "adoption",
-    "production",
-    "booster",
-    "lws",
-    "matrixinfer",
-    "kaito",
-    "kserve",
-    "workerspec",
-    "monitoring",
-    "validation",
-    "sandbox",
-    "fuzz",
-    "shell",
-    "load",
-)
-"""Modules with a function `run(context)`. Those that wait most come first."""
+PARTS: Mapping[str, str] = {
+    "privilege": "pulumi.privilege",
+    "kills": "pulumi.kills",
+    "faults": "pulumi.faults",
+    "lifecycle": "pulumi.lifecycle",
+    "scheduling": "volcano.scheduling",
+    "hangs": "hangs.part",
+    "emission": "kthena.emission",
+    "adoption": "pulumi.adoption",
+    "production": "kthena.production",
+    "booster": "kthena.booster",
+    "lws": "lws.created_objects",
+    "matrixinfer": "matrixinfer.created_objects",
+    "kaito": "kaito.part",
+    "kserve": "kserve.part",
+    "workerspec": "kserve.workerspec",
+    "monitoring": "prometheus.monitoring",
+    "validation": "validation.part",
+    "sandbox": "sandbox.part",
+    "fuzz": "reading.fuzz",
+    "shell": "reading.launch_scripts",
+    "load": "pulumi.load",
+}
+"""Each part's module, which has a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
 OWN_NETWORK = frozenset({"kaito", "kserve", "matrixinfer", "monitoring", "workerspec"})
@@ -98,8 +98,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def turned(turn: int) -> tuple[str, ...]:
     """Return the parts, beginning with another one each turn."""
-    first = turn % len(PARTS)
-    return (*PARTS[first:], *PARTS[:first])
+    names, first = tuple(PARTS), turn % len(PARTS)
+    return (*names[first:], *names[:first])
 
 
 def left_out(name: str) -> Part | None:
@@ -178,7 +178,7 @@ def _run(name: str, seed: int, scale: float) -> Part:
         context = Context(part=part, folder=Path(folder), seed=seed, scale=scale)
         with part.timed():
             try:
-                importlib.import_module(f"conformance.{name}").run(context)
+                importlib.import_module(f"conformance.{PARTS[name]}").run(context)
             except ToolchainError as error:
                 part.skip("the whole part", str(error))
             except Exception:  # noqa: BLE001 - the other parts must still run

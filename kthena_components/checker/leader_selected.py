@@ -51,7 +51,7 @@ def leader_selected(
         workers = [part for part in parts if part is not head and may_join(part, head)]
         reached = {name for each in services if (name := selects(each, head))}
         known = frozenset(reached | head.names)
-        found = [part for part in workers if joins(part, head, known) and not _away(part, known)]
+        found = [part for part in workers if joins(part, head, known) and _asks(part, known)]
         if not alone or found or not _needs_workers(head):
             continue
         for part in workers:
@@ -75,6 +75,12 @@ def _asked(part: EnginePart) -> _Asked | None:
     if rest[1:2] == [_SVC]:
         return _Asked(first, rest[0])
     return _Asked(rest[0], rest[1]) if rest[2:3] == [_SVC] else None
+
+
+def _asks(part: EnginePart, known: frozenset[str]) -> bool:
+    """Return whether a part may ask a Service of the head, in the namespace of both."""
+    asked = _asked(part)
+    return asked is None or (asked.name in known and not _away(part, known))
 
 
 def _away(part: EnginePart, known: frozenset[str]) -> str:

@@ -3,7 +3,6 @@
 import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path, run_rule
@@ -25,8 +24,6 @@ _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
-_PLAIN = frozenset({str, int, bool, float, type(None)})
-"""Most values, which hold no others."""
 _POLICIES = ("Always", "OnFailure", "Never")
 _WITHOUT_REFERENCES = 2
 """A format of marshal in which equal values are equal texts."""
@@ -139,15 +136,14 @@ def _claims(manifest: Mapping[str, Any]) -> Iterator[str]:
     maps: list[Mapping[Any, Any]] = [manifest]
     for _ in range(_DEEPEST):
         below: list[Mapping[Any, Any]] = []
-        for key, item in chain.from_iterable(one.items() for one in maps):
-            if type(item) in _PLAIN:
-                continue
-            if is_map(item):
-                below.append(item)
-            elif isinstance(item, list | tuple):
-                below += filter(is_map, item)
-                if key in _CLAIMS:
-                    yield from _claim_names(item)
+        for one in maps:
+            outside = "containers" not in one
+            for key, item in one.items():
+                if isinstance(item, list | tuple):
+                    yield from _claim_names(item) if key in _CLAIMS else ()
+                    below += filter(is_map, item) if outside else ()
+                elif outside and is_map(item):
+                    below.append(item)
         maps = below
 
 

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.checker.update_rules import check_change
-from kthena_components.core.findings import Level
 from tests.support.peers import GONE, LATE, LWS_VLLM, Manifest, changed, gpus, template
 from tests.support.strategies import damaged, json_trees
 
@@ -51,12 +50,6 @@ def said(
     return [str(f) for f in check_change(changed(body, before), changed(body, changes))]
 
 
-def test_an_edit_of_the_topology_alone_reaches_no_pod() -> None:
-    assert said(SERVING, {TIER: 1}) == [f"spec.template.networkTopology: {STAYS}"]
-    (finding,) = check_change(SERVING, changed(SERVING, {TIER: 1}))
-    assert finding.level is Level.ADVISORY
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -69,11 +62,6 @@ def test_an_edit_of_the_topology_alone_reaches_no_pod() -> None:
 )
 def test_with_a_change_of_the_roles_it_is_rolled_out(changes: dict[str, Any]) -> None:
     assert said(SERVING, changes) == []
-
-
-def test_replicas_roll_nothing_out() -> None:
-    stays = [f"spec.template.networkTopology: {STAYS}"]
-    assert said(SERVING, {TIER: 1, f"{ROLE}/replicas": 3, "spec/replicas": 2}) == stays
 
 
 def test_a_gang_policy_that_is_added_reaches_no_pod() -> None:

@@ -82,7 +82,7 @@ def test_the_help_of_a_command_loads_no_rules(command: str, most: int) -> None:
 def test_a_check_of_a_deployment_loads_only_its_rules(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(POD)
     found = loaded("check", str(tmp_path))
-    assert f"{OURS}.judge.manifest" in found
+    assert f"{OURS}.checker.manifest" in found
     assert below(found, LIBRARIES | UNUSED) == set()
     assert len({name for name in found if name.startswith(OURS)}) <= 330
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance import drawn
-from conformance.differences import (
+from conformance.kthena.differences import (
     ALLOWED,
     INSTANCE_SERVICE,
     TIER_NAME,
@@ -17,7 +16,8 @@ from conformance.differences import (
     level,
     unused,
 )
-from conformance.emission import draw
+from conformance.kthena.emission import draw
+from conformance.support import random_servings
 from kthena_components.compiler.compile import compile_serving
 from tests.support.specs import ENGINE_RAY, changed
 
@@ -104,4 +104,4 @@ def test_what_nothing_needs_is_told() -> None:
 def test_the_same_seed_draws_the_same_servings() -> None:
     first, second = (draw(random.Random(3), 12) for _ in range(2))
     assert first == second
-    assert all(0 < drawn.pods_of(args) <= drawn.MOST_PODS for args in first)
+    assert all(0 < random_servings.pods_of(args) <= random_servings.MOST_PODS for args in first)

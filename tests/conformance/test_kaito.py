@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from conformance import workspaces
-from conformance.cases import ours
-from conformance.deliberate import KAITO, admission
-from conformance.kaito_cases import Outcome, created, existing
-from conformance.kaito_world import CREATED, EXISTING, SORTS, Sort, wrong_objects
+from conformance.kaito import random_workspaces
+from conformance.kaito.cluster import CREATED, EXISTING, SORTS, Sort, wrong_objects
+from conformance.kaito.expected import Outcome, created, existing
+from conformance.validation.cases import ours
+from conformance.validation.deliberate_differences import KAITO, admission
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.hardware import Instance
 from kthena_components.core.objects.object import read_object
@@ -36,7 +36,7 @@ def test_the_cases_have_every_outcome_and_most_are_written_by_the_backend() -> N
 
 @pytest.mark.parametrize("provisioner", [EXISTING, CREATED])
 def test_objects_are_drawn_without_findings_of_admission(provisioner: str) -> None:
-    for kind in workspaces.kinds(provisioner, 10):
+    for kind in random_workspaces.kinds(provisioner, 10):
         for number in range(20):
             body = kind.draw(random.Random(number))
             assert body["kind"] == kind.of[1]
@@ -48,7 +48,7 @@ def test_objects_are_drawn_without_findings_of_admission(provisioner: str) -> No
 
 
 def test_changes_reach_the_rules_of_admission() -> None:
-    kind, *_ = workspaces.kinds(CREATED, 10)
+    kind, *_ = random_workspaces.kinds(CREATED, 10)
     found = Counter[str]()
     for number in range(400):
         found.update({finding.rule for finding in ours(kind, kind.body(1, number))})

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from conformance.lives import Check, settled
+from conformance.support.serving_lives import Check, settled
 
 
 def test_what_comes_later_is_waited_for() -> None:

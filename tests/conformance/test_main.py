@@ -1,5 +1,6 @@
 """How parts are run: nothing that breaks or cannot run is taken for a success."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -27,7 +28,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 def part(monkeypatch: pytest.MonkeyPatch, name: str, what: object) -> None:
     """Make a part of a function."""
+    monkeypatch.setitem(program.PARTS, name, name)
     monkeypatch.setitem(sys.modules, f"conformance.{name}", SimpleNamespace(run=what))
+
+
+def test_each_part_is_a_module_that_runs() -> None:
+    for name, module in program.PARTS.items():
+        assert callable(importlib.import_module(f"conformance.{module}").run), name
 
 
 def test_a_part_that_breaks_fails_and_its_folder_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +70,7 @@ def test_a_part_whose_own_programs_are_not_built_is_left_out_unless_it_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KTHENA_COMPONENTS_CACHE", str(tmp_path))
-    monkeypatch.setattr(program, "PARTS", ("plain", "kaito"))
+    monkeypatch.setattr(program, "PARTS", {"plain": "plain", "kaito": "kaito"})
     monkeypatch.setattr(program, "OWN_NETWORK", frozenset[str]())
     asked: list[str] = []
 
@@ -91,7 +98,7 @@ def test_a_part_whose_own_programs_are_not_built_is_left_out_unless_it_is_named(
 def test_a_part_that_would_begin_too_late_is_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(program, "PARTS", ("one", "two", "fuzz"))
+    monkeypatch.setattr(program, "PARTS", {"one": "one", "two": "two", "fuzz": "fuzz"})
     monkeypatch.setattr(program, "ensure_sandbox", lambda *_: None)
 
     def slow(context: Context) -> None:
@@ -142,7 +149,7 @@ def test_a_signal_ends_every_part_in_order_and_begins_no_other(tmp_path: Path) -
                     Path({str(tmp_path)!r}, name + "-ended").touch()
             return SimpleNamespace(run=run)
 
-        program.PARTS = ("one", "two", "three", "four", "five")
+        program.PARTS = {{name: name for name in ("one", "two", "three", "four", "five")}}
         program.ensure_sandbox = lambda *_: None
         sys.modules |= {{f"conformance.{{name}}": part(name) for name in program.PARTS}}
         main(["--jobs", "2"])

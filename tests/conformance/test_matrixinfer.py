@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.matrixinfer import draw
-from conformance.matrixinfer_world import FILES, VARIABLE, given
+from conformance.matrixinfer.cluster import FILES, VARIABLE, given
+from conformance.matrixinfer.created_objects import draw
 from kthena_components.systems.matrixinfer.emit import ApiGroup
 from toolchain.programs import ToolchainError
 

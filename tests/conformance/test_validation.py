@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from conformance.__main__ import Context
-from conformance.cases import KINDS, VERSIONS, as_sent
-from conformance.deliberate import admission
 from conformance.report import Part
-from conformance.shrink import shrink
-from conformance.validation import Tally, _rules, _verdict, check_reach
+from conformance.validation.cases import KINDS, VERSIONS, as_sent
+from conformance.validation.deliberate_differences import admission
+from conformance.validation.part import Tally, _rules, _verdict, check_reach
+from conformance.validation.shrink import shrink
 from kthena_components.core.findings import Finding, Level
 from tests.support.admission import own_findings
 from tests.support.for_each import for_each

@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from conformance.waiting import wait
+from conformance.support.waiting import wait
 
 
 def test_what_comes_is_waited_for() -> None:

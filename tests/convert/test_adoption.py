@@ -1,6 +1,6 @@
 """What is written for an object that a program takes over equals the object.
 
-conformance/adoption.py does this with real controllers, whose pods must stay.
+conformance/pulumi/adoption.py does this with real controllers, whose pods must stay.
 """
 
 import copy
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.adoption import with_limits_only
+from conformance.pulumi.adoption import with_limits_only
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert

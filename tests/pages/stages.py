@@ -50,7 +50,7 @@ ELSEWHERE: Mapping[str, Elsewhere] = {
         "tests/pulumi/test_own_program.py", "its pulumi and pip are real"
     ),
     "docs/sandbox.md": Elsewhere(
-        "conformance/sandbox_page.py", "starts a cluster, whose programs take 20 minutes to build"
+        "conformance/sandbox/page.py", "starts a cluster, whose programs take 20 minutes to build"
     ),
 }
 NOT_RUN: Mapping[tuple[str, str], str] = {}

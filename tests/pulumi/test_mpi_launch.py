@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.namespace import isolated
+from conformance.isolated_network import isolated
 from kthena_components.core.engines import Commands, write_commands
 from tests.support.launches import launch
 

@@ -1,6 +1,6 @@
 """A state that describes another cluster is told, by one request for each provider.
 
-conformance/other_cluster.py does this with the real engine and two real clusters.
+conformance/pulumi/other_cluster.py does this with the real engine and two real clusters.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """An object of another stack is told in a preview, and no update takes it over.
 
-conformance/rivals.py does this with the real engine and a real cluster.
+conformance/pulumi/two_stacks.py does this with the real engine and a real cluster.
 """
 
 from collections.abc import Callable

@@ -178,7 +178,7 @@ def check_sources(
     }
     if given.settings.levels.asked:
         adds |= dict.fromkeys(AROUND, policies.add)
-    size = add_from_files(adds, paths, texts.read)
+    jobs = jobs_for(given.jobs, add_from_files(adds, paths, texts.read))
     context = Context(
         config_maps=maps,
         limits=limits,
@@ -192,9 +192,7 @@ def check_sources(
     beside = _Beside(given, texts, context)
     together = Together(sources, given.asked, given.today, read=texts.read)
     for checked in side_by_side(
-        lambda number: _file(number, sources[number], beside),
-        len(sources),
-        jobs_for(given.jobs, size),
+        lambda number: _file(number, sources[number], beside), len(sources), jobs
     ):
         summary.files += checked.files
         summary.objects += checked.objects

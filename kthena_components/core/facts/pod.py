@@ -84,7 +84,8 @@ class PodFacts:
     def gpus(self) -> MaybeInt:
         """Accelerators of the engine's container, which cannot use those of other containers."""
         own = _sum(self.own_devices)
-        if len(self.vendors) > 1:
+        starts = self.command is not None and self.command.engine is not None
+        if starts and len(self.vendors) > 1:
             return _SEVERAL_VENDORS
         return self.parted if own and self.parted else own
 
@@ -126,8 +127,7 @@ class PodFacts:
     @property
     def accelerators(self) -> tuple[str, ...]:
         """The accelerator resources that its containers name."""
-        names = (device.resource for device in self.devices)
-        return tuple(name for name in names if is_accelerator(name))
+        return tuple(d.resource for d in self.devices if is_accelerator(d.resource))
 
     @property
     def asks_for_gpus(self) -> bool:

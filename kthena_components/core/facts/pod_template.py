@@ -133,7 +133,7 @@ def _gpu_of(
     spec: Mapping[str, Any],
     context: Context,
 ) -> GpuFacts | Unknown | None:
-    """Return the GPU of a container: its MIG device, else by placement, else by the user's word.
+    """Return the GPU of a container: by its devices, else by placement, else by the user's word.
 
     Args:
         read: The container.
@@ -142,9 +142,10 @@ def _gpu_of(
         spec: The pod.
         context: The context of its object.
     """
-    if read.gpu or isinstance(placed, GpuFacts) or read.on_cpus is not False:
-        return read.gpu or placed
-    return named or context.gpus.of(spec, read.accelerators) or placed
+    stated = next((gpu for gpu in (read.gpu, placed) if isinstance(gpu, GpuFacts)), None)
+    if stated or read.on_cpus is not False:
+        return stated or read.gpu or placed
+    return named or context.gpus.of(spec, read.accelerators) or read.gpu or placed
 
 
 def _read_containers(

@@ -41,6 +41,16 @@ def find_model(name: str) -> ModelShape | Unknown:
     return shape
 
 
+def find_by_folder(path: object) -> ModelShape | None:
+    """Find the model that a local path or a bucket is named after, such as /models/Qwen3-8B.
+
+    It may also be a copy of that model, in another format.
+    """
+    if not isinstance(path, str) or not ("://" in path or path.startswith(("/", "."))):
+        return None
+    return _index().get(path.rstrip("/").rpartition("/")[2].casefold())
+
+
 def known_models() -> Iterable[ModelShape]:
     """Return every shape once, under its first name."""
     return tuple(shape for _, shape in _rows())

@@ -118,8 +118,8 @@ def signs_in(
 
 def sizes_in(document: Mapping[str, object]) -> Iterator[Sign]:
     """Yield the sizes of an engine that a document in a text states at its top."""
-    for key, value in document.items():
-        yield from _in_size(key_text(key), key, value)
+    for key in filter(_is_size, document):
+        yield from _stated(key_text(key), key_text(key), document[key])
 
 
 def documents_in(text: str) -> Iterator[Mapping[str, object]]:
@@ -157,22 +157,17 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
         words = image_entrypoint(image)
         if words and sequence(fields["args"]):
             yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
-    for key in fields:
-        if _is_size(key):  # before the path is written, which few keys need
-            yield from _stated(join_path(path, key_text(key)), key_text(key), fields[key])
+    for key in filter(_is_size, fields):
+        yield from _stated(join_path(path, key_text(key)), key_text(key), fields[key])
     if "value" in fields:
         # The last part of a path of Helm, a flag, or a variable.
         name = fields.get("name", fields.get("key"))
         last = name.rpartition(".")[2] if isinstance(name, str) else ""
-        yield from _in_size(join_path(path, "value"), last, fields["value"])
+        if _is_size(last):
+            yield from _stated(join_path(path, "value"), key_text(last), fields["value"])
     for key, size in pairs(fields.get("parallelism")):
         if key in _PARTS:
             yield from _stated(join_path(path, f"parallelism.{key}"), f"parallelism.{key}", size)
-
-
-def _in_size(path: str, name: object, value: object) -> Iterator[Sign]:
-    if _is_size(name):
-        yield from _stated(path, key_text(name), value)
 
 
 def _is_size(name: object) -> bool:

@@ -3,7 +3,7 @@
 The verbs are those of pulumi-kubernetes. It writes by server-side apply, which is a patch and, for
 a new object, a create; it lists and watches what it waits for, including deletions. It also reads
 events to show them, and works without. Each verb was removed on a real cluster, and something
-failed: conformance/privilege.py.
+failed: conformance/pulumi/privilege.py.
 """
 
 from collections.abc import Iterable

@@ -29,7 +29,9 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     names it, the rule reports weights that no GPU in the table holds, and `check` says once per
     object that memory was not checked. If a GPU is named but something else is unknown (the model,
     the format of its weights, the part that stays in host memory), this rule reports it once for
-    both rules about memory. The default share is 0.92, or 0.9 up to vLLM 0.19.
+    both rules about memory. A local path or a bucket counts as the model that its last part names;
+    the finding is then advice in every environment, because it may be a smaller copy. The default
+    share is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -44,9 +46,11 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{title(engine)} puts {_gib(placed.weights)} of weights on each GPU, "
-                f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but may use "
+                f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but may use "
                 f"{_gib(placed.budget)} of it: {_share(placed)}",
                 remedy=_more_gpus(placed),
+                level=_most(placed),
+                most=_most(placed),
             )
     yield from _without_gpu(facts)
 
@@ -61,10 +65,12 @@ def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
         yield Finding(
             path=placed.engine.entry.command_path,
             seen=f"{title(placed.engine)} puts {_gib(placed.weights)} of weights on each GPU, "
-            f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but no known GPU "
+            f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but no known GPU "
             f"that its pods may request has more than {_gib(placed.budget)} for it: "
             f"{_share(placed)}",
             remedy=_wider_split(placed) or "use a smaller model, or one with fewer bits",
+            level=_most(placed),
+            most=_most(placed),
         )
     if unchecked is not None and facts.gpu_option:
         yield Finding(
@@ -119,8 +125,17 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
         f"{', so that it may not start' if tight else ''}",
         remedy=either(shorter, "split the model over more GPUs"),
         level=Level.ADVISORY,
-        most=Level.ADVISORY if tight else Level.MANDATORY,
+        most=Level.ADVISORY if tight else _most(placed),
     )
+
+
+def _model(placed: Placed) -> str:
+    named = str(placed.command.model)
+    return f"{named} (if it is {placed.shape.name})" if placed.by_folder else named
+
+
+def _most(placed: Placed) -> Level:
+    return Level.ADVISORY if placed.by_folder else Level.MANDATORY
 
 
 def _share(placed: Placed) -> str:

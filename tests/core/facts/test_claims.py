@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.facts.claims import CLAIM, TEMPLATE, read_claims
-from kthena_components.core.facts.context import Context, ReferencedObjects
+from kthena_components.core.facts.context import GPU, Context, ReferencedObjects
 from kthena_components.core.facts.device_selectors import required_values
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
@@ -210,6 +210,16 @@ def test_a_selector_states_the_gpu(selectors: list[Args], name: Any) -> None:
     assert found is None if name is None else True
     assert isinstance(found, Unknown) == (name is Unknown)
     assert not isinstance(found, GpuFacts) or found.name == name
+
+
+def test_a_gpu_that_the_user_names_counts_where_the_one_of_a_selector_is_unknown() -> None:
+    body = pod_of(container())
+    body["metadata"] = {"annotations": {GPU: "h100"}}
+    for product, name in (("strange", "NVIDIA H100"), ("NVIDIA H200", "NVIDIA H200")):
+        asked = template(exactly(selectors=by(f"{PRODUCT} == '{product}'")))
+        found = read_pod(body, "", context=beside(asked)).gpu
+        assert isinstance(found, GpuFacts)
+        assert found.name == name
 
 
 def test_mig_devices_are_parts_of_a_gpu_and_have_its_memory_by_their_profile() -> None:

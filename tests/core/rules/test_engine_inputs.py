@@ -33,12 +33,6 @@ def test_a_vllm_without_a_model_serves_one_of_its_own(version: str, model: str) 
     )
 
 
-def test_a_sglang_without_a_model_does_not_start() -> None:
-    (finding,) = modelless("python3 -m sglang.launch_server --tp-size 8", "any/image:1")
-    assert finding.level is Level.MANDATORY
-    assert "names no model, and SGLang does not start without one" in str(finding)
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -20,11 +20,6 @@ def said(script: str) -> list[str]:
     return [f.seen for f in found if f.rule == "headless-workers"]
 
 
-def test_pods_of_one_template_are_not_all_the_first() -> None:
-    (seen,) = said(f"{OTHER} {RANK}")
-    assert "without --headless in a pod that does not have the first rank" in seen
-
-
 @pytest.mark.parametrize(
     "script",
     [

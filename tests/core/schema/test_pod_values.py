@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.pod_values import checked, components, deployment, draw_template
+from conformance.kubernetes.pod_values import checked, components, deployment, draw_template
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.core.findings import Level
 from kthena_components.core.schema.pod_values import check_values

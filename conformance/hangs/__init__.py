@@ -1,0 +1,1 @@
+"""Pairs of objects that never start, update or drain, and what our remedies make of them."""

@@ -1,0 +1,1 @@
+"""KAITO: its controller and webhooks, against our presets, rules and plans."""

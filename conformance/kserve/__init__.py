@@ -1,0 +1,1 @@
+"""KServe: its webhooks and controllers, against our rules, runtimes and plans."""

@@ -1,0 +1,1 @@
+"""Kthena: its controllers, against the backends `native`, `kthena` and `booster`."""

@@ -1,0 +1,1 @@
+"""LeaderWorkerSet: its controller, against the backend `lws`."""

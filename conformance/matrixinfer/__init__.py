@@ -1,0 +1,1 @@
+"""MatrixInfer: its controllers and webhook, against the backend `matrixinfer`."""

@@ -1,0 +1,1 @@
+"""Prometheus and its operator, against what `monitoring: true` writes."""

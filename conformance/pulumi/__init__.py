@@ -1,0 +1,1 @@
+"""Pulumi: whole updates of stacks on a cluster, with faults, permissions and load."""

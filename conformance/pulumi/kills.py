@@ -1,0 +1,10 @@
+"""Kills programs during a real `pulumi up`, and recovers as docs/faults.md describes."""
+
+from conformance.__main__ import Context
+from conformance.pulumi.faults import try_all
+from conformance.pulumi.process_faults import api_server_killed, engine_killed, provider_killed
+
+
+def run(context: Context) -> None:
+    """Try every kill on one sandbox."""
+    try_all(context, (api_server_killed, engine_killed, provider_killed))

@@ -1,0 +1,1 @@
+"""Untrusted files and launch scripts that are drawn, without a cluster."""

@@ -1,0 +1,1 @@
+"""What the parts share: random servings, and how a cluster is watched."""

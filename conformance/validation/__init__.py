@@ -1,0 +1,1 @@
+"""Random objects of all kinds, against the API server and webhooks."""

@@ -1,0 +1,1 @@
+"""Volcano: its scheduler and webhook, against our gangs, topologies and rules."""
