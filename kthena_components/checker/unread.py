@@ -161,6 +161,7 @@ def _meets(one: str, other: str) -> bool:
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds that the API server rejects without a selector."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
+_EMPTY = "its spec is empty"
 _FRAME = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 """Types of values without fields."""
 
@@ -180,10 +181,19 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     return _partial(why) if why else None
 
 
+def scaffold(body: Mapping[str, Any]) -> Finding | None:
+    """Return a finding for an object whose spec is still to be filled in; None for others."""
+    return _partial(_EMPTY) if find_kind(group_kind(body)) and _is_scaffold(body) else None
+
+
+def _is_scaffold(body: Mapping[str, Any]) -> bool:
+    return "spec" in body and body["spec"] is None and _FRAME.issuperset(body)
+
+
 def _part(kind: Kind[Any], body: Mapping[str, Any]) -> str:
     """Explain why an object is no whole one, by its spec and pod templates; empty if it is."""
-    if "spec" in body and body["spec"] is None and _FRAME.issuperset(body):
-        return "its spec is empty"
+    if _is_scaffold(body):
+        return _EMPTY
     places = (each for place in kind.templates for _, each in places_of(body, place))
     found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):

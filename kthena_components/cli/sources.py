@@ -10,10 +10,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from kthena_components.checker.unread import partial_object, scaffold
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.core.findings import Finding
+from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.blanks import mark_empty
 from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.rendering.result import Rendering
@@ -21,6 +26,8 @@ from kthena_components.rendering.result import Rendering
 Place = tuple[str, int]
 """A file as messages name it, and a line in it."""
 _COMMENT = "# Source: "
+_TEMPLATE = re.compile(r"(?<![a-z])(?:template|tmpl|tpl)(?![a-z])")
+"""The name of a file that a program completes before it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +50,14 @@ class Source:
         """Return an object with placeholders for words that a chart's own values leave empty."""
         return item
 
-    def lacks(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
-        """Return whether a value may be missing because a chart was rendered without it."""
-        return False
+    def part_of_object(self, item: KubeObject) -> Finding | None:
+        """Return a finding for a part of an object that nobody named as a file."""
+        return partial_object(item.body) if self.is_walked else None
 
-    def leaves_out(self, item: KubeObject, path: str) -> bool:  # noqa: ARG002 - files are as applied
-        """Return whether a chart has a missing field for other values than its own."""
-        return False
+    def left_open(self, item: KubeObject, finding: Finding) -> str:
+        """Say why somebody else fills in what a finding is about; empty if nobody does."""
+        is_template = self.is_walked and _TEMPLATE.search(Path(self.path).stem) is not None
+        return "in a template" if is_template and item.is_empty(finding.path) else ""
 
     def place(self, item: KubeObject, path: str) -> Place:
         """Find a field of an object, or the nearest field around it."""
@@ -82,17 +90,25 @@ class RenderedSource(Source):
     def opened(self, item: KubeObject) -> KubeObject:
         """Return an object with placeholders for words that a chart's own values leave empty."""
         may = self.rendering.may_lack_values
-        return replace(item, body=mark_empty(item.body)) if may else item
+        return replace(item, body=_open_secret(mark_empty(item.body))) if may else item
 
-    def lacks(self, item: KubeObject, path: str) -> bool:
-        """Return whether a value may be missing because a chart was rendered without it."""
-        return self.rendering.may_lack_values and item.is_empty(path)
+    def part_of_object(self, item: KubeObject) -> Finding | None:
+        """Return a finding for an object whose spec is still to be filled in."""
+        return scaffold(item.body)
 
-    def leaves_out(self, item: KubeObject, path: str) -> bool:
-        """Return whether a chart has a missing field for other values than its own."""
+    def left_open(self, item: KubeObject, finding: Finding) -> str:
+        """Say that a chart was rendered without a value; empty if it needs none."""
+        if not self.rendering.may_lack_values:
+            return ""
+        lacks = item.is_empty(finding.path) or (
+            finding.seen == MISSING and self._leaves_out(item, finding.path)
+        )
+        return "with the chart's own values" if lacks else ""
+
+    def _leaves_out(self, item: KubeObject, path: str) -> bool:
+        """Return whether a template has a missing field, which other values bring back."""
         key = path.rpartition(".")[2]
-        may = self.rendering.may_lack_values and not _has_field(item.body, key)
-        real = self._origin(item) if may else None
+        real = None if _has_field(item.body, key) else self._origin(item)
         return real is not None and self._origin_at(real).states(key)
 
     def place(self, item: KubeObject, path: str) -> Place:
@@ -180,6 +196,13 @@ class _Origin:
             if key and len(found) == 1:
                 return self._text.count("\n", 0, found[0].start()) + 1
         return 1
+
+
+def _open_secret(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a Secret that a chart leaves without keys as one whose keys are unknown."""
+    has_keys = body.get("data") or body.get("stringData")
+    is_open = group_kind(body) == ("", "Secret") and not has_keys
+    return {**body, "data": Blank("{}")} if is_open else body
 
 
 def _has_field(value: object, key: str) -> bool:

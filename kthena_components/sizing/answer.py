@@ -194,11 +194,6 @@ def _plan_on_one_gpu(question: Question) -> ServingPlan:
     return build_plan(spec)
 
 
-def compiled_facts(question: Question, shape: Shape) -> ServingFacts:
-    """Compile a serving and return its facts."""
-    return _asked(question, facts_from_plan(compile_serving(question.args(shape)).plan))
-
-
 def _asked(question: Question, facts: ServingFacts) -> ServingFacts:
     """Return facts with the GPU and the model that were asked for."""
     (engine,) = facts.engines

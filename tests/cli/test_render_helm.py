@@ -110,6 +110,35 @@ def test_containers_that_a_chart_leaves_empty_are_not_checked(
 
 
 @pytest.mark.usefixtures("chart")
+def test_a_secret_that_a_chart_leaves_without_keys_is_not_checked(
+    run: Command, write: Write
+) -> None:
+    listed = (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: hf}\ndata: {{ .Values.secrets | toJson }}"
+    )
+    source = "valueFrom: {secretKeyRef: {name: hf, key: token}}"
+    pods = TEMPLATE.replace(
+        "          args:", f"          env: [{{name: A, {source}}}]\n          args:"
+    )
+    write("m/chat/templates/chat.yaml", pods)
+    write("m/chat/templates/secret.yaml", listed)
+    write("m/chat/values.yaml", f"{VALUES.format(8, 8)}secrets: {{}}\n")
+    assert run("m").status == 0
+    write("m/chat/values.yaml", f"{VALUES.format(8, 8)}secrets: {{tokens: YQ==}}\n")
+    (line,) = mandatory(run, "m")
+    assert "is 'token', but the Secret 'hf' has no such key" in line
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_scaffold_of_a_chart_is_not_checked(run: Command, write: Write) -> None:
+    kind = "apiVersion: workloads.x-k8s.io/v1alpha1\nkind: RoleBasedGroup\nmetadata: {name: chat}"
+    write("m/chat/templates/sample.yaml", f"{kind}\nspec:\n  # TODO(user): Add fields here\n")
+    told = run("m")
+    assert told.status == 0
+    assert "because it looks like a patch or a part of a template: its spec is empty" in told.out
+
+
+@pytest.mark.usefixtures("chart")
 def test_containers_that_a_condition_leaves_out_are_not_checked(run: Command, write: Write) -> None:
     start, key, end = TEMPLATE.partition("      containers:")
     part = end.removesuffix("{{- end }}\n")

@@ -226,6 +226,25 @@ def test_a_part_of_an_object_that_nobody_names_is_not_checked(
     assert "[partial-object]" not in run("m/part.yaml").out
 
 
+def test_a_field_that_a_template_leaves_empty_is_not_checked(run: Command, write: Write) -> None:
+    text = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: load}
+spec:
+  containers: [{name: load, image: "load:1"}]
+  volumes: [{name: model, persistentVolumeClaim: {claimName: }}]
+"""
+    write("m/load-template.yaml", text)
+    done = run("m")
+    assert "spec.volumes[0].persistentVolumeClaim.claimName: is empty in a template" in done.out
+    assert done.status == 0
+    # Where somebody names it, and under another name, it is checked as an object.
+    assert "claimName: is missing" in run("m/load-template.yaml").out
+    write("n/load.yaml", text)
+    assert "claimName: is missing" in run("n").out
+
+
 def test_a_spec_whose_fields_are_not_indented_is_no_part(run: Command, write: Write) -> None:
     start, _, fields = PARTS["a scaffold"].partition("spec:\n")
     write("m/a.yaml", f"{start}spec:\nroles: []\n{fields}")

@@ -8,15 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sizing import mistakes_of, questions
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.hardware import Gpu, GpuFacts
 from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.memory.estimate import Verdict, estimate_of
 from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing import Question, Row, find_shapes
-from kthena_components.sizing.answer import compiled_facts
 from kthena_components.sizing.question import newest_image
 
 DRAWN = list(questions(7, 60))
@@ -32,6 +34,13 @@ def question(model: str, gpu: str, **asked: object) -> Question:
         image=newest_image(EngineKind.VLLM),
     )
     return replace(stated, **asked)  # type: ignore[arg-type]
+
+
+def compiled_facts(asked: Question, row: Row) -> ServingFacts:
+    facts = facts_from_plan(compile_serving(asked.args(row.shape)).plan)
+    (engine,) = facts.engines
+    entry = replace(engine.entry, gpu=asked.gpu, shape=asked.model)
+    return replace(facts, engines=(replace(engine, entry=entry),))
 
 
 def sizes(row: Row | None) -> str:
@@ -58,7 +67,7 @@ def test_rows_are_cheapest_first_and_within_the_nodes(drawn: Question) -> None:
 @given(st.sampled_from(DRAWN))
 def test_the_memory_of_a_row_is_that_of_its_compiled_serving(drawn: Question) -> None:
     for row in find_shapes(drawn).rows:
-        ((_, placed),) = placed_engines(compiled_facts(drawn, row.shape))
+        ((_, placed),) = placed_engines(compiled_facts(drawn, row))
         assert isinstance(placed, Placed)
         assert (row.weights, row.cache) == (placed.loaded, max(placed.left or 0, 0))
         estimate = estimate_of(placed)

@@ -9,7 +9,6 @@ from typing import Any
 
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
-from kthena_components.checker.unread import partial_object
 from kthena_components.cli.check.context import LateConfigMaps, Texts, add_from_files, sharing_in
 from kthena_components.cli.check.kept_objects import KeptObjects
 from kthena_components.cli.check.results import Result, Summary, merge
@@ -22,7 +21,6 @@ from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPo
 from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
-from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
@@ -254,20 +252,15 @@ def _object(source: Source, shift: int, item: KubeObject, beside: _Beside, made:
         findings = _checked(source, shift, item, beside, made.kept)
     for finding in beside.given.settings.levels.apply(findings):
         place = source.place(item, finding.path)
-        told = _left_open(finding) if _lacks(source, item, finding) else finding
+        why = source.left_open(item, finding)
+        told = _left_open(finding, why) if why else finding
         made.results.append(_result(source, place, item.body, told))
-
-
-def _lacks(source: Source, item: KubeObject, finding: Finding) -> bool:
-    """Return whether a finding is about a value that a chart gets from whoever installs it."""
-    left_out = finding.seen == MISSING and source.leaves_out(item, finding.path)
-    return left_out or source.lacks(item, finding.path)
 
 
 def _checked(
     source: Source, shift: int, item: KubeObject, beside: _Beside, kept: KeptObjects
 ) -> list[Finding]:
-    partial = partial_object(item.body) if source.is_walked else None
+    partial = source.part_of_object(item)
     if partial is not None:
         return [partial]
     asked = frozenset[str]() if source.is_base else beside.given.settings.levels.asked
@@ -276,8 +269,8 @@ def _checked(
     return checked.findings + [finding for finding in failed if finding not in checked.findings]
 
 
-def _left_open(finding: Finding) -> Finding:
-    seen = "is empty with the chart's own values, so it was not checked"
+def _left_open(finding: Finding, why: str) -> Finding:
+    seen = f"is empty {why}, so it was not checked"
     return replace(finding, seen=seen, remedy="", level=Level.UNKNOWN)
 
 

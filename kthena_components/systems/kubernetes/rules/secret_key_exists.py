@@ -26,6 +26,8 @@ _LOGINS = {
     "kubernetes.io/dockercfg": ".dockercfg",
 }
 _OPAQUE = "Opaque"
+_FILLED = {"kubernetes.io/service-account-token": ("token", "ca.crt", "namespace")}
+"""Keys that Kubernetes writes into Secrets of a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     Level: mandatory, except for optional keys; advisory for a Secret without keys in envFrom, and
     for one in imagePullSecrets without a registry login.
     Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
-    makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets.
+    makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets;
+    pkg/controller/serviceaccount/tokens_controller.go.
     """
     secrets = {key: _secret(entry) for key, entry in cluster.named(SECRET).items()}
     for pods in cluster.pods if secrets else ():
@@ -137,7 +140,8 @@ def _secret(entry: Object) -> _Secret:
     lists = [entry.body.get(field) for field in ("data", "stringData")]
     words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
     kind = entry.body.get("type", _OPAQUE)
-    return _Secret(kind=kind, keys=dict.fromkeys(words), gap=first_unknown(*lists))
+    filled = _FILLED.get(kind, ()) if isinstance(kind, str) else ()
+    return _Secret(kind=kind, keys=dict.fromkeys((*words, *filled)), gap=first_unknown(*lists))
 
 
 def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
