@@ -24,7 +24,6 @@ _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 _CLAIMS = frozenset({"volumeClaimTemplates", "templates"})
 """Fields with claims: of StatefulSets and others, and of a JobSet's volumeClaimPolicies."""
 _DEEPEST = 12
-"""Most values, which hold no others."""
 _POLICIES = ("Always", "OnFailure", "Never")
 _WITHOUT_REFERENCES = 2
 """A format of marshal in which equal values are equal texts."""
