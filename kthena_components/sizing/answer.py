@@ -76,8 +76,8 @@ class Impossible:
 
     shape: Shape
     seen: str
-    rule: str
-    """The rule that refuses it. Empty: it needs more nodes than there are."""
+    rule: str | None
+    """The rule that refuses it. None: it needs more nodes, or something is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ def _look(question: Question, base: ServingFacts, shape: Shape) -> Row | Impossi
     if sure is not None:
         return _impossible(shape, sure)
     if isinstance(placed, Unknown):
-        return Impossible(shape=shape, seen=placed.because, rule="")
+        return Impossible(shape=shape, seen=placed.because, rule=None)
     try:
         compile_serving(question.args(shape))
     except SpecError as error:
@@ -282,4 +282,4 @@ def _within(question: Question, row: Row) -> Row | Impossible:
         f"{question.requests} requests at once need {row.engines} engines of {row.at_once} each, "
     )
     seen += f"{row.gpus} GPUs on {row.nodes} nodes, and there are {question.nodes}"
-    return Impossible(shape=row.shape, seen=seen, rule="")
+    return Impossible(shape=row.shape, seen=seen, rule=None)

@@ -106,7 +106,11 @@ RBG_COMPONENTS = rbg(
                 {
                     "name": "worker",
                     "size": 1,
-                    "template": pod("e", ["sh", "-c", "ray start --block --address=$H:6379"], 8),
+                    "template": pod(
+                        "e",
+                        ["sh", "-c", "ray start --block --address=$(LWS_LEADER_ADDRESS):6379"],
+                        8,
+                    ),
                 },
             ]
         },
@@ -125,7 +129,8 @@ RBG_SET: Manifest = {
     },
 }
 
-NODES = "--nnodes $GROVE_PCSG_TEMPLATE_NUM_PODS --master-addr $LEADER"
+FIRST = "$GROVE_PCSG_NAME-$GROVE_PCSG_INDEX-leader-0.$GROVE_HEADLESS_SERVICE"
+NODES = f"--nnodes $GROVE_PCSG_TEMPLATE_NUM_PODS --master-addr {FIRST}"
 LEADER = f"vllm serve m -tp 8 -pp 4 {NODES} --node-rank 0"
 WORKER = f"vllm serve m -tp 8 -pp 4 {NODES} --node-rank $((GROVE_PCLQ_POD_INDEX + 1)) --headless"
 

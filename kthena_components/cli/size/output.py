@@ -148,8 +148,7 @@ def as_json(question: Question, answer: Answer) -> dict[str, Any]:
         "shapes": [_row_json(question, answer, row) for row in answer.rows],
         "smallest": answer.smallest and _row_json(question, answer, answer.smallest),
         "impossible": [
-            {**asdict(one.shape), "seen": one.seen, "rule": one.rule or None}
-            for one in answer.impossible
+            {**asdict(one.shape), "seen": one.seen, "rule": one.rule} for one in answer.impossible
         ],
     }
 

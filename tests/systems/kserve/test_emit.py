@@ -104,7 +104,8 @@ def test_only_the_head_is_an_entry() -> None:
 def test_kserve_calculates_the_planned_pods(pods: int, gpus: int) -> None:
     sizes = {"roles[0].resources.gpus_per_pod": gpus, "roles[0].worker_replicas": pods - 1}
     parallelism = {"roles[0].engine.parallelism": {"tensor": gpus, "pipeline": pods}}
-    _, service = bodies(RAY, {**sizes, **parallelism})
+    small = {"roles[0].engine.model": "meta-llama/Llama-3.1-8B-Instruct"}
+    _, service = bodies(RAY, {**sizes, **parallelism, **small})
     many = read_service(read_object(service)).many
     assert many is not None
     assert many.nodes == RayNodes(pods=pods, worker_gpus=gpus, head_gpus=gpus)

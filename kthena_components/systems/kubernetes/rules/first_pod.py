@@ -40,38 +40,39 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
     Discovery 1.1.0, 2.4.1.
     """
-    name, service = found.name, found.spec.get("serviceName")
+    if not isinstance(found.spec.get("serviceName"), str):
+        return
     for engine, pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
-        if host is None or not isinstance(name, str):
-            continue
-        pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
         path = pod.command_path.removeprefix(f"{found.path}.")
-        if elsewhere := _elsewhere(found, engine, host):
-            seen = f"looks for the first pod at {display(meeting.shown)}, {elsewhere}, but all "
-            seen += f"pods of its engine are those of this StatefulSet ({display(name)})"
-            remedy = f"write {name}-{_numbers(found.spec).start}.{service} in {meeting.option}"
-            yield refuse(path, seen, remedy)
+        wrong = host and next(_wrong_name(found, engine, meeting, host, path), None)
+        if wrong:
+            yield wrong
             return
-        if pod_number is None:
-            continue
-        if gap := first_unknown(service, found.spec.get("replicas")):
-            yield not_checked(path, gap)
-        elif is_name(service) and host["domain"] != service:
-            seen = f"looks for the first pod at {display(meeting.shown)}, but serviceName is "
-            yield refuse(
-                path,
-                f"{seen}{display(service)}, and the pods have no names below another Service",
-                f"write {host['pod']}.{service} in {meeting.option}",
-            )
-        elif int(pod_number[1][:9]) not in _numbers(found.spec):
-            seen = f"looks for the first pod at {display(meeting.shown)}, and its pods are "
-            numbers = _numbers(found.spec)
-            seen += f"{name}-{numbers.start} to {name}-{numbers.stop - 1}"
-            yield refuse(path, seen, f"write {name}-{numbers.start}.{service} in {meeting.option}")
-        else:
-            continue
+
+
+def _wrong_name(
+    found: Object, engine: EngineFacts, meeting: Meeting, host: re.Match[str], path: str
+) -> Iterator[Finding]:
+    """Compare the address of the first pod with the names that the pods have."""
+    name, service, numbers = found.name, found.spec["serviceName"], _numbers(found.spec)
+    seen = f"looks for the first pod at {display(meeting.shown)}"
+    remedy = f"write {name}-{numbers.start}.{service} in {meeting.option}"
+    if elsewhere := _elsewhere(found, engine, host):
+        seen += f", {elsewhere}, but all pods of its engine are those of this StatefulSet"
+        yield refuse(path, f"{seen} ({display(name)})", remedy)
+    pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
+    if pod_number is None:
         return
+    if gap := first_unknown(service, found.spec.get("replicas")):
+        yield not_checked(path, gap)
+    elif is_name(service) and host["domain"] != service:
+        seen += f", but serviceName is {display(service)}, and the pods have no names below "
+        remedy = f"write {host['pod']}.{service} in {meeting.option}"
+        yield refuse(path, f"{seen}another Service", remedy)
+    elif int(pod_number[1][:9]) not in numbers:
+        seen += f", and its pods are {name}-{numbers.start} to {name}-{numbers.stop - 1}"
+        yield refuse(path, seen, remedy)
 
 
 def _elsewhere(found: Object, engine: EngineFacts, host: re.Match[str]) -> str:
