@@ -42,6 +42,9 @@ FINE = {
     "playground-0 spec.backendRuntimeConfig.args.1 --tensor-parallel-size": (
         "the flavors of its OpenModel say how many GPUs there are"
     ),
+    # The other pods of the engine are an object of their own, so the rules read both together.
+    "split-1 spec.template.spec.containers.0.command.2 -tp": "other pods may join",
+    "split-1 spec.template.spec.containers.0.command.2 -pp": "other pods may join",
 }
 """Numbers that may be one higher, and why that is right."""
 SERVING = {

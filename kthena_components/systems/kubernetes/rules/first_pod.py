@@ -40,7 +40,7 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
     Source: Kubernetes documentation, StatefulSets, Stable Network ID; Kubernetes DNS-Based Service
     Discovery 1.1.0, 2.4.1.
     """
-    if not isinstance(found.spec.get("serviceName"), str):
+    if not isinstance(found.name, str) or not isinstance(found.spec.get("serviceName"), str):
         return
     for engine, pod, meeting in _asked(facts_of_copies(found)):
         host = _HOST.fullmatch(str(meeting.address))
@@ -61,7 +61,7 @@ def _wrong_name(
     if elsewhere := _elsewhere(found, engine, host):
         seen += f", {elsewhere}, but all pods of its engine are those of this StatefulSet"
         yield refuse(path, f"{seen} ({display(name)})", remedy)
-    pod_number = re.fullmatch(rf"{re.escape(name)}-(\d+)", host["pod"])
+    pod_number = re.fullmatch(rf"{re.escape(str(name))}-(\d+)", host["pod"])
     if pod_number is None:
         return
     if gap := first_unknown(service, found.spec.get("replicas")):
