@@ -119,7 +119,7 @@ def _reason(answer: Answer, row: Row) -> str:
 
 def _refused(impossible: tuple[Impossible, ...]) -> str:
     """List what does not fit: of shapes with as many GPUs, the first that a rule refuses."""
-    first: dict[tuple[int, str], Impossible] = {}
+    first: dict[tuple[int, str | None], Impossible] = {}
     for one in impossible:
         first.setdefault((one.shape.gpus, one.rule), one)
     shown = list(first.values())[:_NAMED]
