@@ -67,7 +67,7 @@ class _Keys:
 
 
 def is_wanted(version: object, kind: object, text: str) -> bool:
-    """Tell whether an object may have to be judged.
+    """Tell whether an object may have to be checked.
 
     There are rules for it, or it is a list, or nobody knows its kind and its text has words of an
     engine or of accelerators.

@@ -59,7 +59,7 @@ COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "Serv
 _MADE_OF_OTHERS = tuple(
     f"{KUBERNETES}:{name}" for name in ("yaml", "kustomize", "helm.sh/v3:Chart", "helm.sh/v4:Chart")
 )
-"""Types whose objects are resources of their own, each of which is judged."""
+"""Types whose objects are resources of their own, each of which is checked."""
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 REFUSED = frozenset({Level.MANDATORY})

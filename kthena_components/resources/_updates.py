@@ -61,7 +61,7 @@ def refuse_update(manifest: Manifest, old: Mapping[str, Any], new: Mapping[str, 
     Raises:
         RefusedUpdateError: A mandatory finding that no waiver covers.
     """
-    # The judge takes long to load, and few programs have such a manifest.
+    # The checker takes long to load, and few programs have such a manifest.
     from kthena_components.checker.update_rules import check_change  # noqa: PLC0415
 
     named = {key: manifest.body[key] for key in ("apiVersion", "kind")}
