@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from conformance.hangs.engines import APP, ENGINE
@@ -10,6 +11,7 @@ from conformance.validation.cases import VERSIONS
 from conformance.volcano.gangs import opened
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest
+from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import Change
@@ -61,9 +63,21 @@ def hold(scene: Scene, pair: Pair) -> None:
 def make(scene: Scene, objects: Mapping[str, Body]) -> None:
     """Create objects, the Queues first: Volcano rejects a PodGroup until its Queue is open."""
     queues = [body for body in objects.values() if body["kind"] == "Queue"]
-    scene.make(queues)
+    for queue in queues:
+        scene.until("Volcano's webhook accepts the Queue", partial(_accepted, scene, queue))
     scene.until("the Queues are open", lambda: all(opened(scene, body) for body in queues))
     scene.make(body for body in objects.values() if body not in queues)
+
+
+def _accepted(scene: Scene, queue: Body) -> bool:
+    """Create a Queue. The webhook looks for its parent in a cache, which may not have it yet."""
+    try:
+        scene.make([queue])
+    except ClusterError as error:
+        if "not found" in str(error):
+            return False
+        raise
+    return True
 
 
 def _reported(pair: Pair, objects: Mapping[str, Body]) -> list[Finding]:
