@@ -105,8 +105,8 @@ def _served(config: Mapping[str, Any]) -> Served:
 def _keys(config: Mapping[str, Any]) -> Iterator[str]:
     if config.get("llm_engine") in (None, "vLLM"):
         for key in mapping(config.get("engine_kwargs")):
-            if key and not is_unresolved(key):
-                yield key
+            if key not in (None, "") and not is_unresolved(key):
+                yield str(key)
 
 
 def _unread(arguments: object, names: list[str]) -> Iterator[tuple[str, Any]]:
