@@ -6,7 +6,7 @@ from functools import partial
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError, checked_by
 from kthena_components.core.memory import GIB, cache_per_token_on_gpu
 from kthena_components.core.memory.engine import Placed, cache_of, length_of, placed_engines
 from kthena_components.core.memory.sharding import Sharding, fits
@@ -226,12 +226,7 @@ def _placed(facts: ServingFacts) -> Placed | Unknown:
 
 
 def _too_small(facts: ServingFacts) -> list[Finding]:
-    return [
-        replace(finding, rule=rule.__name__.replace("_", "-"))
-        for rule in _RULES
-        for finding in rule(facts)
-        if finding.level is not Level.UNKNOWN
-    ]
+    return [each for each in checked_by(_RULES, facts) if each.level is not Level.UNKNOWN]
 
 
 def _impossible(shape: Shape, finding: Finding) -> Impossible:
