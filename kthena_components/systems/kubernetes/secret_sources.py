@@ -1,7 +1,7 @@
 """Objects whose controllers create a Secret, or add keys to one that exists.
 
-Source: the CRDs of External Secrets (external-secrets.io), Sealed Secrets (bitnami-labs/
-sealed-secrets), Vault Secrets Operator, 1Password Connect, Infisical, Doppler, the Secrets Store CSI
+Source: the CRDs of External Secrets, Sealed Secrets,
+Vault Secrets Operator, 1Password Connect, Infisical, Doppler, the Secrets Store CSI
 driver and cert-manager; the annotations of Reflector (emberstack/kubernetes-reflector) and of
 kubernetes-replicator (mittwald).
 """

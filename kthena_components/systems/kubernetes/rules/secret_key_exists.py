@@ -58,8 +58,8 @@ def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """A Secret has every key that pods use.
 
     The rule compares variables (secretKeyRef), the items of secret and projected volumes, envFrom
-    and imagePullSecrets. Secrets that are elsewhere are not checked, nor those that an ExternalSecret,
-    a SealedSecret or its like fills, and values are never shown.
+    and imagePullSecrets. Secrets that are elsewhere are not checked, nor those that an
+    ExternalSecret, a SealedSecret or its like fills, and values are never shown.
 
     Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
     Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
