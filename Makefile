@@ -14,6 +14,7 @@ WORKERS ?= auto
 RACKS ?= 4
 NODES ?= 4
 GPUS ?= 8
+PORT ?= 8000
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -85,6 +86,15 @@ conformance: venv toolchain ## Test against the real Kubernetes, Volcano and Kth
 .PHONY: bench
 bench: venv toolchain ## Run the benchmarks, compared with a raw Pulumi program
 	@$(WITH_PULUMI); $(RUN) -m bench $(ARGS)
+
+.PHONY: site
+site: venv ## Build the documentation as a site in .site/html; a broken link is an error
+	@$(RUN) -m toolchain.site .site
+
+.PHONY: docs
+docs: site ## Show the site at http://127.0.0.1:8000, or at the port PORT
+	@echo "http://127.0.0.1:$(PORT)/ shows the documentation until you press Ctrl-C" >&2
+	@$(RUN) -m http.server --bind 127.0.0.1 --directory .site/html $(PORT)
 
 ##@ Change
 
