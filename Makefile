@@ -23,6 +23,8 @@ NEWEST := .venv-newest
 COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py
 PYTEST := -m pytest --numprocesses=$(WORKERS) --dist=worksteal --durations=10
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
+LOCKED := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-header --no-emit-index-url --no-emit-find-links
 # Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 
@@ -139,14 +141,17 @@ crd-tables: venv ## Read the CRDs of the systems' new releases into their tables
 .PHONY: lock
 lock: venv ## Update requirements.lock from requirements.in, with hashes, for Python 3.11 and later
 	@$(RUN) -m pip install --quiet uv
-	@$(RUN) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-	  requirements.in --output-file requirements.lock
+	@$(RUN) -m uv pip compile $(LOCKED) requirements.in --output-file requirements.lock
+	@echo 'cyclonedx-bom>=7.5,<8' | $(RUN) -m uv pip compile $(LOCKED) - --output-file toolchain/sbom.lock
 
 .PHONY: wheel
 wheel: venv ## Build the wheel into dist/
 	@$(RUN) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
+
+.PHONY: release
+release: venv toolchain languages ## Build all files of a release into dist/release and publish nothing; TAG checks the versions
+	@$(WITH_PULUMI); $(RUN) -m toolchain.release $(if $(TAG),--tag $(TAG))
 
 ##@ Set up
 
