@@ -1,6 +1,6 @@
 """The GPUs that a user names for pods whose manifests do not name one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -26,6 +26,16 @@ class GpuChoice:
     def __bool__(self) -> bool:
         """Return whether any GPU is named."""
         return self.default is not None or bool(self.pools)
+
+    def smaller_than(self, other: "GpuChoice") -> Iterator[tuple[str, Gpu, Gpu | None]]:
+        """Yield the pools whose GPU has less memory than in another choice, with both GPUs.
+
+        '' stands for all other pods. The other GPU is None if that choice names none for them.
+        """
+        for pool in ("", *sorted({*self.pools, *other.pools})):
+            mine, theirs = (choice.pools.get(pool, choice.default) for choice in (self, other))
+            if mine is not None and (theirs is None or theirs.memory_gib > mine.memory_gib):
+                yield pool, mine, theirs
 
     def of(self, spec: Mapping[str, Any], resources: Iterable[str]) -> GpuFacts | Unknown | None:
         """Return the GPU of a pod; None if none is named for it.
