@@ -119,9 +119,10 @@ def _refuse_role(role: RolePlan) -> Iterator[Finding]:
     for field in (*overlay, *given):
         yield _refusal(join_path(role.path, field), f"is given, {_HERE}", elsewhere(remove()))
     resources = role.stated.resources or ResourcesSpec()
-    if resources.shm is not None:
-        at = join_path(role.path, "resources.shm")
-        yield _refusal(at, f"is {resources.shm}, {_HERE}", elsewhere(remove()))
+    for field in ("shm", "gpu"):
+        if getattr(resources, field) is not None:
+            at = join_path(role.path, f"resources.{field}")
+            yield _refusal(at, f"is {getattr(resources, field)}, {_HERE}", elsewhere(remove()))
     token = role.stated.hugging_face_token
     if token is not None and token.key not in TOKEN_KEYS:
         seen = f"is {display(token.key)}, but the download reads all keys of the Secret as "

@@ -152,6 +152,9 @@ def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
         if getattr(role.stated, field) is not None:
             seen = "is given, but KAITO writes the pods of a preset"
             yield refusal(join_path(role.path, field), seen, elsewhere(remove()))
+    if resources.gpu is not None:
+        seen = f"is {resources.gpu}, but backend_options.instance_type names the nodes of KAITO"
+        yield refusal(f"{at}.gpu", seen, elsewhere(remove()))
     for field in ("cpu", "memory", "ephemeral_storage", "shm"):
         if getattr(resources, field) is not None:
             seen = f"is {getattr(resources, field)}, but KAITO's pods request only GPUs"
