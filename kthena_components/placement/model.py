@@ -176,6 +176,8 @@ class Cluster:
     """When this was read. None: written by hand."""
     source: str = ""
     """Where it was read: a file, or a context."""
+    notes: Sequence[str] = ()
+    """What is not known of it, so was not compared. Each a clause, no full stop."""
 
 
 class Verdict(StrEnum):
