@@ -32,6 +32,7 @@ from kthena_components.placement.inventory_build import in_two
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler
 from kthena_components.placement.pod_groups import amounts_of, groups_in, number
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
+from kthena_components.placement.pod_sets import priority_classes
 from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
@@ -76,7 +77,8 @@ def cluster_of(
     labels = node_labels(nodes)
     hyper_nodes = kinds.get(HYPER_NODE, []) or _made(kinds, labels, racks_from)
     domains = read_domains(hyper_nodes, labels)
-    running, waiting = groups_in(kinds.get(POD_GROUP, []), pods, _priorities(kinds))
+    priorities = priority_classes(kinds.get(PRIORITY, []))
+    running, waiting = groups_in(kinds.get(POD_GROUP, []), pods, priorities)
     held = _held(pods)
     cluster = Cluster(
         nodes=[_node(body, held.get(name_of(body), {})) for body in nodes],
@@ -88,6 +90,7 @@ def cluster_of(
         running=tuple(running),
         waiting=tuple(waiting),
         scheduler=_scheduler(kinds),
+        priorities=priorities,
         taken=taken,
         source=source,
         notes=notes,
@@ -162,11 +165,6 @@ def _quotas(bodies: Iterable[Body]) -> Iterator[Quota]:
             hard = amounts_of(status.get("hard") or spec.get("hard"))
             yield Quota(namespace=namespace_of(body), name=name_of(body), hard=hard,
                         used=amounts_of(status.get("used")))  # fmt: skip
-
-
-def _priorities(kinds: Mapping[GroupKind, Sequence[Body]]) -> dict[str, int]:
-    found = ((name_of(body), body.get("value")) for body in kinds.get(PRIORITY, []))
-    return {name: value for name, value in found if isinstance(value, int)}
 
 
 def _scheduler(kinds: Mapping[GroupKind, Sequence[Body]]) -> Scheduler:

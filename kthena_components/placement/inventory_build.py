@@ -91,6 +91,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         running=running,
         waiting=groups_of(fields.waiting),
         scheduler=scheduler_of(fields.scheduler),
+        priorities=fields.priorities,
         taken=fields.taken,
         source=source or fields.source,
         notes=(*fields.notes, *_not_stated(described)),

@@ -193,6 +193,8 @@ class InventoryFields(MachineFields):
     """Node labels whose values are racks, then the domains above them; without HyperNodes only."""
     queues: list[QueueFields] = Field(default_factory=list)
     quotas: list[QuotaFields] = Field(default_factory=list)
+    priorities: dict[str, int] = Field(default_factory=dict)
+    """The values of priority classes; of the default one also without a name."""
     volumes: list[dict[str, Any]] = Field(default_factory=list)
     running: list[RunningFields] = Field(default_factory=list)
     waiting: list[GroupFields] = Field(default_factory=list)

@@ -44,6 +44,7 @@ def write_inventory(cluster: Cluster) -> str:
                 "hyper_nodes": list(_hyper_nodes(cluster)),
                 "queues": list(map(_queue, cluster.queues)),
                 "quotas": list(map(_quota, cluster.quotas)),
+                "priorities": dict(sorted(cluster.priorities.items())),
                 "volumes": [dict(body) for body in cluster.volumes],
                 "running": list(map(_running, cluster.running)),
                 "waiting": list(map(_group, cluster.waiting)),

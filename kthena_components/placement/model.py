@@ -172,6 +172,8 @@ class Cluster:
     waiting: Sequence[PodGroup] = ()
     """Groups that wait already; the scheduler tries them before later ones of equal priority."""
     scheduler: Scheduler = field(default_factory=Scheduler)
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """The values of priority classes; the default class is also listed without a name."""
     taken: datetime | None = None
     """When this was read. None: written by hand."""
     source: str = ""

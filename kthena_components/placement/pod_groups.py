@@ -11,7 +11,6 @@ from kthena_components.cluster.objects import (
     name_of,
     namespace_of,
     status_of,
-    title_of,
 )
 from kthena_components.cluster.pending import node_of
 from kthena_components.core import naming
@@ -26,10 +25,11 @@ from kthena_components.placement.model import (
     SubGroupPolicy,
     Topology,
 )
+from kthena_components.placement.owners import controller_of, labelled_owner, owner_of
 from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
+from kthena_components.placement.pod_sets import priority_in
 
 _ENDED = frozenset({"Succeeded", "Failed"})
-_CONTROLLED = "ownerReferences"
 
 
 def amounts_of(stated: object) -> dict[str, Decimal]:
@@ -71,7 +71,7 @@ def number(value: object, default: int = 0) -> int:
 
 
 def read_pod_group(
-    body: Body, pods: Sequence[PodSet], *, owner: str = "", priority: int | None = None
+    body: Body, pods: Sequence[PodSet], *, owner: str, priority: int = 0
 ) -> PodGroup:
     """Read a PodGroup, whose pods are known.
 
@@ -79,14 +79,13 @@ def read_pod_group(
         body: The PodGroup.
         pods: Its pods.
         owner: The object that makes it.
-        priority: The value of its priority class; None: the highest of its pods.
+        priority: The value of its priority class.
     """
     spec = mapping(body.get("spec"))
-    highest = max((each.priority for each in pods), default=0)
     return PodGroup(
         namespace=namespace_of(body) or "default",
         name=name_of(body),
-        owner=owner or f"PodGroup {title_of(body)}",
+        owner=owner,
         pods=tuple(pods),
         minimum=number(spec.get("minMember")),
         task_minimum={
@@ -96,7 +95,7 @@ def read_pod_group(
         topology=read_topology(spec.get("networkTopology")),
         subgroups=tuple(map(read_subgroup, sequence(spec.get("subGroupPolicy")))),
         queue=str(spec.get("queue") or "default"),
-        priority=highest if priority is None else priority,
+        priority=priority,
         unknown=unknown_inside(spec),
     )
 
@@ -127,8 +126,8 @@ def groups_in(
     for body in pod_groups:
         found = members.get((namespace_of(body), name_of(body)), [])
         listed, nodes = _sets_of(found)
-        priority = priorities.get(str(mapping(body.get("spec")).get("priorityClassName")))
-        group = read_pod_group(body, listed, owner=_owner(body), priority=priority)
+        priority = priority_in(mapping(body.get("spec")), priorities)
+        group = read_pod_group(body, listed, owner=_owner(body, found), priority=priority)
         _sort(group, nodes, running, waiting)
     for (namespace, name, _), found in others.items():
         listed, nodes = _sets_of(found)
@@ -150,7 +149,7 @@ def _alone(namespace: str, name: str, pods: Sequence[Body], sets: Sequence[PodSe
     return PodGroup(
         namespace=namespace,
         name=name,
-        owner=_owner(pods[0]) or f"Pod {namespace}/{name}",
+        owner=owner_of({**pods[0], "kind": "Pod"}),
         pods=tuple(sets),
         minimum=0,
         priority=max((each.priority for each in sets), default=0),
@@ -165,15 +164,13 @@ def _holds_devices(pod: Body) -> bool:
 
 def _controller(pod: Body) -> str:
     """Return the name of the object that controls a pod; the pod's without one."""
-    owners = map(mapping, sequence(mapping(pod.get("metadata")).get(_CONTROLLED)))
-    found = next((owner for owner in owners if owner.get("controller")), {})
-    return str(found.get("name") or name_of(pod))
+    return str(controller_of(pod).get("name") or name_of(pod))
 
 
-def _owner(body: Body) -> str:
-    owners = map(mapping, sequence(mapping(body.get("metadata")).get(_CONTROLLED)))
-    found = next((owner for owner in owners if owner.get("name")), None)
-    return "" if found is None else f"{found.get('kind')} {namespace_of(body)}/{found['name']}"
+def _owner(body: Body, pods: Sequence[Body]) -> str:
+    """Return the object behind a PodGroup: what labels name, else what has created it."""
+    named = map(labelled_owner, (body, *pods[:1]))
+    return next(filter(None, named), "") or owner_of({**body, "kind": "PodGroup"})
 
 
 def _sets_of(pods: Sequence[Body]) -> tuple[list[PodSet], list[str]]:
