@@ -95,8 +95,8 @@ def cluster_of(
         source=source,
         notes=notes,
     )
-    found = [*_check_nodes(nodes), *_check_tree(hyper_nodes), *in_two(domains)]
-    return cluster, [*found, *_check_pods(pods, labels)]
+    wrong = list(_check_tree(hyper_nodes)) or list(in_two(domains))
+    return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
 
 
 def _made(

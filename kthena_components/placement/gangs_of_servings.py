@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from kthena_components.core import naming
-from kthena_components.core.objects.object import VOLCANO, copies_in, pod_set
+from kthena_components.core.objects.object import VOLCANO, copies_in, pod_set, requests_in
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import count, mapping, text, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -84,12 +84,9 @@ def _serving_group(
     for engines in roles:
         for number in range(engines.number):
             for made in _engine(templates, view, engines, name, number):
-                if isinstance(made, Unknown):
-                    gap = gap or made
-                    continue
-                pods += made
-                for each in made if number < engines.least else ():
-                    least = add_resources(least, each.requests, each.count)
+                gap = gap or (made if isinstance(made, Unknown) else None)
+                pods += [] if isinstance(made, Unknown) else made
+        least = add_resources(least, _requests(engines), engines.least)
     scheduler = text(view.spec.get("schedulerName"), VOLCANO)
     gap = gap or (scheduler if isinstance(scheduler, Unknown) else None)
     is_gang = scheduler == VOLCANO and _has_gang(view)
@@ -136,6 +133,17 @@ def _engine(
         if copies and template is not None:
             made = pod_set(view.object, f"{engines.role.path}.{field}", template, copies)
             yield pod_sets(templates, made, copies, name=name, labels=own, task=name)
+
+
+def _requests(engines: _Engines) -> dict[str, Decimal]:
+    """Add up the requests of an engine as Kthena does, without init containers."""
+    parts = (("entryTemplate", 1), ("workerTemplate", engines.workers))
+    total: dict[str, Decimal] = {}
+    for field, copies in parts:
+        spec = mapping(mapping(engines.role.fields.get(field)).get("spec"))
+        asked = requests_in({"containers": spec.get("containers")})
+        total = add_resources(total, {} if isinstance(asked, Unknown) else asked, copies)
+    return total
 
 
 def _subgroup(view: Serving, engines: _Engines, policies: Mapping[str, object]) -> SubGroupPolicy:

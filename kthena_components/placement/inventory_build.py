@@ -80,7 +80,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
     hyper_nodes = emit_hyper_nodes(TopologyPlan(tuple(sorted(entries, key=lambda one: one.tier))))
     domains = read_domains(hyper_nodes, labels)
     running = running_of(fields)
-    found += [*in_two(domains), *_lost(fields, set(nodes))]
+    found += [*(() if found else in_two(domains)), *_lost(fields, set(nodes))]
     cluster = Cluster(
         nodes=list(nodes.values()),
         domains=domains,

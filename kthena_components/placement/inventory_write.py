@@ -1,5 +1,6 @@
 """Writes a cluster as an inventory file, in which equal nodes are one entry. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -61,6 +62,10 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML passes it
         """Write equal values each time."""
         return True
+
+
+# Kubernetes reads these texts without quotes as truths, and PyYAML as texts.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 
 
 def _amounts(amounts: Mapping[str, Decimal]) -> dict[str, str]:

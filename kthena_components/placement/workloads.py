@@ -40,6 +40,8 @@ _MAKERS = {
     JOB: groups_of_job,
 }
 """Who makes the PodGroups of which kinds."""
+_TEMPLATE = ("", "PodTemplate")
+"""Who refers to it makes the pods."""
 NO_TEMPLATES = "its controller writes the pods, so their sizes are not known"
 
 
@@ -139,7 +141,12 @@ def _without_templates(
 ) -> PodGroup | None:
     """Return a group without pods, if the controller gives pods GPUs that no template shows."""
     kind = find_kind(templates.owner.group_kind)
-    if kind is None or kind.completes or any(accelerators(each.requests) for each in pods):
+    if (
+        kind is None
+        or kind.completes
+        or kind.group_kind == _TEMPLATE
+        or any(accelerators(each.requests) for each in pods)
+    ):
         return None
     demand = kind.demand(view) if kind.demand is not None else None
     facts = kind.facts(view) if kind.facts is not None and demand is None else None
