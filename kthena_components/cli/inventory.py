@@ -11,7 +11,7 @@ from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.safe_text import visible
 
 if TYPE_CHECKING:
-    from kthena_components.cluster.client import Cluster as Client
+    from kthena_components.cluster import client
     from kthena_components.placement.model import Cluster
 
 _EXITS = """exit status:
@@ -61,14 +61,14 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     from kthena_components.placement.anonymous import without_names  # noqa: PLC0415
     from kthena_components.placement.inventory_write import write_inventory  # noqa: PLC0415
 
-    with opened(asked, parser) as (client, _version):
-        cluster = live_cluster(client, asked, parser)
+    with opened(asked, parser) as (api, _version):
+        cluster = live_cluster(api, asked, parser)
     sys.stdout.write(write_inventory(cluster if asked.with_names else without_names(cluster)))
     return 0
 
 
 def live_cluster(
-    client: "Client", asked: argparse.Namespace, parser: argparse.ArgumentParser
+    api: "client.Cluster", asked: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> "Cluster":
     """Read a cluster. If that fails, exit with one sentence for each reason."""
     from kthena_components.cluster.fetch_inventory import (  # noqa: PLC0415
@@ -80,7 +80,7 @@ def live_cluster(
 
     try:
         with Progress(sys.stderr, "reading the cluster"):
-            fetched = fetch_inventory(client)
+            fetched = fetch_inventory(api)
     except MissingRightsError as error:
         stop(parser, [f"{reason}." for reason in error.reasons])
     cluster, findings = cluster_of(

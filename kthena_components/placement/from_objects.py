@@ -84,7 +84,7 @@ def cluster_of(
         nodes=[_node(body, held.get(name_of(body), {})) for body in nodes],
         domains=domains,
         hyper_nodes=tuple(hyper_nodes),
-        queues=tuple(_queue(body, running) for body in kinds.get(QUEUE, [])),
+        queues=tuple(queue_of(body, running) for body in kinds.get(QUEUE, [])),
         quotas=tuple(_quotas(kinds.get(QUOTA, []))),
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
         running=tuple(running),
@@ -130,7 +130,8 @@ def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
     return found
 
 
-def _queue(body: Body, running: Sequence[Running]) -> Queue:
+def queue_of(body: Body, running: Sequence[Running]) -> Queue:
+    """Read a Queue; what its status does not say of its use is added up."""
     spec, status = mapping(body.get("spec")), status_of(body)
     name = name_of(body)
     stated = status.get("allocated")
