@@ -5,11 +5,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
-from kthena_components.cli.terminal import Progress, columns, draws_blocks
+from kthena_components.cli.terminal import Progress
 from kthena_components.core.values.safe_text import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from kthena_components.placement.model import Cluster, Outcome
 
 FITS, MISFITS = 0, 1
+WIDTH = 100
+"""Columns of the racks where there is no terminal."""
 EXACT_SECONDS = 5.0
 """How long the exact search may take for each group that the scheduler does not place."""
 _EXITS = """exit status:
@@ -119,6 +122,16 @@ def _write(
     if asked.output == "json":
         sys.stdout.write(f"{json.dumps(describe(question.drawn, outcomes))}\n")
     else:
-        rows = draw_rows(picture, width=columns(sys.stdout), blocks=draws_blocks(sys.stdout))
+        width = get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+        rows = draw_rows(picture, width=width, blocks=_draws_blocks())
         sys.stdout.write(f"{visible_lines(render(question.drawn, outcomes, rows))}\n")
     sys.stdout.flush()
+
+
+def _draws_blocks() -> bool:
+    """Return whether standard output can write block characters."""
+    try:
+        "\N{FULL BLOCK}".encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True

@@ -11,6 +11,13 @@ from kthena_components.core.findings import count_of
 from kthena_components.placement.model import Cluster, Outcome, Verdict
 
 HEADERS = ["verdict", "group", "pods", "GPUs", "HyperNode", "nodes"]
+_WORDS = {
+    Verdict.FITS: ("fits", "fit"),
+    Verdict.WAITS: ("waits", "wait"),
+    Verdict.NEVER: ("never fits", "never fit"),
+    Verdict.UNKNOWN: ("is not checked", "are not checked"),
+}
+"""What one group does, and what several do."""
 _SHOWN = 3
 """Names of nodes in a row at most."""
 
@@ -37,11 +44,9 @@ def render(cluster: Cluster, outcomes: Sequence[Outcome], rows: Sequence[str]) -
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Count the groups by their answers."""
     counted = Counter(outcome.verdict for outcome in outcomes)
-    words = {
-        Verdict.FITS: "{} fit", Verdict.WAITS: "{} wait", Verdict.NEVER: "{} never fit",
-        Verdict.UNKNOWN: "{} not checked",
-    }  # fmt: skip
-    told = [words[each].format(counted[each]) for each in Verdict if counted[each]]
+    told = [
+        f"{counted[each]} {_WORDS[each][counted[each] > 1]}" for each in _WORDS if counted[each]
+    ]
     return f"{count_of(len(outcomes), 'group')}: {', '.join(told)}."
 
 
@@ -85,7 +90,8 @@ def _sentence(text: str) -> str:
 
 def _about(cluster: Cluster) -> Iterator[str]:
     taken = "" if cluster.taken is None else f", read {cluster.taken:%Y-%m-%d %H:%M} UTC"
-    yield f"Cluster: {cluster.source or 'by hand'}{taken}; scheduler: Volcano {cluster.scheduler.version}."
+    source, version = cluster.source or "by hand", cluster.scheduler.version
+    yield f"Cluster: {source}{taken}; scheduler: Volcano {version}."
     yield from (f"Note: {_sentence(note)}" for note in cluster.notes)
 
 

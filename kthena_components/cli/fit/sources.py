@@ -29,20 +29,25 @@ class SourceError(ValueError):
 def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[str]]:
     """Return the objects of stacks and paths, and notes about what was not rendered.
 
-    A word that is a path is one; any other is the name of a stack of the project in the folder.
+    A word without a slash and a suffix is a stack of the project in the folder, if it has it.
 
     Raises:
         SourceError: With all reasons at once.
     """
     paths, found, wrong = list[str](), list[Body](), list[str]()
     for word in asked:
-        if word == STDIN or Path(word).exists() or "/" in word or Path(word).suffix:
+        if word == STDIN or "/" in word or Path(word).suffix:
             paths.append(word)
             continue
         try:
             found += stack_objects(read_stack_file(folder, word))
+        except SourceError as error:
+            wrong += error.reasons
         except StackFileError as error:
-            wrong.append(f"{error}; there is no file '{word}' either.")
+            if Path(word).exists():
+                paths.append(word)
+            else:
+                wrong.append(f"{error}; and there is no file or folder '{word}'.")
     notes = list[str]()
     for each in _in_paths(paths) if paths else ():
         if not isinstance(each, Unreadable):
