@@ -1,6 +1,7 @@
 """What an inventory file says, and one sentence for everything that is wrong with one."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from kthena_components.placement.inventory import (
     parse_inventory,
     read_inventory,
 )
+from kthena_components.placement.inventory_fields import InventoryFields
 from kthena_components.placement.inventory_write import write_inventory
 from kthena_components.placement.model import Cluster
 from tests.cluster.objects import by_name, hyper_node, node, racks, tree
@@ -427,3 +429,15 @@ def test_an_inventory_and_objects_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(yaml.safe_dump(OBJECTS[0]))
     with pytest.raises(InventoryError, match="is an inventory, and objects of a cluster is given"):
         read_inventory([str(tmp_path)])
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "inventory.md"
+
+
+def test_the_page_has_inventories_and_names_every_field() -> None:
+    page = PAGE.read_text()
+    shown = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert len(shown) == 2
+    assert [len(parse_inventory(text, "cluster.yaml").nodes) for text in shown] == [32, 11]
+    named = set(re.findall(r"`([a-z_]+)`", page)) | {"apiVersion", "kind", "racks"}
+    assert set(InventoryFields.model_fields) - {"nodes_per_rack"} <= named
