@@ -68,6 +68,10 @@ class Allocator:
             for pair in zip(room.hyper_allocatable, room.hyper_used, strict=True)
         ]
 
+    def forget(self) -> None:
+        """Forget how attempts ended, because nodes are chosen differently now."""
+        self._known.clear()
+
     def allocate(self, job: Job, sheet: Worksheet) -> tuple[Step, Worksheet] | None:
         """Place a job, or as much of it as may start, and return what is left of it."""
         if job.cap is None and not job.group.subgroups:
@@ -284,6 +288,7 @@ def worksheet(job: Job) -> Worksheet:
     counts: dict[str, int] = {}
     waiting = []
     for one in job.subgroups.values():
+        one.failed_roles.clear()
         if one.ready:
             counts[one.policy] = counts.get(one.policy, 0) + 1
         else:

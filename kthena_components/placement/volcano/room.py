@@ -4,6 +4,7 @@ Nodes of the same HyperNodes form cells of at most 64. The best node of a cell i
 a pod is placed in it, so that a cluster of thousands of nodes is not searched for each pod.
 """
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,8 @@ class Room:
         empty = dimensions.nothing
         self.hyper_allocatable = [_sum(self.allocatable, one.nodes, empty) for one in tree.all]
         self.hyper_used = [_sum(self.used, one.nodes, empty) for one in tree.all]
+        self.rank = list(range(len(nodes)))
+        """Of nodes with equal scores, the one with the lowest rank is chosen."""
         self._best: dict[tuple[int, int], Best] = {}
         self._scored: dict[tuple[int, Vector, Vector], float | None] = {}
 
@@ -82,17 +85,24 @@ class Room:
                 self.cells.append(nodes[start : start + _CELL])
                 self.holders.append(holding)
 
+    def shuffle(self, number: int) -> None:
+        """Choose differently between nodes with equal scores, as each session may."""
+        random.Random(number).shuffle(self.rank)  # noqa: S311 - to repeat, not to hide
+        self._best.clear()
+
     def best(self, shape: Shape, cell: int) -> Best:
         """Find the node of a cell that takes a pod and has the best score."""
         known = self._best.get((shape.number, cell))
         if known is not None and known.stamp == self.stamps[cell]:
             return known
         score, node = -1.0, -1
-        accepted = shape.accepted
+        accepted, rank = shape.accepted, self.rank
         for each in self.cells[cell]:
             if accepted[each]:
                 found = self._score(shape, each)
-                if found is not None and found > score:
+                if found is not None and (
+                    found > score or (found == score and rank[each] < rank[node])
+                ):
                     score, node = found, each
         new = Best(self.stamps[cell], score, node)
         self._best[shape.number, cell] = new
@@ -110,7 +120,7 @@ class Room:
     def choose(
         self, shape: Shape, hyper: int, extra: Callable[[Iterable[int]], dict[int, float]] | None
     ) -> int | None:
-        """Choose the node of a HyperNode with the best score; the first one of several.
+        """Choose the node of a HyperNode with the best score; of several, the first by rank.
 
         Args:
             shape: The pod.
@@ -121,10 +131,13 @@ class Room:
                  if (best := self.best(shape, cell)).node >= 0]  # fmt: skip
         if not found:
             return None
+        rank = self.rank
         if extra is None:
-            return max(found, key=lambda pair: pair[1].score)[1].node
+            return max(found, key=lambda pair: (pair[1].score, -rank[pair[1].node]))[1].node
         added = extra([cell for cell, _ in found])
-        return max(found, key=lambda pair: pair[1].score + added[pair[0]])[1].node
+        return max(found, key=lambda pair: (pair[1].score + added[pair[0]], -rank[pair[1].node]))[
+            1
+        ].node
 
     def take(self, node: int, request: Vector) -> Taken:
         """Put a pod on a node."""

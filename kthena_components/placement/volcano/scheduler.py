@@ -24,7 +24,12 @@ from kthena_components.placement.volcano.shapes import Shapes
 from kthena_components.placement.volcano.tree import Caps, Tree
 
 TOPOLOGY = "network-topology-aware"
-_SESSIONS = 50
+_SESSIONS = 200
+_CHOICES = 16
+_FEW_CHOICES = 2
+"""How often other choices between equal nodes are tried, in small clusters and in large ones."""
+_SMALL = 4000
+"""Nodes × groups of a small cluster."""
 
 
 class Scheduler:
@@ -58,10 +63,20 @@ class Scheduler:
         return job
 
     def run(self) -> None:
-        """Schedule until a session changes nothing."""
+        """Schedule until sessions change nothing, however they choose between equal nodes.
+
+        Volcano chooses one of the best at random, and tries again each second.
+        """
+        few = len(self.cluster.nodes) * len(self.jobs) <= _SMALL
+        choices = iter(range(_CHOICES if few else _FEW_CHOICES))
         for _ in range(_SESSIONS):
-            if not self._session():
+            if self._session():
+                continue
+            choice = next(choices, None)
+            if choice is None or not any(map(_depends_on_choices, self.jobs)):
                 return
+            self.room.shuffle(choice)
+            self.allocator.forget()
 
     def _session(self) -> bool:
         """Run the actions enqueue, allocate and backfill once."""
@@ -91,7 +106,9 @@ class Scheduler:
                 if sheet.left:
                     sheets[one.order] = sheet
         changed = False
-        lines = _Lines([job for job in self.jobs if job.order in sheets], self.queues.order)
+        lines = _Lines(
+            [job for job in self.jobs if job.order in sheets], self.queues.shares, self.queues.order
+        )
         for job in iter(lambda: lines.next(self._skips), None):
             found = self.allocator.allocate(job, sheets[job.order])
             if found is None:
@@ -145,13 +162,16 @@ class Scheduler:
 class _Lines:
     """The groups of each queue in their order; the queue with the lowest share is next."""
 
-    def __init__(self, jobs: Sequence[Job], order: Callable[[str], float]) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], float]
+    ) -> None:
         self._order = order
         self._tick = numbers()
         self._jobs: dict[str, list[tuple[tuple[int, bool, int], int, Job]]] = {}
         for job in jobs:
             self.push(job)
-        self._queues = list(self._jobs)
+        self._queues = [name for name in names if name in self._jobs]
+        """Of equal shares, the queue that was created first comes first."""
 
     def push(self, job: Job) -> None:
         line = self._jobs.setdefault(job.group.queue, [])
@@ -174,6 +194,13 @@ class _Lines:
 def _rank(job: Job) -> tuple[int, bool, int]:
     """Order jobs: by priority, unready ones first, then as they were created."""
     return (-job.group.priority, job.ready, job.order)
+
+
+def _depends_on_choices(job: Job) -> bool:
+    """Say whether a group may fail because of earlier choices for its own pods."""
+    if job.ready or not job.enqueued or job.invalid():
+        return False
+    return len(job.subgroups) > 1 or len({task.shape.number for task in job.tasks}) > 1
 
 
 def dimensions_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Dimensions:
