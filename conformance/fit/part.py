@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from conformance.__main__ import Context
 from conformance.fit.changes import helps, others_leave
 from conformance.fit.constraints import broken
-from conformance.fit.driven_cluster import Answer, DrivenCluster
 from conformance.fit.drawn_case import draw_cases
+from conformance.fit.driven_cluster import Answer, DrivenCluster
 from conformance.fit.random_clusters import Case
 from conformance.fit.shrink import shrink
 from conformance.fit.verdicts import Compared, cluster_of, compare, groups_of, nodes_of

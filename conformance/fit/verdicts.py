@@ -104,7 +104,7 @@ def cluster_of(objects: Sequence[Body]) -> Cluster:
         ],
         domains=read_domains(hyper_nodes, node_labels(nodes)),
         hyper_nodes=hyper_nodes,
-        queues=[_queue(body) for body in of_kind(objects, "Queue")],
+        queues=[_queue(body) for body in sorted(of_kind(objects, "Queue"), key=_age)],
         scheduler=Scheduler(plugins=PLUGINS),
     )  # fmt: skip
 

@@ -180,7 +180,9 @@ def test_names_do_not_matter(rows: Rows, group: PodGroup, draw: Any) -> None:
     before = _one(_built(rows), group)
     numbers = list(range(len(rows)))
     draw.shuffle(numbers)
-    nodes = list(starmap(_node, ((number, *row) for number, row in zip(numbers, rows, strict=True))))
+    nodes = list(
+        starmap(_node, ((number, *row) for number, row in zip(numbers, rows, strict=True)))
+    )
     draw.shuffle(nodes)
     names = ["rack-a", "rack-b", "rack-c", "rack-d"]
     draw.shuffle(names)
