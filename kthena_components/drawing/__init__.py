@@ -1,0 +1,1 @@
+"""Draws servings on their cluster: groups, engines, pods, nodes and racks, in three forms."""

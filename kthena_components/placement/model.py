@@ -1,0 +1,267 @@
+"""The words of placement: pods, groups, nodes with room, and the answer for each group. Pure.
+
+A `Cluster` holds what is there, `PodGroup`s are what shall run, and each gets one `Outcome`.
+Amounts are in the base unit of each resource: cores, bytes, devices.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from kthena_components.cluster.node_fit import Amounts
+from kthena_components.core.topology.domains import Domain
+from kthena_components.core.values.unknown import Unknown
+
+Body = Mapping[str, Any]
+
+VOLCANO = "volcano"
+"""The schedulerName of Volcano."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """The networkTopology of a PodGroup or of one subgroup."""
+
+    hard: bool
+    highest_tier: int | None = None
+    highest_tier_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSet:
+    """Equal pods of one PodGroup, in the order in which their controller creates them."""
+
+    name: str
+    """What users call them: `prefill`, or the name of their StatefulSet."""
+    count: int
+    requests: Amounts
+    """What each requests, without its slot in `pods`."""
+    spec: Body = field(default_factory=dict)
+    """Their pod spec: node selector, affinity, tolerations, host ports, volumes."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Their labels, which find their subgroup."""
+    task: str = ""
+    """The value of `volcano.sh/task-spec`."""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubGroupPolicy:
+    """One entry of subGroupPolicy: how pods form subgroups, and what each subgroup needs."""
+
+    name: str
+    match_labels: Mapping[str, Any] = field(default_factory=dict)
+    """A label selector of Kubernetes. Empty: all pods."""
+    match_label_keys: tuple[str, ...] = ()
+    size: int = 1
+    minimum: int = 0
+    """How many subgroups must be placed."""
+    topology: Topology | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroup:
+    """Pods that a scheduler places together: one PodGroup of Volcano, or one pod by itself."""
+
+    namespace: str
+    name: str
+    owner: str
+    """The object that makes it, for messages: `ModelServing serving/chat`."""
+    pods: tuple[PodSet, ...]
+    minimum: int
+    """minMember. 0: each pod starts alone."""
+    task_minimum: Mapping[str, int] = field(default_factory=dict)
+    """minTaskMember."""
+    min_resources: Amounts | None = None
+    topology: Topology | None = None
+    subgroups: tuple[SubGroupPolicy, ...] = ()
+    queue: str = "default"
+    priority: int = 0
+    scheduler: str = VOLCANO
+    unknown: Unknown | None = None
+    """Why its pods or sizes are not known. Then nothing is said about it."""
+
+    @property
+    def title(self) -> str:
+        """Its namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def size(self) -> int:
+        """The number of its pods."""
+        return sum(pods.count for pods in self.pods)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node, and what running pods leave of it."""
+
+    name: str
+    body: Body
+    """Its labels, taints and conditions, as the API server lists them."""
+    allocatable: Amounts
+    used: Amounts
+    """What the pods on it request, including their slots in `pods`."""
+    accepts_pods: bool = True
+    """Whether it is ready and not cordoned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """One Volcano queue."""
+
+    name: str
+    capability: Amounts = field(default_factory=dict)
+    """Upper limits. A resource that is not listed has none."""
+    deserved: Amounts = field(default_factory=dict)
+    guarantee: Amounts = field(default_factory=dict)
+    used: Amounts = field(default_factory=dict)
+    parent: str = ""
+    weight: int = 1
+    open: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a ResourceQuota of a namespace allows and what is used, by its key: `requests.cpu`."""
+
+    namespace: str
+    name: str
+    hard: Amounts
+    used: Amounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Pods of one PodGroup that run, so that the loss of their node can be judged."""
+
+    group: PodGroup
+    nodes: tuple[str, ...]
+    """The node of each pod, in the order of the group's pods; empty for one that waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """The version and the plugins of Volcano's scheduler."""
+
+    version: str = "v1.14.1"
+    plugins: frozenset[str] = frozenset(
+        {"priority", "gang", "conformance", "overcommit", "drf", "predicates", "proportion",
+         "nodeorder", "binpack", "network-topology-aware"}
+    )  # fmt: skip
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Arguments by plugin, such as the weights of `binpack`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What a cluster has: the state that groups are placed into."""
+
+    nodes: Sequence[Node]
+    domains: Sequence[Domain] = ()
+    """The HyperNodes with their nodes, lowest tiers first."""
+    hyper_nodes: Sequence[Body] = ()
+    """The same HyperNodes as the API server lists them."""
+    queues: Sequence[Queue] = ()
+    quotas: Sequence[Quota] = ()
+    volumes: Sequence[Body] = ()
+    """PersistentVolumes and PersistentVolumeClaims that state where they can be used."""
+    running: Sequence[Running] = ()
+    waiting: Sequence[PodGroup] = ()
+    """Groups that wait already; the scheduler tries them before later ones of equal priority."""
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """The values of priority classes; the default class is also listed without a name."""
+    taken: datetime | None = None
+    """When this was read. None: written by hand."""
+    source: str = ""
+    """Where it was read: a file, or a context."""
+    notes: Sequence[str] = ()
+    """What is not known of it, so was not compared. Each a clause, no full stop."""
+
+
+class Verdict(StrEnum):
+    """The answer for one group."""
+
+    FITS = "fits"
+    """The scheduler places it now: all pods that must start together."""
+    WAITS = "waits"
+    """Not now, but when what runs on the cluster has ended."""
+    NEVER = "never"
+    """Not even when the cluster is empty."""
+    UNKNOWN = "not checked"
+
+
+class Cause(StrEnum):
+    """What keeps a group from its place."""
+
+    GPUS = "gpus"
+    CPU = "cpu"
+    MEMORY = "memory"
+    OTHER_RESOURCE = "resource"
+    PODS = "pods per node"
+    TAINT = "taint"
+    SELECTOR = "selector or affinity"
+    PRODUCT = "gpu product"
+    QUEUE = "queue"
+    GANG_MINIMUM = "gang minimum"
+    TIER = "tier"
+    MEMBERSHIP = "hypernode membership"
+    VOLUME = "volume topology"
+    QUOTA = "namespace quota"
+    ORDER = "scheduling order"
+    """A place exists, but the scheduler's order of choices misses it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The smallest change after which a group fits."""
+
+    text: str
+    """What to do: `Allow tier 2`, `Free one node in rack-3`."""
+    topology: Topology | None = None
+    """With this topology it fits."""
+    freed_nodes: tuple[str, ...] = ()
+    """It fits when nothing runs on these nodes."""
+    added_nodes: tuple[Node, ...] = ()
+    tolerations: tuple[Body, ...] = ()
+    queue: Queue | None = None
+    quota: Quota | None = None
+    group: PodGroup | None = None
+    """It fits if the group is written like this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a group does not fit, with its numbers, and what would make it fit."""
+
+    cause: Cause
+    text: str
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The node of each pod of a group."""
+
+    nodes: tuple[str, ...]
+    """In the order of the group's pods; empty for a pod that is not placed."""
+    domain: Domain | None
+    """The lowest HyperNode that contains them. None: no HyperNode does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The answer for one group."""
+
+    group: PodGroup
+    verdict: Verdict
+    placement: Placement | None = None
+    """Where the scheduler puts it. None: nowhere."""
+    exists: bool | None = None
+    """Whether any assignment of its pods exists now. None: not known within the time limit."""
+    obstacles: tuple[Obstacle, ...] = ()
+    note: str = ""
+    """What a reader must know: `fits, but Volcano v1.14.1 leaves it waiting, because …`."""
