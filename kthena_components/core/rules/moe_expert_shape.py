@@ -55,7 +55,8 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
         spread = count_of(experts, "expert")
         spread += f" and {count_of(more, 'redundant one')}" if more else ""
         width = tensor if isinstance(tensor, int) else total
-        sizes = [n for n in divisors(math.gcd(total, width)) if n > 1 and _fits(sharding, n)]
+        sizes = [n for n in divisors(math.gcd(total, width)) if n > 1]
+        sizes = [n for n in sizes if _fits(sharding, n)] or sizes
         below, above = [n for n in sizes if n < ranks][-1:], [n for n in sizes if n > ranks][:1]
         fewer = " or ".join(map(str, below + above))
         copies, flag = more + ranks - total % ranks, "--ep-num-redundant-experts"
