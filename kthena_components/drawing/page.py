@@ -30,10 +30,17 @@ _MOST_NODES = 32
 """Nodes of one rack that are drawn."""
 _MOST_GROUPS, _MOST_RACKS, _MOST_WAITING = 40, 40, 12
 """Groups, racks, and groups without a node, that are not folded."""
-_SIGNS = {"fits": "✓ fits", "waits": "… waits", "never": "✕ never", "not checked": "? not checked"}
+_SIGNS = {
+    "fits": "✓ fits",
+    "waits": "… waits",
+    "never": "✕ never",
+    "not checked": "? not checked",
+    "runs": "✓ runs",
+    "starts": "… starts",
+}
 _MEANINGS = (
     ("running", "c0", "running"),
-    ("placed", "c0", "placed by this plan"),
+    ("placed", "c0", "placed, does not run yet"),
     ("waiting", "c0", "without a node"),
     ("lost", "lost", "lost"),
     (OTHERS, "", "other pods"),
