@@ -155,9 +155,8 @@ def _secret(entry: Object) -> _Secret:
     words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
     kind = entry.body.get("type", _OPAQUE)
     filled = _FILLED.get(kind, ()) if isinstance(kind, str) else ()
-    return _Secret(
-        kind=kind, keys=dict.fromkeys((*words, *filled)), gap=first_unknown(*lists, kind)
-    )
+    gap = first_unknown(*lists, kind, entry.metadata.get("annotations"))
+    return _Secret(kind=kind, keys=dict.fromkeys((*words, *filled)), gap=gap)
 
 
 def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
