@@ -86,7 +86,7 @@ def _of_server(found: Object) -> _Read:
     """Read a ModelServer. With a pdGroup, the pods of its two sides get the requests."""
     selector, path = mapping(found.spec.get("workloadSelector")), "spec.workloadSelector"
     labels, pair = selector.get("matchLabels"), mapping(selector.get("pdGroup"))
-    late = unknown_inside(selector.get("pdGroup"))
+    late = first_unknown(selector.get("pdGroup"), *map(pair.get, ("prefillLabels", "decodeLabels")))
     stated = late or mapping(found.spec.get("workloadPort")).get("port")
     port = () if stated is None else (Target(path="spec.workloadPort.port", stated=stated),)
     sides = [side for side in ("prefillLabels", "decodeLabels") if is_map(pair.get(side))]
