@@ -9,7 +9,7 @@ attachModelArtifacts, attachLoRAAdapters; pkg/utils/storage.go ParsePvcURI.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence, unknown_in
+from kthena_components.core.values.read import inside, mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
 CLAIM = "pvc://"
@@ -39,12 +39,13 @@ def claims_of_service(predictor: Mapping[str, Any], served: str) -> Iterator[Sta
 
 def claims_of_llm(spec: Mapping[str, Any]) -> Iterator[Stated]:
     """List the URIs of an LLMInferenceService, with their paths below its spec."""
-    if mapping(spec.get("storageInitializer")).get("enabled") is False:
+    enabled, model = inside(spec.get("storageInitializer"), "enabled"), mapping(spec.get("model"))
+    if enabled is False:
         return
-    model = mapping(spec.get("model"))
-    yield "model.uri", model.get("uri")
+    late = unknown_in(enabled)
+    yield "model.uri", late or model.get("uri")
     for index, item in enumerate(sequence(mapping(model.get("lora")).get("adapters"))):
-        yield f"model.lora.adapters[{index}].uri", mapping(item).get("uri")
+        yield f"model.lora.adapters[{index}].uri", late or mapping(item).get("uri")
 
 
 def mounted(stated: Iterable[Stated]) -> Iterator[tuple[str, Mapping[str, Any]]]:

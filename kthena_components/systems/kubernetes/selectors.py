@@ -10,7 +10,13 @@ from typing import Any
 
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import MODEL_SERVER, Object
-from kthena_components.core.values.read import is_map, mapping, sequence, unknown_inside
+from kthena_components.core.values.read import (
+    first_unknown,
+    is_map,
+    mapping,
+    sequence,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import Unknown
 
 _SERVICE = ("", "Service")
@@ -65,21 +71,23 @@ def _of_service(found: Object) -> _Read:
     if spec.get("type") == "ExternalName" or not is_map(spec.get("selector")):
         return
     ports = () if spec.get("clusterIP") == "None" else sequence(spec.get("ports"))
-    yield "spec.selector", spec.get("selector"), tuple(_service_ports(ports))
+    late = first_unknown(spec.get("type"), spec.get("clusterIP"))
+    yield "spec.selector", spec.get("selector"), tuple(_service_ports(ports, late))
 
 
-def _service_ports(ports: Any) -> Iterator[Target]:
+def _service_ports(ports: Any, late: Unknown | None) -> Iterator[Target]:
     for index, port in enumerate(map(mapping, ports)):
         if port.get("protocol") in (None, "TCP"):
             field = "port" if port.get("targetPort") in (None, "", 0) else "targetPort"
-            yield Target(path=f"spec.ports[{index}].{field}", stated=port.get(field))
+            yield Target(path=f"spec.ports[{index}].{field}", stated=late or port.get(field))
 
 
 def _of_server(found: Object) -> _Read:
     """Read a ModelServer. With a pdGroup, the pods of its two sides get the requests."""
     selector, path = mapping(found.spec.get("workloadSelector")), "spec.workloadSelector"
     labels, pair = selector.get("matchLabels"), mapping(selector.get("pdGroup"))
-    stated = mapping(found.spec.get("workloadPort")).get("port")
+    late = first_unknown(selector.get("pdGroup"), *map(pair.get, ("prefillLabels", "decodeLabels")))
+    stated = late or mapping(found.spec.get("workloadPort")).get("port")
     port = () if stated is None else (Target(path="spec.workloadPort.port", stated=stated),)
     sides = [side for side in ("prefillLabels", "decodeLabels") if is_map(pair.get(side))]
     yield f"{path}.matchLabels", labels, () if sides else port

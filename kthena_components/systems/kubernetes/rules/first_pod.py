@@ -17,6 +17,7 @@ from kthena_components.core.rules.support.meetings import Meeting, meetings
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
+    inside,
     is_name,
     mapping,
     require_known,
@@ -77,7 +78,9 @@ def _wrong_name(
         seen += f", but serviceName is {display(service)}, and the pods have no names below "
         remedy = f"write {host['pod']}.{service} in {meeting.option}"
         yield refuse(path, f"{seen}another Service", remedy)
-    elif int(pod_number[1][:9]) not in numbers:
+        return
+    require_known(path, found.spec.get("ordinals"), inside(found.spec.get("ordinals"), "start"))
+    if int(pod_number[1][:9]) not in numbers:
         seen += f", and its pods are {name}-{numbers.start} to {name}-{numbers.stop - 1}"
         yield refuse(path, seen, remedy)
 

@@ -72,7 +72,9 @@ def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """
     secrets = {key: _secret(entry) for key, entry in cluster.named(SECRET).items()}
     filled = _filled(cluster)
-    secrets = {key: secret for key, secret in secrets.items() if filled.isdisjoint({key, key[:1]})}
+    secrets = {
+        key: secret for key, secret in secrets.items() if filled.isdisjoint({key, key[:1], ()})
+    }
     for pods in cluster.pods if secrets else ():
         for reference in (*_variables(pods), *_files(pods)):
             yield from _judge_key(pods, reference, secrets)
@@ -81,12 +83,16 @@ def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
 
 
 def _filled(cluster: ClusterObjects) -> set[tuple[str, ...]]:
-    """Return the Secrets that a controller fills; a namespace alone if a name is not known."""
+    """Return the Secrets that a controller fills; a namespace alone if a name is not known.
+
+    Without a namespace that is known, it may be any Secret: an empty tuple.
+    """
     found: set[tuple[str, ...]] = set()
     for source in (one for kind in SOURCES for one in cluster.of(kind)):
         for name in filled_names(source):
-            space = str(source.namespace)
-            found.add((space, name) if isinstance(name, str) and not unknown_in(name) else (space,))
+            space = () if unknown_in(source.namespace) else (str(source.namespace),)
+            is_named = space and isinstance(name, str) and not unknown_in(name)
+            found.add((*space, str(name)) if is_named else space)
     copied = (key for key, one in cluster.named(SECRET).items() if is_copied(one))
     return {*found, *copied}
 
@@ -155,7 +161,8 @@ def _secret(entry: Object) -> _Secret:
     words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
     kind = entry.body.get("type", _OPAQUE)
     filled = _FILLED.get(kind, ()) if isinstance(kind, str) else ()
-    return _Secret(kind=kind, keys=dict.fromkeys((*words, *filled)), gap=first_unknown(*lists))
+    gap = first_unknown(*lists, kind, entry.metadata.get("annotations"))
+    return _Secret(kind=kind, keys=dict.fromkeys((*words, *filled)), gap=gap)
 
 
 def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
+from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 _SERVICE, _NAME, _VARIABLE = ("", "Service"), "vllm", "VLLM_PORT"
@@ -57,8 +57,10 @@ def _broken(cluster: ClusterObjects, service: Object) -> Iterator[tuple[PodSet, 
             continue
         for container in map(mapping, sequence(pods.spec.get("containers"))):
             if _runs_vllm(container) and not _states_port(container):
-                sources = Unknown(f"{_title(pods)} takes variables from other objects")
-                yield pods, unknown_in(links) or (sources if container.get("envFrom") else None)
+                env, sources = container.get("env"), container.get("envFrom")
+                late = first_unknown(links, env, *sequence(env), *_names(env))
+                elsewhere = Unknown(f"{_title(pods)} takes variables from other objects")
+                yield pods, late or (elsewhere if sources else None)
                 break
 
 
@@ -70,7 +72,11 @@ def _runs_vllm(container: Mapping[str, Any]) -> bool:
 
 
 def _states_port(container: Mapping[str, Any]) -> bool:
-    return any(mapping(item).get("name") == _VARIABLE for item in sequence(container.get("env")))
+    return _VARIABLE in _names(container.get("env"))
+
+
+def _names(env: object) -> list[object]:
+    return [mapping(item).get("name") for item in sequence(env)]
 
 
 def _title(pods: PodSet) -> str:

@@ -81,6 +81,7 @@ def _tasks_start(job: Object) -> Iterator[Finding]:
     if not late or job.spec.get("schedulerName") not in (None, "", VOLCANO):
         return
     at = job.at(f"{late[0].path}.dependsOn")
+    require_known(at, *(_minimum(other) for task in late for other in _before(task, tasks)))
     whole, later = (known(total([t.replicas or 0 for t in some]), at) for some in (tasks, late))
     least = known(stated or total([_minimum(task) or 0 for task in tasks]), at)
     if 0 < whole - later < least <= whole:
@@ -100,8 +101,13 @@ def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
 
 def _waits(task: Task, tasks: Sequence[Task]) -> bool:
     """Return whether the pods of a task are created after those of another one."""
+    return any(_minimum(other) != 0 for other in _before(task, tasks))
+
+
+def _before(task: Task, tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks that a task depends on."""
     named = sequence(mapping(task.fields.get("dependsOn")).get("name"))
-    return any(other.fields.get("name") in named and _minimum(other) != 0 for other in tasks)
+    return [other for other in tasks if other.fields.get("name") in named]
 
 
 def _minimum(task: Task) -> MaybeInt | None:
