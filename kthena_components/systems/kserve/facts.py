@@ -25,6 +25,8 @@ _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is not a number")
 REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
+_PARTS = ("volumes", "nodeSelector", "affinity")
+"""Fields of a predictor that its pods have, and that rules about its engine read."""
 
 
 def facts(view: Service) -> ServingFacts:
@@ -108,18 +110,22 @@ def _pods(view: Service, base: str) -> Iterator[PodFacts]:
 def _written(view: Service, base: str) -> Iterator[PodFacts]:
     predictor, context, key = view.holder, view.object.context, view.served
     merged = merge(view.runtime, predictor) if view.runtime and key == "model" else None
+    metadata = {"annotations": predictor.get("annotations")}
     if merged is not None:
-        for pod in read_pods({"spec": merged.spec}, "", context=context):
+        template = {"metadata": metadata, "spec": merged.spec}
+        for pod in read_pods(template, "", context=context):
             yield fill_requests(relocated(pod, lambda path: f"{base}.{merged.place(path)}"))
         return
     if key:
         container = _model(mapping(predictor[key]), key)
-        pod_spec = {"volumes": predictor.get("volumes"), "containers": [container]}
-        for pod in read_pods({"spec": pod_spec}, "", context=context):
+        pod_spec = {**{part: predictor.get(part) for part in _PARTS}, "containers": [container]}
+        template = {"metadata": metadata, "spec": pod_spec}
+        for pod in read_pods(template, "", context=context):
             moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
             yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
         return
-    yield from map(fill_requests, _placed({"spec": predictor}, f"{base}.", view))
+    template = {"metadata": metadata, "spec": predictor}
+    yield from map(fill_requests, _placed(template, f"{base}.", view))
 
 
 def _placed(template: object, base: str, view: Service) -> Iterator[PodFacts]:

@@ -6,10 +6,11 @@ Source: Kthena tags v0.1.0 to v1.0.0, pkg/apis/workload/v1alpha1 and webhook/val
 from collections.abc import Callable, Iterator
 
 from kthena_components.core import naming
-from kthena_components.core.facts.context import MODEL_CONFIG
+from kthena_components.core.facts.context import GPU, MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import VOLCANO
+from kthena_components.core.plan.gpu_placement import gpu_annotations
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated
 from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.model import ServingPlan
@@ -76,9 +77,13 @@ def annotated(plan: ServingPlan) -> Iterator[str]:
         shaped = role.engine is not None and role.engine.hf_config is not None
         if shaped:
             yield f"{role.path}.engine.hf_config"
+        unlabelled = bool(gpu_annotations(role.stated))
+        if unlabelled:
+            yield f"{role.path}.resources.gpu_label"
+        own = {*([MODEL_CONFIG] if shaped else []), *([GPU] if unlabelled else [])}
         for field, template in (("entry_template", role.entry), ("worker_template", role.worker)):
             stated = ((template or {}).get("metadata") or {}).get("annotations") or {}
-            if stated.keys() - ({MODEL_CONFIG} if shaped else set()):
+            if stated.keys() - own:
                 yield f"{role.path}.{'overlay' if role.engine else field}.metadata.annotations"
                 break
 

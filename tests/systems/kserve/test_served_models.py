@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.checker.manifest import read_manifest
 from kthena_components.core.facts.context import Context, ReferencedObjects
+from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.unknown import Unknown
@@ -184,3 +185,23 @@ def test_a_preset_serves_the_model_under_its_name(name: str) -> None:
     command = facts.engines[0].entry.command
     assert command is not None
     assert command.options.get(SERVES) == served
+
+
+PREDICTOR = "spec/predictor"
+NODES: dict[str, tuple[Manifest, dict[str, Any]]] = {
+    f"{kind}, {field}": (body, {f"{PREDICTOR}/{field}": stated})
+    for kind, body in {"a model": SERVED, "a container": OWN}.items()
+    for field, stated in {
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H200"},
+        "annotations": {"kthena-components/gpu": "h200"},
+    }.items()
+}
+
+
+@for_each("name", NODES)
+def test_the_predictor_names_the_gpu_of_its_pods(name: str) -> None:
+    facts = read_manifest(changed(*NODES[name]))
+    assert facts is not None
+    gpu = facts.engines[0].entry.gpu
+    assert isinstance(gpu, GpuFacts)
+    assert gpu.name == "NVIDIA H200"
