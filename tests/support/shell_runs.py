@@ -191,7 +191,7 @@ def fits(written: Sequence[str], received: Sequence[str]) -> bool:
 
 
 def _word(word: str) -> str:
-    from kthena_components.core.engines.bash.state import Many  # noqa: PLC0415
+    from kthena_components.core.engines.bash.shell_state import Many  # noqa: PLC0415
 
     if isinstance(word, Many):
         # As many words as it likes, and what is known of it may be split as well.
