@@ -31,6 +31,7 @@ PARTS: Mapping[str, str] = {
     "lifecycle": "pulumi.lifecycle",
     "scheduling": "volcano.scheduling",
     "hangs": "hangs.part",
+    "fit": "fit.part",
     "emission": "kthena.emission",
     "adoption": "pulumi.adoption",
     "production": "kthena.production",

@@ -70,7 +70,7 @@ def check(
     summary.pass_over(found)
     layout = arrange(found)
     unread: set[Unreadable] = set()
-    with _rendered(layout, found, given) as rendered:
+    with rendered_in(layout, found, given) as rendered:
         for result in _told_once(found, layout, rendered, given, summary):
             if isinstance(result, Result):
                 summary.count(result.finding)
@@ -81,7 +81,7 @@ def check(
 
 
 @contextmanager
-def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
+def rendered_in(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
     stating = set(filter(states_releases, (*_walked(found), *found.terraform)))
     if not (layout.charts or layout.kustomizations or stating):

@@ -14,15 +14,13 @@ from kthena_components.core.memory import (
     overhead,
     weights_on_gpu,
 )
+from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
     ENGINES,
     VLLM,
-    Sharding,
     attention_ranks,
-    divisors,
-    fits,
     model_shape,
 )
 from kthena_components.core.memory.share import (
@@ -33,7 +31,7 @@ from kthena_components.core.memory.share import (
 )
 from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
-from kthena_components.core.models import ModelShape, find_by_folder
+from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -62,8 +60,9 @@ class Placed:
     """Share of a GPU for weights, or for weights, overhead and cache together."""
     version: Version | None = None
     """Release of vLLM that the image states."""
-    by_folder: bool = False
-    """Whether the model is the one that its folder is named after, which may be a copy."""
+    assumed: bool = False
+    """Whether the model is the one that its folder or its served name is named after, which may be
+    a copy."""
 
     @property
     def budget(self) -> float:
@@ -185,7 +184,7 @@ def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
     stated = model_shape(command, engine.entry.shape)
-    named = find_by_folder(command.model) if engine.entry.shape is None else None
+    named = assumed_model(command) if engine.entry.shape is None else None
     shape, share, split = (
         named or stated if isinstance(stated, Unknown) else stated,
         share_of(engine, command, gpu),
@@ -213,7 +212,7 @@ def _placed(
         split=split,
         share=share,
         version=vllm_release(engine, command),
-        by_folder=isinstance(stated, Unknown),
+        assumed=isinstance(stated, Unknown),
     )
 
 
@@ -297,42 +296,3 @@ def cache_of(placed: Placed) -> MaybeInt:
     if cache_per_token_on_gpu(shape, placed.split) is None:
         return Unknown("the table of models has no size of its cache")
     return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")
-
-
-def larger_sizes(placed: Placed) -> list[tuple[int, int]]:
-    """Return the tensor and pipeline sizes of the fewest GPUs on which the weights fit.
-
-    One of both sizes is the present one, and the other is larger. The model has to divide by them,
-    and tensor groups must not share pods. Empty if there are none.
-    """
-    found = [pair for pair in (*_tensors(placed), *_pipelines(placed)) if has_room(placed, *pair)]
-    least = min((tensor * pipeline for tensor, pipeline in found), default=0)
-    return [(tensor, pipeline) for tensor, pipeline in found if tensor * pipeline == least]
-
-
-def _tensors(placed: Placed) -> Iterator[tuple[int, int]]:
-    command, gpus = placed.command, placed.engine.entry.gpus
-    data, context = command.attention_data, command.attention_context
-    if not (isinstance(data, int) and isinstance(context, int)):
-        return
-    sharding = Sharding(placed.engine, command, placed.shape)
-    for heads in divisors(placed.shape.heads):
-        tensor = heads * data * context
-        whole = not isinstance(gpus, int) or gpus < 1 or not tensor % gpus or not gpus % tensor
-        if tensor > placed.split.tensor and whole and fits(sharding.at(tensor), blocks=True):
-            yield tensor, placed.split.pipeline
-
-
-def _pipelines(placed: Placed) -> Iterator[tuple[int, int]]:
-    for pipeline in range(placed.split.pipeline + 1, placed.shape.layers + 1):
-        yield placed.split.tensor, pipeline
-
-
-def has_room(placed: Placed, tensor: int, pipeline: int) -> bool:
-    """Return whether the weights fit into the GPUs with other sizes."""
-    command = replace(placed.command, tensor=tensor, pipeline=pipeline)
-    split = split_of(command)
-    if not isinstance(split, Split):
-        return False
-    larger = replace(placed, command=command, split=split)
-    return larger.weights <= larger.budget

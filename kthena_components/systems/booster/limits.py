@@ -131,6 +131,7 @@ LIMITS = (
         "roles[].max_unavailable",
     ),
     Limit("roles[].resources.shm", f"is {{}}, {_HERE}"),
+    Limit("roles[].resources.gpu", f"is {{}}, {_HERE}"),
     Limit(
         "roles[].hugging_face_token.key",
         lambda one: (

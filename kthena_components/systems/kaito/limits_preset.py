@@ -127,6 +127,11 @@ LIMITS = (
             remedy=either(remove(), "backend_options.preset"),
         ),
         Limit(
+            "roles[].resources.gpu",
+            "is {}, but backend_options.instance_type names the nodes of KAITO",
+            takes="not for a preset",
+        ),
+        Limit(
             "roles[].resources.gpu_resource",
             f"is {{}}, but KAITO's pods request {_GPU}",
             when=lambda one: one.value != _GPU,

@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    part_of_rule,
+    refuse,
+    suggest_name,
+)
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
+    require_known,
     text,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route
-
-_TARGET, _SERVERS = "autoscaling-target-exists", "model-route-has-servers"
 
 
 def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -40,24 +45,24 @@ def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
             if found.group_kind == BINDING:
                 name = text(mapping(found.spec.get("policyRef")).get("name"), "")
                 missing = _missing(cluster, POLICY, name, found.namespace)
-                yield from _told(found, "spec.policyRef.name", missing, POLICY[1], _TARGET)
+                yield from _told(found, "spec.policyRef.name", missing, POLICY[1])
 
 
+@part_of_rule
 def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Finding]:
     name = text(unit.ref.get("name"), "")
     namespace = text(unit.ref.get("namespace"), "") or found.namespace
     missing = _missing(cluster, MODEL_SERVING, name, namespace)
-    yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1], _TARGET)
+    yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1])
     serving = cluster.named(MODEL_SERVING).get((str(namespace), str(name)))
     view = None if serving is None else cluster.views[serving.index]
     if not isinstance(view, Serving) or unit.role in ("", None):
         return
-    known = [role.name for role in view.roles]
-    if gap := first_unknown(unit.role, *known, view.template.get("roles")):
-        yield not_checked(found.at(unit.path), gap)
-    elif unit.role not in known:
+    names = [role.name for role in view.roles]
+    require_known(found.at(unit.path), unit.role, *names, view.template.get("roles"))
+    if unit.role not in names:
         seen = f"is about role {display(unit.role)}, which the ModelServing {display(name)} has not"
-        remedy = suggest_name(str(unit.role), map(str, known))
+        remedy = suggest_name(str(unit.role), map(str, names))
         yield refuse(found.at(unit.path), seen, remedy)
 
 
@@ -72,15 +77,12 @@ def _missing(
     return first_unknown(name, namespace) or cluster.name_unknown(kind) or str(name)
 
 
-def _told(
-    found: Object, path: str, missing: str | Unknown | None, kind: str, rule: str
-) -> Iterator[Finding]:
-    at = found.at(path)
-    if isinstance(missing, Unknown):
-        yield not_checked(at, missing, rule)
-    elif missing is not None:
+@part_of_rule
+def _told(found: Object, path: str, stated: str | Unknown | None, kind: str) -> Iterator[Finding]:
+    missing = known(stated, found.at(path))
+    if missing is not None:
         seen = f"is {display(missing)}, but there is no {kind} of that name in its namespace"
-        yield advise(at, seen, f"write the name of a {kind}, or add it", rule)
+        yield advise(found.at(path), seen, f"write the name of a {kind}, or add it")
 
 
 def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -98,4 +100,4 @@ def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:
                 name = text(target.get("modelServerName"), "")
                 path = f"{rule.path}.targetModels[{index}].modelServerName"
                 missing = _missing(cluster, MODEL_SERVER, name, found.namespace)
-                yield from _told(found, path, missing, MODEL_SERVER[1], _SERVERS)
+                yield from _told(found, path, missing, MODEL_SERVER[1])

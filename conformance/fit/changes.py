@@ -1,0 +1,91 @@
+"""Makes the change that an outcome names on the real cluster, and sees the gang placed."""
+
+from typing import Any
+
+from conformance.fit.driven_cluster import DrivenCluster, group_of
+from conformance.support.cluster import NAMESPACE, PODGROUP
+from conformance.support.waiting import wait
+from kthena_components.cluster.node_fit import Amounts
+from kthena_components.cluster.objects import name_of
+from kthena_components.placement.model import Change, PodGroup, SubGroupPolicy, Topology
+
+PATIENCE = 5.0
+"""Seconds for the scheduler: two dozen cycles."""
+Body = dict[str, Any]
+
+
+def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
+    """Make a change, and return whether the scheduler then places the gang."""
+    api = driven.sandbox.api
+    for pod in list(api.list("v1", "Pod", NAMESPACE)):
+        if pod["spec"].get("nodeName") in change.freed_nodes and group_of(pod) != group.name:
+            driven.delete(pod)
+    if change.added_nodes:
+        driven.add_nodes([dict(node.body) for node in change.added_nodes])
+    if change.queue:
+        driven.patch_queue(change.queue.name, {"capability": _texts(change.queue.capability)})
+    wanted = change.group or group
+    spec = _spec(wanted, change.topology or wanted.topology)
+    if change.topology or change.group or change.tolerations:
+        driven.write_again(group.name, spec, lambda pod: _pod(pod, change))
+    return wait(lambda: any(group_of(pod) == group.name and pod["spec"].get("nodeName")
+                            for pod in driven.pods()), PATIENCE)  # fmt: skip
+
+
+def others_leave(driven: DrivenCluster, group: PodGroup) -> None:
+    """Delete the other gangs that wait: the change is for this one."""
+    api = driven.sandbox.api
+    pods = driven.pods()
+    placed = {group_of(pod) for pod in pods if pod["spec"].get("nodeName")} | {group.name}
+    for pod in pods:
+        if group_of(pod) not in placed:
+            driven.delete(pod)
+    for body in list(api.list(PODGROUP, "PodGroup", NAMESPACE)):
+        if name_of(body) not in placed:
+            driven.delete(body)
+
+
+def _pod(pod: Body, change: Change) -> Body:
+    spec = pod["spec"]
+    if change.tolerations:
+        tolerations = [*spec.get("tolerations", ()), *map(dict, change.tolerations)]
+        spec = {**spec, "tolerations": tolerations}
+    return {**pod, "spec": spec}
+
+
+def _spec(group: PodGroup, topology: Topology | None) -> Body:
+    """Write the spec of a PodGroup; null removes a field."""
+    least = group.min_resources
+    return {
+        "minMember": group.minimum,
+        "queue": group.queue,
+        "minTaskMember": dict(group.task_minimum) or None,
+        "minResources": None if least is None else _texts(least),
+        "networkTopology": _topology(topology),
+        "subGroupPolicy": list(map(_policy, group.subgroups)) or None,
+    }
+
+
+def _policy(policy: SubGroupPolicy) -> Body:
+    stated = {
+        "name": policy.name,
+        "labelSelector": dict(policy.match_labels),
+        "matchLabelKeys": list(policy.match_label_keys),
+        "subGroupSize": policy.size,
+        "minSubGroups": policy.minimum,
+        "networkTopology": _topology(policy.topology),
+    }
+    return {key: value for key, value in stated.items() if value not in ({}, [], None)}
+
+
+def _topology(topology: Topology | None) -> Body | None:
+    if topology is None:
+        return None
+    stated = {"mode": "hard" if topology.hard else "soft",
+              "highestTierAllowed": topology.highest_tier,
+              "highestTierName": topology.highest_tier_name}  # fmt: skip
+    return {key: value for key, value in stated.items() if value is not None}
+
+
+def _texts(amounts: Amounts) -> Body:
+    return {key: str(amount) for key, amount in amounts.items()}

@@ -1,0 +1,146 @@
+"""Asks Volcano's scheduler about random gangs on random clusters, and compares its answers."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.__main__ import Context
+from conformance.fit.changes import helps, others_leave
+from conformance.fit.constraints import broken
+from conformance.fit.drawn_case import draw_cases
+from conformance.fit.driven_cluster import Answer, DrivenCluster
+from conformance.fit.random_clusters import Case
+from conformance.fit.shrink import shrink
+from conformance.fit.verdicts import Compared, cluster_of, compare, groups_of, nodes_of
+from conformance.report import Part
+from kthena_components.placement.model import Change, PodGroup, Verdict
+from kthena_components.placement.place import place
+from sandbox.cluster import Size
+
+NUMBER = 80
+"""Number of cases at scale 1."""
+CHANGES = 25
+"""Number of changes that are tried at scale 1."""
+AGREEMENT = 0.99
+"""Share of gangs about which the scheduler and the model must agree."""
+AGAIN = 3
+"""How often the scheduler is asked again: it breaks ties at random, so that its answers differ."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of this part."""
+
+    driven: DrivenCluster
+    part: Part
+    changes: int
+    """Number of changes still to try."""
+    seen: Counter[str] = field(default_factory=Counter)
+    differing: list[str] = field(default_factory=list)
+
+    def hold(self, case: Case) -> None:
+        """Ask about one case, and try one change."""
+        answer = self.driven.ask(case)
+        compared = compare(answer, place)
+        self._judge(case, answer, compared)
+        if self.changes > 0:
+            self._change(answer, compared)
+        self.driven.clear()
+        for one in compared:
+            if not one.agrees:
+                self._explain(case, one)
+
+    def _judge(self, case: Case, answer: Answer, compared: list[Compared]) -> None:
+        cluster, groups = cluster_of(answer.objects), groups_of(answer.objects)
+        placed = {group.name: nodes_of(answer, group) for group in groups}
+        wrong = list(broken(cluster, groups, placed))
+        self.part.check(f"{case.title}: Volcano keeps the constraints", holds=not wrong, seen=wrong)
+        ours = {one.group.name: one.outcome.placement.nodes
+                for one in compared if one.outcome.placement}  # fmt: skip
+        wrong = list(broken(cluster, groups, ours))
+        self.part.check(f"{case.title}: so does the model", holds=not wrong, seen=wrong)
+        for one in compared:
+            self.seen["gangs"] += 1
+            self.seen[f"gangs that Volcano {'places' if one.starts else 'leaves waiting'}"] += 1
+            self.seen[f"gangs of which we say '{one.outcome.verdict}'"] += 1
+
+    def _explain(self, case: Case, one: Compared) -> None:
+        """Ask again. If the answers stay different, find the smallest case and print it."""
+        if not self._differs(case, one.group.name):
+            self.seen["gangs about which Volcano's own answers differ"] += 1
+            return
+        self.part.say(f"{case.title}: {one}")
+        small = shrink(case, lambda smaller: self._differs(smaller, one.group.name))
+        self.differing.append(f"{case.title}: {one}\n{json.dumps(_shown(small))}")
+        self.part.say(f"smallest case of a disagreement: {self.differing[-1]}")
+
+    def _differs(self, case: Case, group: str) -> bool:
+        """Return whether the two disagree about a gang each time."""
+        for _ in range(AGAIN):
+            answer = self.driven.ask(case)
+            compared = {one.group.name: one for one in compare(answer, place)}
+            self.driven.clear()
+            if group not in compared or compared[group].agrees:
+                return False
+        return True
+
+    def _change(self, answer: Answer, compared: list[Compared]) -> None:
+        """Make the change that is named for one waiting gang, and see that it then is placed."""
+        waiting = [one.group for one in compared if not one.placed and one.agrees]
+        for group, change in _changes(answer, waiting):
+            self.changes -= 1
+            others_leave(self.driven, group)
+            placed = helps(self.driven, group, change)
+            self.part.check(f"{answer_title(group)}: {change.text}", holds=placed,
+                            seen=json.dumps(answer.objects))  # fmt: skip
+            self.seen["changes after which Volcano places the gang"] += placed
+            return
+
+
+def run(context: Context) -> None:
+    """Ask about every case."""
+    sandbox = context.sandbox(Size(racks=1, nodes=1))
+    try:
+        found = _Run(DrivenCluster(sandbox), context.part, context.many(CHANGES))
+        for case in draw_cases(context.seed, context.many(NUMBER)):
+            found.hold(case)
+    finally:
+        sandbox.processes.stop_all()
+    total, differing = found.seen["gangs"], len(found.differing)
+    share = 1 - differing / total
+    for what, number in sorted(found.seen.items()):
+        context.part.count(what, number)
+    context.part.count("gangs about which the two disagree", differing)
+    allowed = max(1, round((1 - AGREEMENT) * total))
+    context.part.check(f"at most {allowed} of {total} gangs differ", holds=differing <= allowed,
+                       seen=f"{share:.1%} agree: {found.differing}")  # fmt: skip
+
+
+def answer_title(group: PodGroup) -> str:
+    """Name a gang in a check."""
+    return f"{group.name}: Volcano places it after the named change"
+
+
+def _changes(answer: Answer, waiting: list[PodGroup]) -> Iterator[tuple[PodGroup, Change]]:
+    """List the first change of each waiting gang, asked about alone beside what runs now."""
+    names = set(answer.bound)
+    objects = [
+        {**body, "spec": {**body["spec"], "nodeName": answer.bound[body["metadata"]["name"]]}}
+        if body["kind"] == "Pod" and body["metadata"]["name"] in names else body
+        for body in answer.objects
+    ]  # fmt: skip
+    cluster = cluster_of(objects)
+    for group in waiting:
+        outcome = place(cluster, [group])[0]
+        if outcome.verdict is Verdict.FITS:
+            continue
+        changes = [change for obstacle in outcome.obstacles for change in obstacle.changes]
+        yield from ((group, change) for change in changes[:1])
+
+
+def _shown(case: Case) -> dict[str, object]:
+    """Return a case as the objects that make it."""
+    bodies = [body for gang in case.gangs for body in gang.bodies]
+    nodes = [case.nodes, case.hyper_nodes, case.fillers, bodies]
+    return {"queues": case.queues, "objects": [body for part in nodes for body in part]}

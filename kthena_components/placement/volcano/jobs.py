@@ -1,0 +1,203 @@
+"""Groups as the scheduler sees them: jobs with tasks and subgroups, and when they are ready.
+
+Source: Volcano v1.14.1 pkg/scheduler/api/job_info.go, sub_job_info.go, and
+pkg/scheduler/plugins/gang/gang.go.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kthena_components.core.topology.domains import holds
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy, Topology
+from kthena_components.placement.volcano.amounts import Vector, plus
+from kthena_components.placement.volcano.shapes import Shape, Shapes
+from kthena_components.placement.volcano.tree import Caps
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """One pod."""
+
+    position: int
+    """Among the pods of its group."""
+    shape: Shape
+    role: str
+    priority: int
+    subgroup: "Subgroup"
+    node: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Subgroup:
+    """Pods of a group that are placed together, or all pods of a group without subgroups."""
+
+    name: str
+    policy: str
+    """Its policy counts it. Empty: none does."""
+    minimum: int
+    topology: Topology | None
+    cap: int | None
+    index: int = 0
+    tasks: list[Task] = field(default_factory=list)
+    allocated: int | None = None
+    """The HyperNode that its pods have. Later pods stay with it."""
+    placed: int = 0
+    unscheduled: int = 0
+    """Pods without requests, which count as placed."""
+    failed_roles: set[str] = field(default_factory=set)
+
+    @property
+    def ready(self) -> bool:
+        """Whether enough of its pods have a node."""
+        return self.placed + self.unscheduled >= self.minimum
+
+    @property
+    def priority(self) -> int:
+        """The highest priority of its pods."""
+        return max((0, *(task.priority for task in self.tasks)))
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One group that shall be placed."""
+
+    group: PodGroup
+    order: int
+    """Earlier ones were created earlier."""
+    cap: int | None
+    tasks: list[Task]
+    subgroups: dict[str, Subgroup]
+    minimum: int
+    min_resources: Vector | None
+    by_volcano: bool = True
+    missing: int = 0
+    """Pods that a quota keeps from being created."""
+    enqueued: bool = False
+    """Whether it may be scheduled: its phase is no longer Pending."""
+    allocated: int | None = None
+    placed: int = 0
+    roles: Counter[str] = field(default_factory=Counter)
+    unscheduled: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether its pods may start: the gang, its tasks and its subgroups have their minima."""
+        return self.enough and self._tasks_ready() and self._subgroups(ready=True)
+
+    @property
+    def enough(self) -> bool:
+        """Whether as many pods as minMember have a node."""
+        return self.placed + self.unscheduled >= self.minimum
+
+    @property
+    def judges_tasks(self) -> bool:
+        """Whether minTaskMember holds: not if minMember is lower than its sum."""
+        return self.minimum >= sum(self.group.task_minimum.values())
+
+    def invalid(self) -> str:
+        """Say why the scheduler never looks at it. Empty: it does."""
+        counts = Counter(task.role for task in self.tasks)
+        if self.judges_tasks:
+            for role, least in self.group.task_minimum.items():
+                if counts[role] < least:
+                    return f"minTaskMember wants {least} pods of {role}, and it has {counts[role]}"
+        if not self._subgroups(ready=False):
+            return next(self._too_few())
+        if len(self.tasks) < self.minimum:
+            return f"minMember is {self.minimum}, and it has {len(self.tasks)} pods"
+        return ""
+
+    def continues(self, subgroup: Subgroup) -> bool:
+        """Say whether other pods are tried after one found no node (NeedContinueAllocating)."""
+        if self.minimum == len(self.tasks) or subgroup.minimum >= len(subgroup.tasks):
+            return False
+        if self.group.subgroups:
+            return True
+        failed = subgroup.failed_roles
+        if not self.judges_tasks:
+            left = sum(task.node is None and task.role not in failed for task in self.tasks)
+            return self.placed + left >= self.minimum
+        return all(self.roles[role] >= self.group.task_minimum.get(role, 0) for role in failed)
+
+    def _tasks_ready(self) -> bool:
+        wanted = self.group.task_minimum.items() if self.judges_tasks else ()
+        return all(self.roles[role] >= least for role, least in wanted)
+
+    def _subgroups(self, *, ready: bool) -> bool:
+        return not any(self._too_few(ready=ready))
+
+    def _too_few(self, *, ready: bool = False) -> Iterator[str]:
+        counts = Counter(one.policy for one in self.subgroups.values() if one.ready or not ready)
+        for name, least in self.policies().items():
+            if counts[name] < least:
+                yield f"minSubGroups of {name[1:]} is {least}, and it has {counts[name]} subgroups"
+
+    def policies(self) -> dict[str, int]:
+        """Return minSubGroups by policy; of two with one name, the later one holds."""
+        return {f"/{policy.name}": policy.minimum for policy in self.group.subgroups}
+
+
+def read_job(group: PodGroup, order: int, shapes: Shapes, caps: Caps) -> Job:
+    """Form the tasks and subgroups of a group."""
+    cap = caps.of_group(group.topology)
+    stated = group.min_resources
+    job = Job(group, order, cap, [], {}, group.minimum,
+              None if stated is None else shapes.dimensions.request(stated, pods=0))  # fmt: skip
+    for pods in group.pods:
+        shape = shapes.of(pods, group.namespace)
+        subgroup = _subgroup(job, pods, caps)
+        for _ in range(pods.count):
+            task = Task(len(job.tasks), shape, pods.task, pods.priority, subgroup)
+            job.tasks.append(task)
+            subgroup.tasks.append(task)
+        if shape.empty:
+            job.unscheduled += pods.count
+            subgroup.unscheduled += pods.count
+            job.roles[pods.task] += pods.count
+    return job
+
+
+def total(tasks: Iterable[Task], nothing: Vector) -> Vector:
+    """Add up what pods request."""
+    for task in tasks:
+        nothing = plus(nothing, task.shape.request)
+    return nothing
+
+
+def _subgroup(job: Job, pods: PodSet, caps: Caps) -> Subgroup:
+    """Find the subgroup of a pod: the first policy that matches, or all others together."""
+    for policy in job.group.subgroups:
+        values = _values(policy, pods.labels)
+        if values:
+            name = f"/{policy.name}-{'-'.join(values)}"
+            if name not in job.subgroups:
+                index = int(values[0]) if _is_number(values[0]) else 0
+                job.subgroups[name] = Subgroup(
+                    name, f"/{policy.name}", policy.size, policy.topology,
+                    caps.of_subgroup(policy.topology, job.cap), index,
+                )  # fmt: skip
+            return job.subgroups[name]
+    if "" not in job.subgroups:
+        topology = job.group.topology
+        least = 1 if job.group.subgroups else job.minimum
+        cap = caps.of_subgroup(topology, job.cap)
+        job.subgroups[""] = Subgroup("", "", least, topology, cap)
+    return job.subgroups[""]
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _values(policy: SubGroupPolicy, labels: Mapping[str, str]) -> list[str]:
+    """Return the values that name a subgroup; without matchLabelKeys, no pod matches."""
+    plain = mapping(policy.match_labels.get("matchLabels"))
+    expressions = sequence(policy.match_labels.get("matchExpressions"))
+    if any(labels.get(key) != value for key, value in plain.items()):
+        return []
+    if not all(holds(mapping(item), labels) for item in expressions):
+        return []
+    values = [labels.get(key, "") for key in policy.match_label_keys]
+    return values if all(values) else []

@@ -1,0 +1,219 @@
+"""Sessions of the scheduler, one after another, until nothing changes any more.
+
+Source: Volcano v1.14.1 pkg/scheduler/actions/{enqueue,allocate,backfill}.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count as numbers
+
+from kthena_components.placement.model import VOLCANO, Cluster, PodGroup
+from kthena_components.placement.volcano.allocate import (
+    Allocator,
+    Step,
+    Worksheet,
+    count,
+    worksheet,
+)
+from kthena_components.placement.volcano.amounts import Dimensions
+from kthena_components.placement.volcano.jobs import Job, read_job
+from kthena_components.placement.volcano.queues import Queues
+from kthena_components.placement.volcano.room import Room
+from kthena_components.placement.volcano.scores import read_scores
+from kthena_components.placement.volcano.shapes import Shapes
+from kthena_components.placement.volcano.tree import Caps, Tree
+
+TOPOLOGY = "network-topology-aware"
+_SESSIONS = 200
+_CHOICES = 16
+_FEW_CHOICES = 2
+"""How often other choices between equal nodes are tried, in small clusters and in large ones."""
+_SMALL = 4000
+"""Nodes × groups of a small cluster."""
+
+
+class Scheduler:
+    """The scheduler of one cluster."""
+
+    def __init__(self, cluster: Cluster, groups: Iterable[PodGroup]) -> None:
+        """Read the cluster and its groups. Earlier groups were created earlier."""
+        groups = list(groups)
+        plugins = cluster.scheduler.plugins
+        self.cluster = cluster
+        self.dimensions = dimensions_of(cluster, groups)
+        self.tree = Tree(cluster)
+        self.shapes = Shapes(cluster, self.dimensions)
+        active = TOPOLOGY in plugins
+        self.caps = Caps(self.tree, active, soft_walks=since(cluster.scheduler.version, 1, 15))
+        scores = read_scores(cluster.scheduler, self.dimensions)
+        self.room = Room(cluster.nodes, self.tree, self.dimensions, scores)
+        self.queues = Queues(cluster, self.dimensions, self.room.hyper_allocatable[self.tree.root])
+        self.allocator = Allocator(self.room, self.queues, topology=active)
+        self.jobs = [self._job(group, order) for order, group in enumerate(groups)]
+
+    def _job(self, group: PodGroup, order: int) -> Job:
+        if group.scheduler == VOLCANO:
+            return read_job(group, order, self.shapes, self.caps)
+        alone = PodGroup(
+            namespace=group.namespace, name=group.name, owner=group.owner, pods=group.pods,
+            minimum=0, priority=group.priority, scheduler=group.scheduler,
+        )  # fmt: skip
+        job = read_job(alone, order, self.shapes, self.caps)
+        job.by_volcano, job.enqueued = False, True
+        return job
+
+    def run(self) -> None:
+        """Schedule until sessions change nothing, however they choose between equal nodes.
+
+        Volcano chooses one of the best at random, and tries again each second.
+        """
+        few = len(self.cluster.nodes) * len(self.jobs) <= _SMALL
+        choices = iter(range(_CHOICES if few else _FEW_CHOICES))
+        for _ in range(_SESSIONS):
+            if self._session():
+                continue
+            choice = next(choices, None)
+            if choice is None or not any(map(_depends_on_choices, self.jobs)):
+                return
+            self.room.shuffle(choice)
+            self.allocator.forget()
+
+    def _session(self) -> bool:
+        """Run the actions enqueue, allocate and backfill once."""
+        self.queues.open_session(self.jobs, self.room.hyper_used[self.tree.root])
+        self.allocator.open_session()
+        changed = self._enqueue()
+        held: list[tuple[Job, Step]] = []
+        changed |= self._allocate(held)
+        changed |= self._backfill()
+        for job, step in held:
+            self._let_go(job, step)
+        return changed
+
+    def _enqueue(self) -> bool:
+        """Let groups out of the phase Pending."""
+        waiting = [job for job in self.jobs if not job.enqueued and not self.queues.missing(job)]
+        for job in sorted(waiting, key=_rank):
+            job.enqueued = self.queues.enqueue(job)
+        return any(job.enqueued for job in waiting)
+
+    def _allocate(self, held: list[tuple[Job, Step]]) -> bool:
+        """Place the groups, queue by queue, until none is left to try."""
+        sheets: dict[int, Worksheet] = {}
+        for one in self.jobs:
+            if one.enqueued and not one.invalid() and not self._blocked(one):
+                sheet = worksheet(one)
+                if sheet.left:
+                    sheets[one.order] = sheet
+        changed = False
+        lines = _Lines(
+            [job for job in self.jobs if job.order in sheets], self.queues.shares, self.queues.order
+        )
+        for job in iter(lambda: lines.next(self._skips), None):
+            found = self.allocator.allocate(job, sheets[job.order])
+            if found is None:
+                continue
+            step, rest = found
+            if not job.ready:
+                held.append((job, step))
+                continue
+            changed |= bool(step.tasks)
+            if rest.left:
+                sheets[job.order] = rest
+                lines.push(job)
+        return changed
+
+    def _skips(self, job: Job) -> bool:
+        return job.by_volcano and self.queues.overused(job.group.queue)
+
+    def _blocked(self, job: Job) -> bool:
+        """Say whether a broken tree of HyperNodes keeps a group from being scheduled."""
+        topologies = [job.group.topology, *(one.topology for one in job.group.subgroups)]
+        return not self.tree.ready and any(one is not None for one in topologies)
+
+    def _backfill(self) -> bool:
+        """Place pods without requests, on any node with a slot."""
+        changed = False
+        for job in sorted(self.jobs, key=_rank):
+            if not job.enqueued or not job.ready or job.invalid():
+                continue
+            for task in job.tasks:
+                if task.shape.empty and task.node is None:
+                    node = self.room.choose(task.shape, self.tree.root, None)
+                    if node is not None:
+                        self.room.take(node, task.shape.request)
+                        count(job, task, node)
+                        changed = True
+        return changed
+
+    def _let_go(self, job: Job, step: Step) -> None:
+        """Free what a group took that does not start, when the session ends."""
+        for task, taken in zip(step.tasks, step.taken, strict=True):
+            self.room.release(taken.node, taken.request)
+            task.node = None
+            job.placed -= 1
+            task.subgroup.placed -= 1
+            job.roles[task.role] -= 1
+            if job.by_volcano:
+                self.queues.account(job.group.queue, task.shape.request, sign=-1)
+            self.allocator.preference.left(task.subgroup, taken.node)
+
+
+class _Lines:
+    """The groups of each queue in their order; the queue with the lowest share is next."""
+
+    def __init__(
+        self, jobs: Sequence[Job], names: Iterable[str], order: Callable[[str], float]
+    ) -> None:
+        self._order = order
+        self._tick = numbers()
+        self._jobs: dict[str, list[tuple[tuple[int, bool, int], int, Job]]] = {}
+        for job in jobs:
+            self.push(job)
+        self._queues = [name for name in names if name in self._jobs]
+        """Of equal shares, the queue that was created first comes first."""
+
+    def push(self, job: Job) -> None:
+        line = self._jobs.setdefault(job.group.queue, [])
+        heapq.heappush(line, (_rank(job), next(self._tick), job))
+
+    def next(self, skips: Callable[[Job], bool]) -> Job | None:
+        """Return the next group. A queue that is empty or has all it deserves is left out."""
+        while self._queues:
+            name = min(self._queues, key=self._known_order)
+            line = self._jobs[name]
+            if line and not skips(line[0][2]):
+                return heapq.heappop(line)[2]
+            self._queues.remove(name)
+        return None
+
+    def _known_order(self, name: str) -> float:
+        return self._order(name) if len(self._queues) > 1 else 0.0
+
+
+def _rank(job: Job) -> tuple[int, bool, int]:
+    """Order jobs: by priority, unready ones first, then as they were created."""
+    return (-job.group.priority, job.ready, job.order)
+
+
+def _depends_on_choices(job: Job) -> bool:
+    """Say whether a group may fail because of earlier choices for its own pods."""
+    if job.ready or not job.enqueued or job.invalid():
+        return False
+    return len(job.subgroups) > 1 or len({task.shape.number for task in job.tasks}) > 1
+
+
+def dimensions_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Dimensions:
+    """Collect the resources that matter: those that any pod or limit asks for."""
+    stated = [pods.requests for group in groups for pods in group.pods]
+    stated += [group.min_resources for group in groups if group.min_resources]
+    return Dimensions.of([*stated, *(node.allocatable for node in cluster.nodes)])
+
+
+def since(version: str, major: int, minor: int) -> bool:
+    """Say whether a version is at least another one; an unreadable one counts as older."""
+    parts = version.removeprefix("v").split(".")
+    try:
+        return (int(parts[0]), int(parts[1])) >= (major, minor)
+    except (IndexError, ValueError):
+        return False

@@ -1,0 +1,129 @@
+"""Equal pods and equal nodes, so that each question is asked once.
+
+Two pods have one shape if they request the same and their specs choose nodes alike. Two nodes are
+of one class if they have the same taints and the same values of all labels that pods ask for.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.cluster.node_fit import obstacles
+from kthena_components.cluster.objects import labels_of, name_of, namespace_of
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.placement.model import Body, Cluster, Node, PodSet
+from kthena_components.placement.volcano.amounts import PODS, Dimensions, Vector
+
+_CHOOSING = ("nodeSelector", "affinity", "tolerations")
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """What equal pods request, and which nodes accept them."""
+
+    number: int
+    request: Vector
+    spec: Body
+    refusals: list[tuple[str, ...]]
+    """By node: why it does not accept them, whatever its room. Empty: it does."""
+    empty: bool
+    """Whether they request nothing but a slot, and are placed without looking at topology."""
+    accepted: list[bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.accepted = [not refusal for refusal in self.refusals]
+
+
+class Shapes:
+    """Finds the shape of pods."""
+
+    def __init__(self, cluster: Cluster, dimensions: Dimensions) -> None:
+        """Remember the cluster that accepts or refuses them."""
+        self.dimensions = dimensions
+        self._cluster = cluster
+        self._known: dict[str, Shape] = {}
+        self._volumes = _volume_affinity(cluster.volumes)
+
+    def of(self, pods: PodSet, namespace: str = "") -> Shape:
+        """Return the shape of equal pods."""
+        request = self.dimensions.request(pods.requests)
+        spec = {key: pods.spec[key] for key in _CHOOSING if pods.spec.get(key)}
+        volumes = tuple(self._claimed(pods.spec, namespace))
+        key = json.dumps([request, spec, volumes], sort_keys=True, default=str)
+        if key not in self._known:
+            at = self.dimensions.names.index(PODS)
+            empty = not any((*request[:at], *request[at + 1 :]))
+            refusals = self._refusals(spec, volumes)
+            self._known[key] = Shape(len(self._known), request, spec, refusals, empty)
+        return self._known[key]
+
+    def _claimed(self, spec: Body, namespace: str) -> Iterator[Body]:
+        for item in sequence(spec.get("volumes")):
+            claim = mapping(mapping(item).get("persistentVolumeClaim")).get("claimName")
+            if (found := self._volumes.get((namespace, str(claim)))) is not None:
+                yield found
+
+    def _refusals(self, spec: Body, volumes: Sequence[Body]) -> list[tuple[str, ...]]:
+        labels = _labels_asked(spec) | {key for one in volumes for key in _labels_asked(one)}
+        by_class: dict[str, tuple[str, ...]] = {}
+        found = []
+        for node in self._cluster.nodes:
+            key = _class_of(node, labels, by_name="matchFields" in json.dumps([spec, *volumes]))
+            if key not in by_class:
+                by_class[key] = tuple(_refused(node, spec, volumes))
+            found.append(by_class[key])
+        return found
+
+
+def _refused(node: Node, spec: Body, volumes: Sequence[Body]) -> Iterator[str]:
+    if not node.accepts_pods:
+        yield "cordoned or not ready"
+    yield from obstacles(spec, node.body)
+    if any(any(obstacles({**volume, "tolerations": [{"operator": "Exists"}]}, node.body))
+           for volume in volumes):  # fmt: skip
+        yield "outside the topology of a volume"
+
+
+def _class_of(node: Node, labels: set[str], *, by_name: bool) -> str:
+    own = labels_of(node.body)
+    taints = mapping(node.body.get("spec")).get("taints")
+    name = name_of(node.body) if by_name else ""
+    return json.dumps(
+        [node.accepts_pods, [own.get(key) for key in sorted(labels)], taints, name], default=str
+    )
+
+
+def _labels_asked(spec: Body) -> set[str]:
+    """Collect the labels that a selector or an affinity names."""
+    return {*mapping(spec.get("nodeSelector")), *_keys(spec.get("affinity"))}
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get("key"), str):
+            yield value["key"]
+        for inner in value.values():
+            yield from _keys(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _keys(inner)
+
+
+def _volume_affinity(volumes: Sequence[Body]) -> dict[tuple[str, str], Body]:
+    """Find the node affinity of the volume of each claim, as an affinity of a pod."""
+    required = {
+        name_of(body): mapping(
+            mapping(mapping(body.get("spec")).get("nodeAffinity")).get("required")
+        )
+        for body in volumes
+        if body.get("kind") == "PersistentVolume"
+    }
+    return {
+        (namespace_of(body), name_of(body)): {
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": wanted}}
+        }
+        for body in volumes
+        if body.get("kind") == "PersistentVolumeClaim"
+        and (wanted := required.get(str(mapping(body.get("spec")).get("volumeName"))))
+    }
