@@ -17,8 +17,8 @@ def unwatched(plan: ServingPlan, pods: Iterable[Mapping[str, Any]]) -> Iterator[
         pods: All pods in its namespace.
     """
     emitter, found = find_emitter(plan.backend), list(pods)
-    watch = emitter.watch(plan) if emitter else None
-    units = watch.units if watch else ()
+    targets = emitter.targets(plan) if emitter else None
+    units = targets.units if targets else ()
     names = [str(pod["metadata"]["name"]) for pod in found]
     for name in names:
         owners = sum(bool(re.fullmatch(unit.pods, name)) for unit in units)
@@ -30,7 +30,7 @@ def unwatched(plan: ServingPlan, pods: Iterable[Mapping[str, Any]]) -> Iterator[
         if unit.size is not None and unit.number is not None and [*sizes.values()] != wanted:
             yield f"{unit.pods} finds {dict(sizes)} instead of {wanted}"
     for role in plan.roles:
-        labels = watch.entries[role.name] if watch else {}
+        labels = targets.entries[role.name] if targets else {}
         entries = [pod for pod in found if labels.items() <= _labels(pod).items()]
         if len(entries) != plan.groups * role.replicas:
             yield f"{len(entries)} entries of {role.name}, of {plan.groups * role.replicas}"

@@ -12,18 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.checker.cluster_rules import compare_objects
+from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.manifest import (
     check_manifest,
     checked_elsewhere,
     has_rules,
     read_demand,
 )
-from kthena_components.checker.split_engines import check_split_engines
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
-from kthena_components.core.findings import READING_ALL, Finding, run_rule
+from kthena_components.core.facts.split_engines import EnginePart, join_engines, read_engine_part
+from kthena_components.core.findings import READING_ALL, Finding, Level, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.rules.registry import run_checks
@@ -37,6 +37,16 @@ _REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourc
 """Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
+_COMPARED = frozenset(
+    {
+        "leader-worker-same-gpus",
+        "leader-worker-same-parallelism",
+        "nnodes-equals-group",
+        "ray-cluster-size-equals-group",
+        "world-size-equals-gpus",
+    }
+)
+"""The rules that compare the pods of an engine. The others were run for each object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,21 @@ def _check_engines(objects: ReadObjects) -> Iterator[Finding]:
     for facts in join_parts(objects.members):
         yield from run_checks(facts)
     yield from check_split_engines([*objects.engine_parts], objects.bodies)
+
+
+def check_split_engines(
+    parts: Sequence[EnginePart], bodies: Iterable[Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """Yield what the rules about the pods of an engine say of several objects together."""
+    told: set[Finding] = set()
+    bodies = [*bodies]
+    yield from run_rule(leader_selected, parts, bodies)
+    for facts in join_engines(parts, bodies):
+        for finding in run_checks(facts):
+            is_new = finding.rule in _COMPARED and finding not in told
+            if is_new and finding.level is not Level.UNKNOWN:
+                told.add(finding)
+                yield finding
 
 
 def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:

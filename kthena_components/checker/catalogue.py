@@ -15,9 +15,9 @@ from kthena_components.checker.input_findings import FOLDER_DOCS, INPUT_DOCS, MA
 from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.stack_findings import EDGE_DOCS
-from kthena_components.checker.unread import kind_read
+from kthena_components.checker.unchecked_parts import kind_read
 from kthena_components.checker.waivers import waiver
-from kthena_components.checker.weakening import BRANCH_RULES, LEVEL_RULES
+from kthena_components.checker.weakened_checks import BRANCH_RULES, LEVEL_RULES
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS

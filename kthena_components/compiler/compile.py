@@ -143,7 +143,7 @@ def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
         return made
     from kthena_components.systems.prometheus.emit import emit_monitoring  # noqa: PLC0415
 
-    return (*made, *emit_monitoring(plan, backend.watch(plan)))
+    return (*made, *emit_monitoring(plan, backend.targets(plan)))
 
 
 def labelled(manifests: tuple[Manifest, ...], labels: Mapping[str, str]) -> tuple[Manifest, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.plan.manifest import Manifest
     from kthena_components.core.plan.model import ServingPlan
     from kthena_components.core.plan.rights import Resource
-    from kthena_components.core.plan.watch import Watch
+    from kthena_components.core.plan.scrape_targets import ScrapeTargets
     from kthena_components.core.spec.fields import Spec
     from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
@@ -242,7 +242,7 @@ class InTheCluster:
 
     resources: tuple[Resource, ...]
     """Resources that are written, and those that are read meanwhile."""
-    watch: Callable[[ServingPlan], Watch]
+    targets: Callable[[ServingPlan], ScrapeTargets]
     """How Prometheus finds the pods."""
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""

@@ -12,7 +12,7 @@ import yaml
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.results import Summary
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.systems.volcano.rules.queue_references import queue_exists
+from kthena_components.systems.volcano.rules.queue_references import queue_cycle
 from tests.checker.cluster_samples import SECRET, SERVICE, STACK
 from tests.cli.conftest import Command, Write
 from tests.support.specs import ENGINE_RAY, Args, changed
@@ -204,12 +204,12 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
         raise KeyError("x")
 
     if what == "rule":
-        monkeypatch.setattr(queue_exists, "__code__", broken.__code__)
+        monkeypatch.setattr(queue_cycle, "__code__", broken.__code__)
     else:
         monkeypatch.setattr(f"kthena_components.checker.all_objects.{what}", broken)
     write("a.yaml", text(SERVICE, SERVICE))
     done = run("a.yaml")
-    failed = "the rule queue-exists" if what == "rule" else "reading the objects"
+    failed = "the rule queue-cycle" if what == "rule" else "reading the objects"
     assert f"because {failed} failed with KeyError at kthena_components" in done.out
     assert ("object-twice" in done.out) == (what != "compare_objects")
     assert done.status == 2

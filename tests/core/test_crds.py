@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import kthena_components.systems
 from kthena_components.core.findings import Level
 from kthena_components.core.schema.crds import CrdTable, check_crd, load
+from kthena_components.core.schema.fast_check import quick_test
 from kthena_components.core.schema.language import (
     Amount,
     Fields,
@@ -22,7 +23,6 @@ from kthena_components.core.schema.language import (
     Whole,
     check_shape,
 )
-from kthena_components.core.schema.quick_test import quick_test
 from kthena_components.core.schema.versions import VERSIONS, is_since, known_version, read_release
 from tests.support.strategies import json_trees
 

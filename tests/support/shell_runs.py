@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kthena_components.core.engines import CommandFacts, Mount, command, search
+from kthena_components.core.engines import CommandFacts, Mount, command, engine_search
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import Program
 from kthena_components.core.values.unknown import Unknown
@@ -120,7 +120,7 @@ def _received(path: Path) -> Received:
 @contextmanager
 def recorded() -> Iterator[None]:
     """Let an engine's facts hold its words and its environment instead of what they mean."""
-    readers = search._READERS
+    readers = engine_search._READERS
     noted = dict(readers)
 
     def reader(name: str, *more: str) -> object:
@@ -137,11 +137,11 @@ def recorded() -> Iterator[None]:
     noted[Program.VLLM] = reader("vllm", "serve")  # type: ignore[assignment]
     server = reader("python3", "-m", "vllm.entrypoints.openai.api_server")
     noted[Program.VLLM_API_SERVER] = server  # type: ignore[assignment]
-    search._READERS = MappingProxyType(noted)
+    engine_search._READERS = MappingProxyType(noted)
     try:
         yield
     finally:
-        search._READERS = readers
+        engine_search._READERS = readers
 
 
 @dataclass
@@ -160,7 +160,7 @@ def read(drawn: Drawn, shell: str, folder: str, hidden: Iterable[str] = (HIDDEN,
     late = dict.fromkeys(hidden, Unknown("it is hidden"))
     env: dict[str, str | Unknown] = {**drawn.env, **late}
     files = (Mount(folder, tuple(drawn.files.items()), source="ConfigMap 'x'"),)
-    reading = search.Search(Scope(env, files=files))
+    reading = engine_search.Search(Scope(env, files=files))
     reading.run([shell, "-c", drawn.text, *drawn.words])
     told = reading.broken.text if reading.broken else ""
     engines = [found for found in reading.session.log if found.engine]
@@ -191,7 +191,7 @@ def fits(written: Sequence[str], received: Sequence[str]) -> bool:
 
 
 def _word(word: str) -> str:
-    from kthena_components.core.engines.bash.state import Many  # noqa: PLC0415
+    from kthena_components.core.engines.bash.shell_state import Many  # noqa: PLC0415
 
     if isinstance(word, Many):
         # As many words as it likes, and what is known of it may be split as well.

@@ -102,7 +102,7 @@ def test_the_longest_name_of_a_pod_is_that_of_a_unit(backend: str, data: st.Data
     """So an alert finds the pods that the backend says its controller will make."""
     compiled = compile_serving(data.draw(watched_servings(backend)))
     emitter, roles = emitter_of(compiled), compiled.plan.roles
-    units = emitter.watch(compiled.plan).units
+    units = emitter.targets(compiled.plan).units
     for facts in emitter.names(compiled.plan):
         place = re.fullmatch(r"roles\[(\d+)\]\.name", facts.path)
         assert place

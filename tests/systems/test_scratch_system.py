@@ -77,7 +77,7 @@ def set_has_name(view):
     "emit": """
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.watch import watch_groups
+from kthena_components.core.plan.scrape_targets import targets_of_groups
 from kthena_components.systems.contract import Emitter
 
 def emit(plan):
@@ -91,6 +91,7 @@ def emit(plan):
 
 EMITTER = Emitter(
     emit=emit,
+    limits=(),
     refuse=lambda plan: iter(()),
     names=lambda plan: iter(()),
     resources=(
@@ -101,7 +102,7 @@ EMITTER = Emitter(
         ),
     ),
     read_back=lambda bodies: [],
-    watch=watch_groups,
+    targets=targets_of_groups,
 )
 """,
     "system": """

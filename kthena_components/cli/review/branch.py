@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from kthena_components.checker.weakening import BRANCH_RULES, StackChange
+from kthena_components.checker.weakened_checks import BRANCH_RULES, StackChange
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.review.branch_diff import Sides, changes_of
 from kthena_components.cli.review.changed_paths import Branch, Layout, named, sort_branch

@@ -18,11 +18,11 @@ from kthena_components.core.engines.mistakes import (
     not_taken,
     repeated,
 )
+from kthena_components.core.engines.option_replacements import successor
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
 from kthena_components.core.engines.shapes import meant_option
 from kthena_components.core.engines.simple_options import read_plain, rejects_rest
-from kthena_components.core.engines.successors import successor
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.values.unknown import Unknown
 

@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core.engines.bash.session import Started
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
+from kthena_components.core.engines.engine_search import Search
 from kthena_components.core.engines.facts import Blocked, CommandFacts, Problem
 from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.launchers import Ray
@@ -25,7 +26,6 @@ from kthena_components.core.engines.programs import (
     may_start_one,
     shell_operand,
 )
-from kthena_components.core.engines.search import Search
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown

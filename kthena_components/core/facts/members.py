@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.container_commands import read_commands
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
-from kthena_components.core.facts.started import read_commands
 from kthena_components.core.facts.workload import NOT_STATED, pods_of_template
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved

@@ -16,6 +16,7 @@ from kthena_components.core.facts.container import (
     sidecars,
     written_for_role,
 )
+from kthena_components.core.facts.container_commands import engine_places, read_started
 from kthena_components.core.facts.context import (
     NO_CONTEXT,
     Context,
@@ -40,7 +41,6 @@ from kthena_components.core.facts.network import (
     variable_names,
 )
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.started import engine_places, read_started
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.models import ModelShape

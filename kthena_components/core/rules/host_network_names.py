@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.meetings import LEADERS, Meeting, is_itself, meetings
+from kthena_components.core.rules.support.first_rank_address import (
+    LEADERS,
+    Meeting,
+    is_itself,
+    meetings,
+)
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import OfController

@@ -7,7 +7,13 @@ from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.rules.support.meetings import LEADERS, RAY, Meeting, is_itself, meetings
+from kthena_components.core.rules.support.first_rank_address import (
+    LEADERS,
+    RAY,
+    Meeting,
+    is_itself,
+    meetings,
+)
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image

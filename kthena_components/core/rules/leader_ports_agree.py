@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.meetings import RAY, meeting_of, meetings
+from kthena_components.core.rules.support.first_rank_address import RAY, meeting_of, meetings
 from kthena_components.core.rules.support.messages import title
 
 _PORT = re.compile(r":(\d+)$")

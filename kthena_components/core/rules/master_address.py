@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.rules.support.meetings import (
+from kthena_components.core.rules.support.first_rank_address import (
     DEFAULTS,
     RAY,
     Meeting,

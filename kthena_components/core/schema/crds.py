@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import either, remove
+from kthena_components.core.schema.fast_check import Test, quick_test
 from kthena_components.core.schema.language import (
     UNDECLARED,
     Amount,
@@ -31,7 +32,6 @@ from kthena_components.core.schema.language import (
 )
 from kthena_components.core.schema.metadata import METADATA
 from kthena_components.core.schema.moves import moves
-from kthena_components.core.schema.quick_test import Test, quick_test
 from kthena_components.core.schema.versions import Release, read_release
 from kthena_components.core.values.display import display
 

@@ -12,9 +12,9 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.schema.language import Fields, Free, Table, Text
+from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in
-from kthena_components.core.values.remembered import remembered
 
 _SERVERS_OWN = (
     "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
@@ -79,7 +79,7 @@ def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
         yield Finding(path=f"metadata.{kind}", seen=seen, remedy="rename it", rule=rule)
 
 
-@remembered
+@cached_by_text
 def is_qualified(name: str) -> bool:
     """Return whether a text is a name, optionally after a domain and a slash."""
     domain, slash, word = name.rpartition("/")

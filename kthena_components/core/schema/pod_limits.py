@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.schema.fast_check import check_quickly
 from kthena_components.core.schema.language import (
     Fields,
     Items,
@@ -20,7 +21,6 @@ from kthena_components.core.schema.language import (
     check_shape,
 )
 from kthena_components.core.schema.pod_texts import RULE
-from kthena_components.core.schema.quick_test import check_quickly
 
 _MOST = 2**31 - 1
 _ID = Whole(bits=64, least=0, most=_MOST)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kthena_components.core.values.remembered import remembered
+from kthena_components.core.values.caches import cached_by_text
 
 Version = tuple[int, ...]
 """A release: 0.11.1 is (0, 11, 1). A post-release counts as one more number, like a fourth one:
@@ -77,7 +77,7 @@ class Image:
         return same and self.digest == other.digest
 
 
-@remembered
+@cached_by_text
 def read_image(name: str) -> Image:
     """Parse the name of an image: `registry:5000/name:tag@sha256:…`."""
     rest, _, digest = name.strip().partition("@")

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
+from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.read import count
-from kthena_components.core.values.remembered import remembered
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -57,7 +57,7 @@ def parse_quantity(text: object) -> Decimal | None:
     return _read(written) if len(written) <= _LONGEST else None
 
 
-@remembered
+@cached_by_text
 def _read(written: str) -> Decimal | None:
     match = QUANTITY.fullmatch(written)
     if match is None:
@@ -81,7 +81,7 @@ def render_quantity(number: Decimal) -> str:
     return str(whole)
 
 
-@remembered
+@cached_by_text
 def is_accelerator(resource: str) -> bool:
     """Return whether a resource name counts devices for an engine's ranks."""
     return ACCELERATOR.match(resource) is not None

@@ -15,7 +15,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.watch import Watch, watch_groups
+from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.booster.limits import LIMITS, PAIR, refuse
 from kthena_components.systems.booster.worker_config import MODEL_NAME, Variables, config_of, env_of
@@ -111,8 +111,8 @@ def _names(plan: ServingPlan) -> Iterator[NameFacts]:
     return kthena_names(_made(plan))
 
 
-def _watch(plan: ServingPlan) -> Watch:
-    return watch_groups(_made(plan))
+def _targets(plan: ServingPlan) -> ScrapeTargets:
+    return targets_of_groups(_made(plan))
 
 
 def _pods(plan: ServingPlan) -> Mapping[str, str]:
@@ -203,7 +203,7 @@ EMITTER = Emitter(
     is_counted=False,
     stays_from=None,
     kthena_versions=(KthenaVersion.V1_0,),
-    watch=_watch,
+    targets=_targets,
     install="Install Kthena 1.0 or later with its CRDs and the controller modelbooster",
     written=WRITTEN,
     proven=PROVEN,

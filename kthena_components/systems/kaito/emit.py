@@ -18,7 +18,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, SKIP_AWAIT, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.watch import Unit, Watch, only_with_pods
+from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit, only_with_pods
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import (
@@ -213,7 +213,7 @@ PROVEN = (
 # and pkg/inferenceset/inferenceset_controller.go.
 
 
-def watch(plan: ServingPlan) -> Watch:
+def targets(plan: ServingPlan) -> ScrapeTargets:
     """Return the pods of the only role."""
     (role,) = plan.roles
     name = set_name(plan, role) + ("" if is_workspace(plan) else "-[a-z0-9]{5}")
@@ -224,7 +224,7 @@ def watch(plan: ServingPlan) -> Watch:
         number=None if plan.autoscaled else engines_of(plan),
     )
     entries = {role.name: entry_selector(plan, role)}
-    return Watch(entries=entries, units=only_with_pods([unit]))
+    return ScrapeTargets(entries=entries, units=only_with_pods([unit]))
 
 
 EMITTER = Emitter(
@@ -241,7 +241,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=_read_back,
-    watch=watch,
+    targets=targets,
     install="Install KAITO 0.11 or later with its CRDs",
     sizes=_SIZES,
     options=KaitoOptions,

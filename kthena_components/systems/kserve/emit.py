@@ -6,7 +6,12 @@ Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.watch import Unit, Watch, entry_labels, only_with_pods
+from kthena_components.core.plan.scrape_targets import (
+    ScrapeTargets,
+    Unit,
+    entry_labels,
+    only_with_pods,
+)
 from kthena_components.systems.contract import (
     FOR_ALL,
     IDLE_WORKERS,
@@ -73,14 +78,14 @@ PROVEN = (
 # pkg/controller/v1alpha2/llmisvc/workload_multi_node.go.
 
 
-def watch(plan: ServingPlan) -> Watch:
+def targets(plan: ServingPlan) -> ScrapeTargets:
     """Return the pods of each role."""
     if is_llm(plan):
         entries = {role.name: leader_labels(plan, role) for role in plan.roles}
         units = tuple(_engines(plan, role) for role in plan.roles)
     else:
         entries, units = entry_labels(plan), tuple(_deployed(plan, role) for role in plan.roles)
-    return Watch(entries=entries, units=only_with_pods(units))
+    return ScrapeTargets(entries=entries, units=only_with_pods(units))
 
 
 def _engines(plan: ServingPlan, role: RolePlan) -> Unit:
@@ -117,7 +122,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=read_back,
-    watch=watch,
+    targets=targets,
     install="Install KServe 0.20 or later with its CRDs",
     sizes=SIZES,
     options=KserveOptions,

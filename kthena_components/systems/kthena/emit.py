@@ -23,7 +23,7 @@ from kthena_components.core.plan.manifest import (
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.watch import Watch, watch_groups
+from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import FOR_ALL, Emitter
@@ -203,9 +203,9 @@ def _template(template: Template) -> Template:
     return {**({"metadata": kept} if kept else {}), "spec": filled}
 
 
-def _watch(plan: ServingPlan) -> Watch:
+def _targets(plan: ServingPlan) -> ScrapeTargets:
     """Return the pods, without the numbers that an autoscaler changes."""
-    found, kept = watch_groups(plan), kept_replicas(plan)
+    found, kept = targets_of_groups(plan), kept_replicas(plan)
     number = None if REPLICAS in kept else plan.groups
     size = None if set(kept) - {REPLICAS} else plan.pods_per_group
     return replace(found, units=tuple(replace(u, size=size, number=number) for u in found.units))
@@ -271,7 +271,7 @@ EMITTER = Emitter(
     read_back=_read_back,
     pods=_pods,
     is_counted=False,
-    watch=_watch,
+    targets=_targets,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
     kthena_versions=tuple(KthenaVersion),

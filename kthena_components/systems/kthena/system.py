@@ -16,11 +16,13 @@ from kthena_components.systems.kthena.rules.forbidden_changes import (
     kthena_gang_fixed,
     kthena_partition_scaling,
 )
+from kthena_components.systems.kthena.rules.model_server_selects_pods import (
+    model_server_selects_pods,
+)
 from kthena_components.systems.kthena.rules.model_serving import RULES
 from kthena_components.systems.kthena.rules.references import (
     autoscaling_target_exists,
     model_route_has_servers,
-    model_server_selects_pods,
 )
 from kthena_components.systems.kthena.rules.router import (
     ROUTE_RULES,

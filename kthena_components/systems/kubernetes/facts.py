@@ -20,8 +20,8 @@ from kthena_components.core.facts.workload import (
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.remedies import write
+from kthena_components.core.values.caches import cached_last
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
-from kthena_components.core.values.remembered import remembered_once
 from kthena_components.core.values.unknown import MaybeBool, Unknown, is_unresolved
 
 _COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
@@ -44,7 +44,7 @@ def facts_of_template(found: Object) -> ServingFacts:
     return _facts(found, found.body.get("template"), found.at("template"), {})
 
 
-@remembered_once
+@cached_last
 def facts_of_copies(found: Object) -> ServingFacts:
     """Read the facts of a workload with a number of copies of its template."""
     spec, template = found.body.get("spec"), inside(found.body.get("spec"), "template")

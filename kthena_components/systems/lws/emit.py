@@ -18,8 +18,13 @@ from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.scrape_targets import (
+    ScrapeTargets,
+    Unit,
+    entry_labels,
+    only_with_pods,
+)
 from kthena_components.core.plan.templates import labelled, with_env
-from kthena_components.core.plan.watch import Unit, Watch, entry_labels, only_with_pods
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import Template
@@ -250,10 +255,10 @@ PROVEN = (
 # pkg/utils/disaggregatedset/utils.go GenerateName; 0.10 puts a slice before the revision.
 
 
-def watch(plan: ServingPlan) -> Watch:
+def targets(plan: ServingPlan) -> ScrapeTargets:
     """Return the pods of each role."""
     units = (engines_of(plan, role, _set_of(plan, role)) for role in plan.roles)
-    return Watch(entries=entry_labels(plan), units=only_with_pods(units))
+    return ScrapeTargets(entries=entry_labels(plan), units=only_with_pods(units))
 
 
 def engines_of(plan: ServingPlan, role: RolePlan, name: str) -> Unit:
@@ -286,7 +291,7 @@ EMITTER = Emitter(
         BUDGETS,
     ),
     read_back=_read_back,
-    watch=watch,
+    targets=targets,
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",
     rivals={
         MODEL_SERVING: "Kthena 0.3 and later creates a ModelServing for each LeaderWorkerSet. "

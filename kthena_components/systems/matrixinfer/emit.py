@@ -18,8 +18,8 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.scrape_targets import targets_of_groups
 from kthena_components.core.plan.templates import labelled
-from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import Spec
 from kthena_components.systems.contract import FOR_ALL, Emitter
@@ -184,7 +184,7 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     is_counted=False,
-    watch=watch_groups,
+    targets=targets_of_groups,
     install="Install MatrixInfer with its CRDs, or write the API group of the installed one in "
     "backend_options",
     options=MatrixInferOptions,

@@ -15,8 +15,8 @@ from kthena_components.core.plan.lws_variables import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed_plan
+from kthena_components.core.plan.scrape_targets import targets_of_groups
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.contract import (
@@ -291,7 +291,7 @@ EMITTER = Emitter(
         PODS,
     ),
     read_back=read_group,
-    watch=watch_groups,
+    targets=targets_of_groups,
     sizes=SIZES,
     drops=(EMPTY_ROLES, IDLE_WORKERS),
     describer=DESCRIBER,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.watch import Unit, Watch
+from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
 
 _WAIT = "15m"
 """How long pods may be without a node, or be missing, before that is reported."""
@@ -18,11 +18,11 @@ RESTARTS = 3
 """Restarts or replacements in an hour that are reported. An update replaces each pod once."""
 
 
-def write_alerts(plan: ServingPlan, watch: Watch) -> list[dict[str, Any]]:
+def write_alerts(plan: ServingPlan, targets: ScrapeTargets) -> list[dict[str, Any]]:
     """Write the alerts of all units. Those of several units differ in the label `roles`."""
     return [
         _named(plan, unit, alert)
-        for unit in watch.units
+        for unit in targets.units
         for alert in (*_not_whole(plan, unit), _waiting(plan, unit), *_failing(plan, unit))
     ]
 

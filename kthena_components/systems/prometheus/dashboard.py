@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.watch import Watch
+from kthena_components.core.plan.scrape_targets import ScrapeTargets
 from kthena_components.systems.prometheus.alerts import ready_pods, series_of
 from kthena_components.systems.prometheus.panels import PANELS, Panel, Query
 from kthena_components.systems.prometheus.scrapes import Scrape
@@ -19,11 +19,13 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _COLUMNS, _WIDTH, _HEIGHT = 24, 8, 8
 
 
-def write_dashboard(plan: ServingPlan, watch: Watch, scrapes: Sequence[Scrape]) -> dict[str, Any]:
+def write_dashboard(
+    plan: ServingPlan, targets: ScrapeTargets, scrapes: Sequence[Scrape]
+) -> dict[str, Any]:
     """Write the dashboard of a serving, with panels for the engines that it has."""
     own = f'namespace="{plan.namespace}",serving="{plan.name}"'
     chosen = f'{own},role=~"$role",group=~"$group"'
-    panels = [_panel(panel, chosen) for panel in _of_pods(plan, watch)]
+    panels = [_panel(panel, chosen) for panel in _of_pods(plan, targets)]
     for engine in sorted({scrape.engine for scrape in scrapes}):
         panels += [_row(TITLES[engine]), *(_panel(panel, chosen) for panel in PANELS[engine])]
     return {
@@ -38,10 +40,10 @@ def write_dashboard(plan: ServingPlan, watch: Watch, scrapes: Sequence[Scrape]) 
     }
 
 
-def _of_pods(plan: ServingPlan, watch: Watch) -> Iterator[Panel]:
+def _of_pods(plan: ServingPlan, targets: ScrapeTargets) -> Iterator[Panel]:
     answering = Query("sum by (role, group) (up{$own})", "{{role}} {{group}}")
     yield Panel("Engines that answer", "short", (answering,))
-    if not watch.units:
+    if not targets.units:
         return
     yield Panel(
         "Ready pods",
@@ -51,7 +53,7 @@ def _of_pods(plan: ServingPlan, watch: Watch) -> Iterator[Panel]:
                 f"sum by (group) ({ready_pods(plan, unit)})",
                 "{{group}}",
             )
-            for unit in watch.units
+            for unit in targets.units
         ),
     )
     yield Panel(
@@ -62,7 +64,7 @@ def _of_pods(plan: ServingPlan, watch: Watch) -> Iterator[Panel]:
                 f"count by (group) ({series_of(plan, unit, 'kube_pod_info', _NO_NODE)})",
                 "{{group}}",
             )
-            for unit in watch.units
+            for unit in targets.units
         ),
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.watch import Unit, Watch
+from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
 from kthena_components.systems.prometheus.alerts import write_alerts
 from kthena_components.systems.prometheus.dashboard import write_dashboard
 from kthena_components.systems.prometheus.scrapes import Scrape, scrapes
@@ -25,24 +25,24 @@ or any."""
 _FOLDER = "k8s-sidecar-target-directory"
 
 
-def emit_monitoring(plan: ServingPlan, watch: Watch) -> tuple[Manifest, ...]:
+def emit_monitoring(plan: ServingPlan, targets: ScrapeTargets) -> tuple[Manifest, ...]:
     """Write the objects that monitor a serving."""
     found = scrapes(plan)
-    monitors = (_pod_monitor(plan, watch, scrape) for scrape in found)
-    return (*monitors, *_rules(plan, watch), _dashboard(plan, watch, found))
+    monitors = (_pod_monitor(plan, targets, scrape) for scrape in found)
+    return (*monitors, *_rules(plan, targets), _dashboard(plan, targets, found))
 
 
-def _pod_monitor(plan: ServingPlan, watch: Watch, scrape: Scrape) -> Manifest:
+def _pod_monitor(plan: ServingPlan, targets: ScrapeTargets, scrape: Scrape) -> Manifest:
     """Write the PodMonitor of a role: its pods serve at one port, and get its name as a label."""
     name = scrape.role.name
-    unit = next((unit for unit in watch.units if name in unit.roles), None)
+    unit = next((unit for unit in targets.units if name in unit.roles), None)
     endpoint = {
         "portNumber": scrape.port,
         "path": "/metrics",
         "relabelings": list(_relabelings(plan, name, unit)),
     }
     spec = {
-        "selector": {"matchLabels": dict(watch.entries[name])},
+        "selector": {"matchLabels": dict(targets.entries[name])},
         "podMetricsEndpoints": [endpoint],
     }
     body = _object(plan, "PodMonitor", f"{plan.name}-{name}", spec)
@@ -58,19 +58,19 @@ def _relabelings(plan: ServingPlan, role: str, unit: Unit | None) -> Iterator[di
         yield {**pods, "targetLabel": "group", "replacement": "$1"}
 
 
-def _rules(plan: ServingPlan, watch: Watch) -> Iterator[Manifest]:
-    if watch.units:
-        groups = [{"name": plan.name, "rules": write_alerts(plan, watch)}]
+def _rules(plan: ServingPlan, targets: ScrapeTargets) -> Iterator[Manifest]:
+    if targets.units:
+        groups = [{"name": plan.name, "rules": write_alerts(plan, targets)}]
         yield Manifest(body=_object(plan, "PrometheusRule", plan.name, {"groups": groups}))
 
 
-def _dashboard(plan: ServingPlan, watch: Watch, found: tuple[Scrape, ...]) -> Manifest:
+def _dashboard(plan: ServingPlan, targets: ScrapeTargets, found: tuple[Scrape, ...]) -> Manifest:
     """Write the ConfigMap with the dashboard.
 
     Without a folder of their own, the sidecar would write the dashboards of two servings of one
     name to the same file. The text may contain late tokens, so it is not escaped.
     """
-    text = json.dumps(write_dashboard(plan, watch, found), indent=1, ensure_ascii=False)
+    text = json.dumps(write_dashboard(plan, targets, found), indent=1, ensure_ascii=False)
     metadata = {
         "name": f"{plan.name}-dashboard",
         "namespace": plan.namespace,

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.engines.bash.parse import parse
-from kthena_components.core.engines.bash.shells import stray_options
+from kthena_components.core.engines.bash.run_script import stray_options
 from kthena_components.core.engines.bash.syntax import Block
 
 OPTION = "--pipeline-parallel-size"

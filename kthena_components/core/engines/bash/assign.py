@@ -6,7 +6,7 @@ from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import Numbers, scalar, value_of
 from kthena_components.core.engines.bash.shell import Shell
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     MISSING,
     UNSET,
     Array,

@@ -23,7 +23,13 @@ from kthena_components.core.engines.bash.shell import (
     Shell,
     Status,
 )
-from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many, is_known
+from kthena_components.core.engines.bash.shell_state import (
+    ARGUMENTS,
+    FOLDER,
+    RUNNING,
+    Many,
+    is_known,
+)
 from kthena_components.core.values.unknown import Unknown
 
 LETTERS = {"allexport": "a", "errexit": "e", "noglob": "f", "nounset": "u", "pipefail": "pipefail"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.engines.bash.session import Run
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     BLOCKED,
     FOLDER,
     LIBRARY,

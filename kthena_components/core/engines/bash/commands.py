@@ -16,7 +16,7 @@ from kthena_components.core.engines.bash.output import PROGRAMS
 from kthena_components.core.engines.bash.patterns import plain_text
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell, Way
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     ARGUMENTS,
     MISSING,
     OUTPUT,

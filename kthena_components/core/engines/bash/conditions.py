@@ -13,7 +13,7 @@ from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import value_of
 from kthena_components.core.engines.bash.patterns import escape, matches
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
-from kthena_components.core.engines.bash.state import UNSET, Array, Many, is_known
+from kthena_components.core.engines.bash.shell_state import UNSET, Array, Many, is_known
 from kthena_components.core.engines.bash.syntax import Condition, Text, Word
 from kthena_components.core.engines.files import Absent
 from kthena_components.core.values.unknown import Unknown

@@ -10,7 +10,7 @@ from kthena_components.core.engines.bash.names import value_of
 from kthena_components.core.engines.bash.patterns import has_glob
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
-from kthena_components.core.engines.bash.state import READONLY, UNSET, Array, Table, Value
+from kthena_components.core.engines.bash.shell_state import READONLY, UNSET, Array, Table, Value
 from kthena_components.core.engines.bash.syntax import Assignment
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown

@@ -14,7 +14,7 @@ from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape, plain_text
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
-from kthena_components.core.engines.bash.state import BLANKS, Many, is_known
+from kthena_components.core.engines.bash.shell_state import BLANKS, Many, is_known
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
     Opaque,

@@ -21,7 +21,7 @@ from kthena_components.core.engines.bash.shell import (
     Status,
     Way,
 )
-from kthena_components.core.engines.bash.state import STATUS, Many, is_known
+from kthena_components.core.engines.bash.shell_state import STATUS, Many, is_known
 from kthena_components.core.engines.bash.syntax import (
     Case,
     Counting,

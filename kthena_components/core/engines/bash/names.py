@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.shell import Doubt, Shell
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     ARGUMENTS,
     BLANKS,
     FILE,

@@ -7,7 +7,7 @@ from kthena_components.core.engines.bash.call import Call, path_of, text_of
 from kthena_components.core.engines.bash.chunks import separators
 from kthena_components.core.engines.bash.patterns import is_plain, unescaped
 from kthena_components.core.engines.bash.shell import Doubt, Flow
-from kthena_components.core.engines.bash.state import BLANKS, FOLDER, Array, Many, is_known
+from kthena_components.core.engines.bash.shell_state import BLANKS, FOLDER, Array, Many, is_known
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
 

@@ -10,7 +10,7 @@ from kthena_components.core.engines.bash import patterns
 from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks
 from kthena_components.core.engines.bash.names import scalar, value_of, words_of
 from kthena_components.core.engines.bash.session import BeyondError
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     BLANKS,
     UNSET,
     Array,

@@ -7,7 +7,7 @@ from kthena_components.core.engines.bash.call import Call, path_of
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import FILE as FILE_FRAME
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
-from kthena_components.core.engines.bash.state import ARGUMENTS, FILE, LIBRARY, Many, is_known
+from kthena_components.core.engines.bash.shell_state import ARGUMENTS, FILE, LIBRARY, Many, is_known
 from kthena_components.core.engines.bash.syntax import Block
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Any
 
 from kthena_components.core.engines.bash.session import Session
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     ANY,
     MISSING,
     OUTPUT,

@@ -1,38 +1,28 @@
-"""Checks what Kthena's autoscaler and router refer to: ModelServings, roles, pods, ModelServers."""
+"""Checks what Kthena's autoscaler and router refer to: ModelServings, roles, ModelServers."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kthena_components.core.findings import (
     Finding,
     advise,
-    not_checked,
     part_of_rule,
     refuse,
     suggest_name,
 )
-from kthena_components.core.objects.cluster_objects import ClusterObjects, names_serving, selects
-from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object, PodSet
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
-    pairs,
     require_known,
     text,
-    unknown_in,
-    unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
-from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route, Server
-from kthena_components.systems.kubernetes.rules.object_references import may_make_pods
-
-_MOST_COMPARED = 1_000_000
-"""Maximum number of comparisons of pods with ModelServers."""
-_MANY = Unknown("there are too many pods and ModelServers to compare them all")
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route
 
 
 def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -93,66 +83,6 @@ def _told(found: Object, path: str, stated: str | Unknown | None, kind: str) -> 
     if missing is not None:
         seen = f"is {display(missing)}, but there is no {kind} of that name in its namespace"
         yield advise(found.at(path), seen, f"write the name of a {kind}, or add it")
-
-
-def model_server_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
-    """The labels of a ModelServer match pods, for prefill and for decode, too.
-
-    Nothing is reported if an object of an unknown kind may create pods.
-
-    Pass: modelserving.volcano.sh/name llama, and a ModelServing llama.
-    Fail: modelserving.volcano.sh/name lama; modelserving.volcano.sh/role prefil as a prefill label.
-    Level: advisory. It applies only if these are all objects of the cluster.
-    Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/controller/modelserver_controller.go;
-    pkg/model-serving-controller/utils/utils.go, the labels of pods.
-    """
-    if (
-        not cluster.complete
-        or cluster.demands
-        or any(may_make_pods(o, cluster) for o in cluster.objects)
-    ):
-        return
-    by_namespace: dict[object, list[PodSet]] = {}
-    for pods in cluster.pods:
-        by_namespace.setdefault(pods.owner.namespace, []).append(pods)
-    left, hidden = _MOST_COMPARED, cluster.hidden_pods
-    for found in cluster.of(MODEL_SERVER):
-        view = cluster.views[found.index]
-        for path, wanted in _selectors(view) if isinstance(view, Server) else ():
-            if names_serving(cluster, found, wanted):
-                continue  # selector-of-serving checks it
-            candidates = by_namespace.get(found.namespace, [])
-            left -= len(candidates)
-            gap = unknown_in(found.namespace) or unknown_in(wanted) or unknown_inside(wanted)
-            gap = gap or (_MANY if left < 0 else None)
-            labels = {str(key): value for key, value in pairs(wanted)}
-            selected = gap or (_selected(labels, candidates) if labels else True) or hidden or False
-            if isinstance(selected, Unknown):
-                yield not_checked(found.at(path), selected)
-            elif not selected:
-                shown = ", ".join(f"{key}={display(labels[key])}" for key in list(labels)[:5])
-                seen = f"selects {shown}, which no pod in its namespace has"
-                yield advise(found.at(path), seen, "write the labels of the pods")
-
-
-def _selectors(view: Server) -> Iterator[tuple[str, object]]:
-    """List the labels that pods need: those of all pods, and with those of each side of a pair."""
-    path = "spec.workloadSelector"
-    yield f"{path}.matchLabels", view.labels
-    for side in ("prefillLabels", "decodeLabels"):
-        stated = mapping(view.pair).get(side)
-        if mapping(stated):
-            yield f"{path}.pdGroup.{side}", {**mapping(view.labels), **mapping(stated)}
-
-
-def _selected(wanted: Mapping[str, Any], candidates: list[PodSet]) -> bool | Unknown:
-    gap: Unknown | None = None
-    for pods in candidates:
-        found = selects(wanted, pods)
-        if found is True:
-            return True
-        gap = gap or unknown_in(found)
-    return gap or False
 
 
 def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.schema.crds import load
+from kthena_components.core.schema.fast_check import quick_test
 from kthena_components.core.schema.language import (
     Budget,
     Fields,
@@ -23,7 +24,6 @@ from kthena_components.core.schema.language import (
     check_shape,
 )
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
-from kthena_components.core.schema.quick_test import quick_test
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, Unknown
 from tests.support.strategies import json_trees
 

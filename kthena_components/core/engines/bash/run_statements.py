@@ -13,7 +13,7 @@ from kthena_components.core.engines.bash.conditions import condition
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
-from kthena_components.core.engines.bash.state import BLOCKED, OUTPUT, RUNNING, STATUS
+from kthena_components.core.engines.bash.shell_state import BLOCKED, OUTPUT, RUNNING, STATUS
 from kthena_components.core.engines.bash.syntax import (
     Block,
     Case,

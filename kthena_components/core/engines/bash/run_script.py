@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 
 from kthena_components.core.engines.bash.builtins import switch
 from kthena_components.core.engines.bash.parse import parse
-from kthena_components.core.engines.bash.run import run
+from kthena_components.core.engines.bash.run_statements import run
 from kthena_components.core.engines.bash.scripts import block_of
 from kthena_components.core.engines.bash.session import (
     BeyondError,
@@ -16,7 +16,7 @@ from kthena_components.core.engines.bash.session import (
     Session,
 )
 from kthena_components.core.engines.bash.shell import Shell
-from kthena_components.core.engines.bash.state import (
+from kthena_components.core.engines.bash.shell_state import (
     ARGUMENTS,
     FILE,
     FOLDER,

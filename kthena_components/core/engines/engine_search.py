@@ -170,14 +170,14 @@ class Search:
         if not script.text:
             return False
         # It takes as long to load as all else here, and many command lines have no script.
-        from kthena_components.core.engines.bash.shells import run_script  # noqa: PLC0415
+        from kthena_components.core.engines.bash.run_script import run_script  # noqa: PLC0415
 
         return run_script(self.session, script, run)
 
 
 def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
     """Add the variables that `env` in front of a program sets or removes."""
-    from kthena_components.core.engines.bash.state import Given  # noqa: PLC0415 - see follow
+    from kthena_components.core.engines.bash.shell_state import Given  # noqa: PLC0415 - see follow
 
     names = [base_name(word) for word in wrappers]
     own: dict[str, MaybeText | None] = {}

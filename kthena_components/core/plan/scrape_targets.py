@@ -22,7 +22,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class ScrapeTargets:
     """The pods of a serving, as Prometheus and kube-state-metrics know them."""
 
     entries: Mapping[str, Mapping[str, str]]
@@ -30,7 +30,7 @@ class Watch:
     units: tuple[Unit, ...]
 
 
-def watch_groups(plan: ServingPlan) -> Watch:
+def targets_of_groups(plan: ServingPlan) -> ScrapeTargets:
     """Return the pods of a backend that names them as Kthena does: a unit is a ServingGroup.
 
     Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go GeneratePodName. Workers of
@@ -39,7 +39,7 @@ def watch_groups(plan: ServingPlan) -> Watch:
     roles = tuple(role.name for role in plan.roles if role.replicas)
     pods = f"({plan.name}-[0-9]+)-(?:{'|'.join(roles)})-[0-9]+-(?:w-)?[0-9]+"
     unit = Unit(roles=roles, pods=pods, size=plan.pods_per_group, number=plan.groups)
-    return Watch(entries=entry_labels(plan), units=only_with_pods([unit]))
+    return ScrapeTargets(entries=entry_labels(plan), units=only_with_pods([unit]))
 
 
 def entry_labels(plan: ServingPlan) -> dict[str, dict[str, str]]:

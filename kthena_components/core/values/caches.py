@@ -9,7 +9,7 @@ T = TypeVar("T")
 _TEXTS, _LONGEST = 4096, 256
 
 
-def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
+def cached_by_text(function: Callable[[str], T]) -> Callable[[str], T]:
     """Let a pure function remember what it gave for the last texts: they come up again and again.
 
     Long ones are not kept. They hardly ever repeat, and whoever writes them could fill the memory.
@@ -23,7 +23,7 @@ def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
     return quick
 
 
-def remembered_once(function: Callable[[S], T]) -> Callable[[S], T]:
+def cached_last(function: Callable[[S], T]) -> Callable[[S], T]:
     """Let a pure function remember what it gave for the last object, which several callers read.
 
     It is the same object, and not an equal one, so objects need no hash.
