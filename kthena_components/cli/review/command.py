@@ -22,6 +22,12 @@ from kthena_components.cli.review.branch_diff import base_files, open_sides
 from kthena_components.cli.review.comment import write_check, write_comment
 from kthena_components.cli.review.git import GitError, Repository, find_repository, open_repository
 from kthena_components.cli.review.gpu_table import identity
+from kthena_components.cli.review.placement import (
+    StackPlacement,
+    check_placement,
+    place_stack,
+    write_placement,
+)
 from kthena_components.cli.review.preview import (
     Preview,
     PreviewError,
@@ -241,12 +247,16 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             found.failed.append(f"the preview of stack {stack} cannot be read")
             continue
         _add_state(preview, found)
-        said = check_updates(preview, levels, today())
+        said = list(check_updates(preview, levels, today()))
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
-            said = waivers.apply(said, preview)
-        placement = _placement(preview, found)
-        stacks.append(replace(reviewed(preview, said), placement=placement))
+            said = list(waivers.apply(said, preview))
+        placed = _placement(preview, found)
+        if placed is not None:
+            told = levels.apply(check_placement(placed, today()))
+            said += [_said(finding, "") for finding in told]
+        section = () if placed is None else tuple(write_placement(placed))
+        stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:
         sys.stderr.write(f"not checked: {visible(reason)}\n")
     approved = by is not None and by.approved
@@ -262,22 +272,20 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
     return _status(stacks, found, approved=approved)
 
 
-def _placement(preview: Preview, found: BranchReview) -> Sequence[str]:
-    """Write whether the pods of a stack fit, if there is an inventory of its cluster."""
+def _placement(preview: Preview, found: BranchReview) -> StackPlacement | None:
+    """Place the pods of a stack, if there is an inventory of its cluster."""
     path = found.inventories.get(preview.stack)
     if path is None:
-        return ()
-    from kthena_components.cli.review.placement import write_placement  # noqa: PLC0415
+        return None
     from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
 
     try:
-        cluster = read_inventory([path])
+        return place_stack(preview, read_inventory([path]))
     except InventoryError as error:
         for reason in error.reasons:
             sys.stderr.write(f"{visible(reason)}\n")
         found.failed.append(f"the inventory of stack {preview.stack} cannot be read")
-        return ()
-    return tuple(write_placement(preview, cluster))
+        return None
 
 
 def _add_state(preview: Preview, found: BranchReview) -> None:
