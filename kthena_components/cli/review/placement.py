@@ -1,5 +1,7 @@
 """Says in a review whether the pods of a stack fit into a cluster, before and after the change."""
 
+import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,6 +13,7 @@ from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.review.gpu_table import between, identity
 from kthena_components.cli.review.preview import Preview
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.values.safe_text import visible
 
 if TYPE_CHECKING:
     from kthena_components.placement.answer import Asked
@@ -26,6 +29,23 @@ _MOST_PICTURE = 20_000
 _FITTED = frozenset({"fits", "not checked"})
 _TELLS = {"waits": "waits", "never": "never fits"}
 _KUBERNETES = "kubernetes:"
+
+
+def add_inventory(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names the inventory of a stack's cluster."""
+    parser.add_argument(
+        "--inventory",
+        metavar="STACK=FILE",
+        action="append",
+        default=[],
+        help="what the cluster of a stack has, from `kthena-components inventory`: the comment "
+        "says whether its pods fit, before and after. Name a file that the branch cannot change",
+    )
+
+
+def inventories_in(asked: argparse.Namespace) -> dict[str, str]:
+    """Return the inventory of each stack that has one."""
+    return dict(stated.split("=", 1) for stated in asked.inventory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +93,21 @@ def place_stack(preview: Preview, cluster: "Cluster") -> StackPlacement:
         old=answer(old, exact_seconds=EXACT_SECONDS),
         new=answer(new, exact_seconds=EXACT_SECONDS),
     )
+
+
+def place_with(path: str | None, preview: Preview, failed: list[str]) -> StackPlacement | None:
+    """Place the pods of a stack, if there is an inventory of its cluster."""
+    if path is None:
+        return None
+    from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
+
+    try:
+        return place_stack(preview, read_inventory([path]))
+    except InventoryError as error:
+        for reason in error.reasons:
+            sys.stderr.write(f"{visible(reason)}\n")
+        failed.append(f"the inventory of stack {preview.stack} cannot be read")
+        return None
 
 
 def check_placement(found: StackPlacement, today: date) -> Iterator[Finding]:
