@@ -163,6 +163,15 @@ Pass: depends_on; ignore_changes in a transform that sets it on the StatefulSets
 Fail: ignore_changes, which Pulumi applies to the component; protect, if an update replaces objects.
 Level: mandatory.
 Source: run with pulumi 3.259, tests/pulumi/test_options.py.""",
+    "placement-fits": """The pods of a stack fit into its cluster after a change as they did before.
+
+`review --inventory` asks it of the groups that a change makes or that fitted before. A snapshot
+of the cluster that is older than a week is advice.
+
+Pass: a second group of 2 pods of 8 GPUs, and 2 free nodes of 8 GPUs in a rack.
+Fail: the same group, and no rack with 2 free nodes.
+Level: mandatory, advisory in dev and staging.
+Source: kthena_components/placement/place.py; Volcano v1.14 pkg/scheduler/actions/allocate.""",
     "policy-config": """The config of a policy is valid; otherwise each finding keeps its own level.
 
 A release of pulumi-policy that does not mark secret values is also reported under this name: then

@@ -234,4 +234,4 @@ def _check_pods(pods: Iterable[Body], nodes: Mapping[str, Labels]) -> Iterator[F
 
 
 def _finding(seen: str, remedy: str) -> Finding:
-    return Finding(path="", seen=seen, remedy=remedy, rule="inventory-objects")
+    return Finding(path="", seen=seen, remedy=remedy)

@@ -57,10 +57,13 @@ def read_inventory(paths: Iterable[str], *, racks_from: Sequence[str] = ()) -> C
     asked, found = list(paths), _Found()
     for file in find_files(asked).files:
         text = file if isinstance(file, Unreadable) else read_text(file)
+        name = STDIN_NAME if file == STDIN else str(file)
         if isinstance(text, Unreadable):
             found.wrong.append(f"{text}.")
+        elif asked == [file]:
+            return parse_inventory(text, name, racks_from=racks_from)
         else:
-            _add(text, STDIN_NAME if file == STDIN else str(file), found)
+            _add(text, name, found)
     return _cluster(found, " ".join(asked), racks_from)
 
 

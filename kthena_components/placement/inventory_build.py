@@ -208,7 +208,7 @@ def _twice(described: Iterable[Described]) -> Iterator[Finding]:
         if one.name in first:
             yield Finding(
                 path=one.path, seen=f"node '{one.name}' is already in {first[one.name]}",
-                remedy="give it another name, or list it once", rule="inventory-node-twice",
+                remedy="give it another name, or list it once",
             )  # fmt: skip
         first.setdefault(one.name, one.path)
 
@@ -219,7 +219,7 @@ def _no_product(one: Described, gpu: Unknown) -> Finding:
     if len(one.layers) > 2 and holder is one.layers[1]:  # noqa: PLR2004
         at = f"{one.path.partition('.')[0]}."
     remedy = "write the product's name, or only labels"
-    return Finding(path=f"{at}product", seen=gpu.because, remedy=remedy, rule="inventory-product")
+    return Finding(path=f"{at}product", seen=gpu.because, remedy=remedy)
 
 
 def _check_tree(entries: Sequence[HyperNodeSpec], racks: int) -> Iterator[Finding]:
@@ -247,7 +247,7 @@ def in_two(domains: Sequence[Domain]) -> Iterator[Finding]:
         for one, other in combinations(found, 2):
             for node in sorted(one.nodes & other.nodes)[:1]:
                 yield Finding(
-                    path="", rule="inventory-two-racks",
+                    path="",
                     seen=f"node '{node}' is in the HyperNodes '{one.name}' and '{other.name}', "
                     f"both of tier {tier}, but a node is in one of each tier",
                     remedy="list it in one of them",
@@ -268,7 +268,7 @@ def _lost(fields: InventoryFields, nodes: set[str]) -> Iterator[Finding]:
         size = sum(pods.count for pods in running.group.pods)
         if size != len(running.nodes):
             yield Finding(
-                path=f"running[{index}].nodes", rule="inventory-running",
+                path=f"running[{index}].nodes",
                 seen=f"lists {len(running.nodes)} nodes, but the group has {size} pods",
                 remedy="list the node of each pod, and '' for one that waits",
             )  # fmt: skip
@@ -282,5 +282,4 @@ def _unknown_node(path: str, name: str, nodes: Mapping[str, object] | set[str]) 
     return Finding(
         path=path, seen=f"is '{name}', but there is no node of this name",
         remedy=f"write '{close}'" if close else "add the node, or remove it here",
-        rule="inventory-unknown-node",
     )  # fmt: skip

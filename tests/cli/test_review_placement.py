@@ -1,5 +1,6 @@
 """What a review says of an inventory: whether the pods of a stack fit, before and after."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.cli.previews import cells, events, step, urn
 from tests.cli.test_fit import INVENTORY, serving
 
 KIND = "kubernetes:workload.serving.volcano.sh/v1alpha1:ModelServing"
-TAKEN = "2026-11-20T12:00:00Z"
+TAKEN = datetime.now(UTC).replace(microsecond=0).isoformat()
 
 
 def inventory(folder: Path, **fields: Any) -> str:
@@ -31,14 +32,34 @@ def test_a_change_that_no_longer_fits_is_shown_before_and_after(
         change("chat", serving(), serving(workers=2)), change("new", None, serving("new"))
     )
     ran = review("--inventory", f"prod={inventory(tmp_path)}", prod=told)
-    assert ran.status == 0, ran.err
+    assert ran.status == 1, ran.err
+    (finding,) = [line for line in ran.lines if line.endswith("[placement-fits]")]
+    assert finding.startswith("- serving/chat-0 never fits on ")
     (head,) = [line for line in ran.lines if line.startswith("Placement on ")]
-    assert head.endswith("cluster.yaml (snapshot of 2026-11-20): 2 groups: 1 fits, 1 never fits.")
-    assert cells(ran.out, "serving/chat-0")[1] == "fits → never fits" or (
-        cells(ran.out, "serving/chat-0")[1] == "fits → never"
+    assert head.endswith(
+        f"cluster.yaml (snapshot of {TAKEN[:10]}): 2 groups: 1 fits, 1 never fits."
     )
+    assert cells(ran.out, "serving/chat-0")[1] == "fits → never"
     assert cells(ran.out, "serving/new-0")[1:3] == ["new → fits", "rack-2 (tier 1)"]
     assert "```mermaid" in ran.out
+    assert (
+        review("--inventory", f"prod={tmp_path}/cluster.yaml", "--level", "dev", prod=told).status
+        == 0
+    )
+
+
+def test_what_did_not_fit_before_is_no_finding_and_an_old_snapshot_is_advice(
+    review: Review, tmp_path: Path
+) -> None:
+    told = events(change("chat", serving(workers=2), serving(workers=3)))
+    ran = review("--inventory", f"prod={inventory(tmp_path)}", prod=told)
+    assert ran.status == 0
+    assert "[placement-fits]" not in ran.out
+    old = inventory(tmp_path, taken="2020-01-01T00:00:00Z")
+    ran = review("--inventory", f"prod={old}", "--level", "prod", prod=told)
+    assert ran.status == 0
+    (finding,) = [line for line in ran.lines if line.endswith("[placement-fits]")]
+    assert "days old, and after 7 days it says little" in finding
 
 
 def test_what_does_not_change_is_only_counted(review: Review, tmp_path: Path) -> None:

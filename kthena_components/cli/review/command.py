@@ -22,6 +22,13 @@ from kthena_components.cli.review.branch_diff import base_files, open_sides
 from kthena_components.cli.review.comment import write_check, write_comment
 from kthena_components.cli.review.git import GitError, Repository, find_repository, open_repository
 from kthena_components.cli.review.gpu_table import identity
+from kthena_components.cli.review.placement import (
+    add_inventory,
+    check_placement,
+    inventories_in,
+    place_with,
+    write_placement,
+)
 from kthena_components.cli.review.preview import (
     Preview,
     PreviewError,
@@ -81,14 +88,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         "stops early, the servings that it did not register count as they are deployed",
     )
     parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
-    parser.add_argument(
-        "--inventory",
-        metavar="STACK=FILE",
-        action="append",
-        default=[],
-        help="what the cluster of a stack has, from `kthena-components inventory`: the comment "
-        "says whether its pods fit, before and after. Name a file that the branch cannot change",
-    )
+    add_inventory(parser)
     parser.add_argument(
         "--note", metavar="TEXT", action="append", default=[], help="a line to add to the comment"
     )
@@ -177,7 +177,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")
     if asked.base is None:
         given = BranchReview(base="", previews=previews, states=states, notes=asked.note)
-        given.inventories = _inventories(asked)
+        given.inventories = inventories_in(asked)
         return _write(given, levels)
     if asked.previews:
         parser.error("--base runs the previews itself; use either --base or STACK=FILE")
@@ -205,13 +205,8 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     )  # fmt: skip
     found = review_branch(going_by)
     found.notes += asked.note
-    found.inventories = _inventories(asked)
+    found.inventories = inventories_in(asked)
     return _write(found, levels, going_by)
-
-
-def _inventories(asked: argparse.Namespace) -> dict[str, str]:
-    """Return the inventory of each stack that has one."""
-    return dict(stated.split("=", 1) for stated in asked.inventory)
 
 
 def _project(stated: str | None, repository: Repository, tree: Path) -> str:
@@ -241,12 +236,16 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
             found.failed.append(f"the preview of stack {stack} cannot be read")
             continue
         _add_state(preview, found)
-        said = check_updates(preview, levels, today())
+        said = list(check_updates(preview, levels, today()))
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
-            said = waivers.apply(said, preview)
-        placement = _placement(preview, found)
-        stacks.append(replace(reviewed(preview, said), placement=placement))
+            said = list(waivers.apply(said, preview))
+        placed = place_with(found.inventories.get(stack), preview, found.failed)
+        if placed is not None:
+            told = levels.apply(check_placement(placed, today()))
+            said += [_said(finding, "") for finding in told]
+        section = () if placed is None else tuple(write_placement(placed))
+        stacks.append(replace(reviewed(preview, said), placement=section))
     for reason in found.failed:
         sys.stderr.write(f"not checked: {visible(reason)}\n")
     approved = by is not None and by.approved
@@ -260,24 +259,6 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
     sys.stdout.write(text)
     sys.stdout.flush()
     return _status(stacks, found, approved=approved)
-
-
-def _placement(preview: Preview, found: BranchReview) -> Sequence[str]:
-    """Write whether the pods of a stack fit, if there is an inventory of its cluster."""
-    path = found.inventories.get(preview.stack)
-    if path is None:
-        return ()
-    from kthena_components.cli.review.placement import write_placement  # noqa: PLC0415
-    from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
-
-    try:
-        cluster = read_inventory([path])
-    except InventoryError as error:
-        for reason in error.reasons:
-            sys.stderr.write(f"{visible(reason)}\n")
-        found.failed.append(f"the inventory of stack {preview.stack} cannot be read")
-        return ()
-    return tuple(write_placement(preview, cluster))
 
 
 def _add_state(preview: Preview, found: BranchReview) -> None:
