@@ -23,10 +23,10 @@ def starts(job: Job) -> bool:
     return all(task.node is not None for task in job.tasks)
 
 
-def fits(cluster: Cluster, group: PodGroup) -> bool:
+def fits(cluster: Cluster, group: PodGroup, *, choices: int | None = 2) -> bool:
     """Say whether the scheduler places a group, if no other one waits."""
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
-    scheduler.run()
+    scheduler.run(most=choices)
     return starts(scheduler.jobs[0])
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from kthena_components.core.topology.domains import lowest
 from kthena_components.placement.changes import after, fits, starts
+from kthena_components.placement.exact import exists
 from kthena_components.placement.model import (
     Cluster,
     Obstacle,
@@ -21,8 +22,8 @@ from kthena_components.placement.reasons import explain
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 
-_EXPLAINED = 20
-"""Reasons are looked for in at most this many different groups."""
+_EXPLAINED, _EXPLAINED_NODES = 20, 20_000
+"""Reasons are looked for in at most this many different groups; in fewer, if nodes are many."""
 
 
 def place(
@@ -78,13 +79,18 @@ class _Asked:
             return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True)
         key = repr(replace(group, name="", namespace="", owner=""))
         if key not in self._known:
-            verdict = Verdict.WAITS if fits(self._empty, group) else Verdict.NEVER
+            verdict = Verdict.WAITS if fits(self._empty, group, choices=None) else Verdict.NEVER
             reasons: list[Obstacle] = []
-            if len(self._known) < _EXPLAINED:
+            nodes = max(1, len(self._cluster.nodes))
+            if len(self._known) < min(_EXPLAINED, max(2, _EXPLAINED_NODES // nodes)):
                 reasons = explain(self._left, self._empty, _rest(group, job))
             self._known[key] = verdict, tuple(reasons)
         verdict, obstacles = self._known[key]
-        return Outcome(group=group, verdict=verdict, placement=where, obstacles=obstacles)
+        found = exists(Scheduler(self._left, [group]), group)
+        version = self._cluster.scheduler.version
+        note = f"a place exists, but Volcano {version} leaves it waiting" if found else ""
+        return Outcome(group=group, verdict=verdict, placement=where, exists=found,
+                       obstacles=obstacles, note=note)  # fmt: skip
 
 
 def _rest(group: PodGroup, job: Job) -> PodGroup:

@@ -69,7 +69,7 @@ def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]
 def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
     """List the first kind of causes without which a group fits."""
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
-    scheduler.run()
+    scheduler.run(most=0)
     case = _Case(cluster, group, scheduler)
     for reasons in (_gang, _tree, _queue, _refused, _tier, _room):
         found = list(reasons(case))

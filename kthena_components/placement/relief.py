@@ -9,15 +9,17 @@ from kthena_components.placement.free_nodes import largest, slots
 from kthena_components.placement.model import Change, Cluster, Node, PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
 
-_TRIED = 24
-"""Changes that are tried for one group."""
+_TRIED, _TRIED_IF_LARGE = 24, 6
+"""Changes that are tried for one group, in small and large clusters."""
+_LARGE = 300
+"""Nodes of a large cluster."""
 
 
 def freed_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
     """Return the fewest nodes in one HyperNode after whose end of work a group fits."""
     scheduler = Scheduler(cluster, [group])
     options = sorted(_freeing(cluster, scheduler), key=lambda one: (len(one[1]), not one[0]))
-    for where, names in islice(options, _TRIED):
+    for where, names in islice(options, _TRIED if len(cluster.nodes) < _LARGE else _TRIED_IF_LARGE):
         nodes = "Free one node" if len(names) == 1 else f"Free {count_of(len(names), 'node')}"
         change = Change(text=f"{nodes}{f' in {where}' if where else ''}: {', '.join(names)}",
                         freed_nodes=tuple(names))  # fmt: skip

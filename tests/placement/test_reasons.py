@@ -137,3 +137,12 @@ def test_several_causes_show_the_one_that_an_empty_cluster_has() -> None:
     _, outcome = place(cluster(PAIR), [group(pods(2)), wanting])
     (obstacle,) = outcome.obstacles
     assert (obstacle.cause, obstacle.changes) == (Cause.PRODUCT, ())
+
+
+def test_whether_any_place_exists() -> None:
+    blocked = group(pods(3), minimum=2, topology=HARD[1], min_resources={GPU: Decimal(24)})
+    spread = group(pods(3), topology=HARD[1])
+    unequal = group(pods(4, 8), pods(1, 9), name="unequal")
+    outcomes = [place(racks(2, 2), [one])[0] for one in (blocked, spread, unequal)]
+    assert [one.exists for one in outcomes] == [True, False, None]
+    assert [bool(one.note) for one in outcomes] == [True, False, False]

@@ -62,13 +62,17 @@ class Scheduler:
         job.by_volcano, job.enqueued = False, True
         return job
 
-    def run(self) -> None:
+    def run(self, *, most: int | None = None) -> None:
         """Schedule until sessions change nothing, however they choose between equal nodes.
 
         Volcano chooses one of the best at random, and tries again each second.
+
+        Args:
+            most: How many other choices are tried. None: as many as the size allows.
         """
         few = len(self.cluster.nodes) * len(self.jobs) <= _SMALL
-        choices = iter(range(_CHOICES if few else _FEW_CHOICES))
+        usual = _CHOICES if few else _FEW_CHOICES
+        choices = iter(range(usual if most is None else most))
         for _ in range(_SESSIONS):
             if self._session():
                 continue

@@ -1,0 +1,41 @@
+"""Whether any assignment of a group's pods exists, whatever a scheduler's choices are. Pure.
+
+Equal pods are counted, which is exact. For others nothing is said: their assignments are too many
+to try.
+"""
+
+from kthena_components.placement.model import PodGroup
+from kthena_components.placement.volcano.scheduler import Scheduler
+
+
+def exists(scheduler: Scheduler, group: PodGroup) -> bool | None:
+    """Say whether an assignment exists in a cluster with nothing else that waits.
+
+    Args:
+        scheduler: The scheduler of the cluster, before it places the group.
+        group: The only group of that scheduler.
+
+    Returns:
+        None: the pods differ, or form subgroups, so that it is not known.
+    """
+    job = scheduler.jobs[0]
+    shapes = {task.shape.number: task.shape for task in job.tasks}
+    if len(shapes) != 1 or group.subgroups or group.task_minimum or not job.by_volcano:
+        return None
+    (shape,) = shapes.values()
+    wanted = group.minimum or len(job.tasks)
+    tree, room = scheduler.tree, scheduler.room
+    cap = tree.top if job.cap is None or shape.empty else job.cap
+    counts = [
+        _slots(room.idle[node], shape.request) if accepted else 0
+        for node, accepted in enumerate(shape.accepted)
+    ]
+    return wanted <= len(job.tasks) and any(
+        sum(counts[node] for node in one.nodes) >= wanted for one in tree.all if one.tier <= cap
+    )
+
+
+def _slots(idle: tuple[int, ...], request: tuple[int, ...]) -> int:
+    """Count the equal pods for which a node has room."""
+    pairs = zip(idle, request, strict=True)
+    return min((max(0, left) // wanted for left, wanted in pairs if wanted), default=0)

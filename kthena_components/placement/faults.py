@@ -1,0 +1,122 @@
+"""What happens to running groups if nodes are lost, and how many more copies of a group fit. Pure.
+
+Source: Volcano v1.14.1 pkg/scheduler/framework/session.go (recoverAllocatedHyperNode): while any
+pod of a group with a topology runs, its other pods must stay below the highest allowed ancestor of
+the HyperNode that the group has.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kthena_components.core.topology.domains import lowest
+from kthena_components.placement.model import Cluster, Placement, PodGroup, Running
+from kthena_components.placement.volcano.allocate import count
+from kthena_components.placement.volcano.jobs import Job
+from kthena_components.placement.volcano.scheduler import Scheduler
+
+_MOST = 1000
+"""More copies than this are not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A running group that loses pods."""
+
+    running: Running
+    lost: int
+    """Its pods on lost nodes."""
+    placement: Placement | None
+    """Where all of its pods are afterwards. None: some find no node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """The loss of nodes."""
+
+    nodes: tuple[str, ...]
+    hits: tuple[Hit, ...]
+
+    @property
+    def stranded(self) -> int:
+        """The number of groups that do not come back."""
+        return sum(hit.placement is None for hit in self.hits)
+
+
+def lose(cluster: Cluster, nodes: Iterable[str]) -> Loss:
+    """Say which running groups come back after a loss of nodes, and where."""
+    gone = frozenset(nodes)
+    hit = [one for one in cluster.running if gone & set(one.nodes)]
+    left = replace(cluster, nodes=[
+        replace(node, accepts_pods=False) if node.name in gone else node for node in cluster.nodes
+    ])  # fmt: skip
+    scheduler = Scheduler(left, [*(one.group for one in hit), *cluster.waiting])
+    for one, job in zip(hit, scheduler.jobs, strict=False):
+        _hold(scheduler, job, one.nodes, gone)
+    scheduler.run()
+    hits = tuple(
+        Hit(running=one, lost=sum(name in gone for name in one.nodes),
+            placement=_placement(left, job))
+        for one, job in zip(hit, scheduler.jobs, strict=False)
+    )  # fmt: skip
+    return Loss(nodes=tuple(sorted(gone)), hits=hits)
+
+
+def worst(cluster: Cluster) -> Loss:
+    """Find the single node whose loss keeps the most groups from coming back."""
+    used = sorted({name for one in cluster.running for name in one.nodes if name})
+    losses = [lose(cluster, [name]) for name in used] or [Loss(nodes=(), hits=())]
+    return max(losses, key=lambda loss: (loss.stranded, len(loss.hits)))
+
+
+def nodes_of(cluster: Cluster, domain: str) -> tuple[str, ...]:
+    """List the nodes of a HyperNode; empty if there is no such HyperNode."""
+    return next((tuple(sorted(one.nodes)) for one in cluster.domains if one.name == domain), ())
+
+
+def grow(cluster: Cluster, groups: Sequence[PodGroup]) -> list[int]:
+    """Count how many more copies of each group fit after all groups, for each group alone."""
+    return [_copies(cluster, [*cluster.waiting, *groups], group) for group in groups]
+
+
+def _copies(cluster: Cluster, groups: Sequence[PodGroup], group: PodGroup) -> int:
+    """Double the copies until some do not fit."""
+    number = 1
+    while True:
+        copies = [replace(group, name=f"{group.name}-copy-{n}") for n in range(number)]
+        scheduler = Scheduler(cluster, [*groups, *copies])
+        scheduler.run(most=0)
+        fitting = sum(job.ready for job in scheduler.jobs[len(groups) :])
+        if fitting < number or number >= _MOST:
+            return fitting
+        number *= 2
+
+
+def _hold(scheduler: Scheduler, job: Job, nodes: Sequence[str], gone: frozenset[str]) -> None:
+    """Keep the pods of a running group on their nodes, except those that are lost.
+
+    The cluster's use contains the lost pods, too, but on nodes that take no pods any more.
+    """
+    place = {node.name: at for at, node in enumerate(scheduler.cluster.nodes)}
+    job.enqueued = True
+    for task, name in zip(job.tasks, nodes, strict=True):
+        if name in gone and job.by_volcano and job.group.queue in scheduler.queues.shares:
+            scheduler.queues.account(job.group.queue, task.shape.request, sign=-1)
+        if name in place and name not in gone:
+            count(job, task, place[name])
+            scheduler.allocator.preference.landed(task.subgroup, place[name])
+    tree = scheduler.tree
+    for subgroup in job.subgroups.values():
+        had = {place[nodes[task.position]] for task in subgroup.tasks
+               if nodes[task.position] in place}  # fmt: skip
+        kept = any(task.node is not None for task in subgroup.tasks)
+        if kept and subgroup.topology is not None:
+            holding = [at for at, one in enumerate(tree.all) if had <= one.nodes]
+            subgroup.allocated = min(holding, key=lambda at: tree.all[at].tier)
+        job.allocated = tree.common(job.allocated, subgroup.allocated)
+
+
+def _placement(cluster: Cluster, job: Job) -> Placement | None:
+    if any(task.node is None for task in job.tasks):
+        return None
+    names = tuple(cluster.nodes[task.node].name for task in job.tasks if task.node is not None)
+    return Placement(nodes=names, domain=lowest(cluster.domains, frozenset(names)))
