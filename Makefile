@@ -14,6 +14,7 @@ WORKERS ?= auto
 RACKS ?= 4
 NODES ?= 4
 GPUS ?= 8
+PORT ?= 8000
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -22,6 +23,8 @@ NEWEST := .venv-newest
 COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py
 PYTEST := -m pytest --numprocesses=$(WORKERS) --dist=worksteal --durations=10
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
+LOCKED := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-header --no-emit-index-url --no-emit-find-links
 # Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 
@@ -86,6 +89,15 @@ conformance: venv toolchain ## Test against the real Kubernetes, Volcano and Kth
 bench: venv toolchain ## Run the benchmarks, compared with a raw Pulumi program
 	@$(WITH_PULUMI); $(RUN) -m bench $(ARGS)
 
+.PHONY: site
+site: venv ## Build the documentation as a site in .site/html; a broken link is an error
+	@$(RUN) -m toolchain.site .site
+
+.PHONY: docs
+docs: site ## Show the site at http://127.0.0.1:8000, or at the port PORT
+	@echo "http://127.0.0.1:$(PORT)/ shows the documentation until you press Ctrl-C" >&2
+	@$(RUN) -m http.server --bind 127.0.0.1 --directory .site/html $(PORT)
+
 ##@ Change
 
 .PHONY: format
@@ -129,14 +141,17 @@ crd-tables: venv ## Read the CRDs of the systems' new releases into their tables
 .PHONY: lock
 lock: venv ## Update requirements.lock from requirements.in, with hashes, for Python 3.11 and later
 	@$(RUN) -m pip install --quiet uv
-	@$(RUN) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-	  requirements.in --output-file requirements.lock
+	@$(RUN) -m uv pip compile $(LOCKED) requirements.in --output-file requirements.lock
+	@echo 'cyclonedx-bom>=7.5,<8' | $(RUN) -m uv pip compile $(LOCKED) - --output-file toolchain/sbom.lock
 
 .PHONY: wheel
 wheel: venv ## Build the wheel into dist/
 	@$(RUN) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
+
+.PHONY: release
+release: venv toolchain languages ## Build all files of a release into dist/release and publish nothing; TAG checks the versions
+	@$(WITH_PULUMI); $(RUN) -m toolchain.release $(if $(TAG),--tag $(TAG))
 
 ##@ Set up
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import yaml
 
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
+from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.checker.together import check_objects_together
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.results import Summary
 from kthena_components.cli.review.comment import write_comment

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kthena_components.core.spec.enums import (
         EngineKind,
+        Gpu,
+        GpuLabel,
         KthenaVersion,
         KvConnector,
         KvRole,
@@ -64,6 +66,8 @@ __all__ = [
     "EngineKind",
     "ExposeArgs",
     "GangPolicyArgs",
+    "Gpu",
+    "GpuLabel",
     "HyperNodeArgs",
     "HyperNodeTopology",
     "HyperNodeTopologyArgs",
@@ -100,8 +104,8 @@ __all__ = [
 ]
 
 _ENUMS = {
-    "EngineKind", "KthenaVersion", "KvConnector", "KvRole", "Launcher", "RecoveryPolicy",
-    "RolloutType", "TopologyMode",
+    "EngineKind", "Gpu", "GpuLabel", "KthenaVersion", "KvConnector", "KvRole", "Launcher",
+    "RecoveryPolicy", "RolloutType", "TopologyMode",
 }  # fmt: skip
 
 

@@ -17,13 +17,20 @@ from conformance.pulumi.other_cluster import move
 from conformance.pulumi.two_stacks import compete
 from conformance.report import Part
 from conformance.sandbox.page import run_page
+from conformance.support.pictures import differences, drawn
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.doctor import diagnose
 from kthena_components.cluster.fetch import fetch
-from kthena_components.cluster.fetch_servings import look_at_servings
+from kthena_components.cluster.fetch_servings import NODE, POD, look_at_servings
 from kthena_components.cluster.objects import name_of
-from kthena_components.cluster.requirements import MODEL_SERVING, POD_GROUP, SERVICE, STATEFUL_SET
+from kthena_components.cluster.requirements import (
+    HYPER_NODE,
+    MODEL_SERVING,
+    POD_GROUP,
+    SERVICE,
+    STATEFUL_SET,
+)
 from kthena_components.cluster.snapshot import Status
 from kthena_components.cluster.stack_servings import read_stack_file
 from kthena_components.cluster.status import Servings, render_status, state_of, waits
@@ -205,6 +212,7 @@ def _stack(context: Context, sandbox: Sandbox) -> None:
     rows = [line.split() for line in render_status(seen).splitlines()[2:]]
     tiers = {tuple(row[:2]): row[7] for row in rows}
     part.check("4 groups, each inside one rack", holds=[*tiers.values()] == ["1"] * 4, seen=tiers)
+    _picture(part, api)
     _doctor(part, api, "after up")
     again = stack.up()
     part.check("up again changes nothing", holds=not again.steps, seen=again.steps)
@@ -212,6 +220,15 @@ def _stack(context: Context, sandbox: Sandbox) -> None:
     part.check("destroy succeeds", holds=gone.code == 0, seen=gone.text[-2000:])
     left = _left(api)
     part.check("destroy leaves nothing", holds=not left, seen=left)
+
+
+def _picture(part: Part, api: Cluster) -> None:
+    """Compare what `status --html` draws with new lists of all objects."""
+    picture = drawn(api)
+    lists = (list(api.list(*kind)) for kind in (POD, NODE, HYPER_NODE))
+    wrong = differences(picture, *lists)
+    part.count("pods in the picture", sum(len(n.pods) for r in picture.racks for n in r.nodes))
+    part.check("the picture equals what the API server lists", holds=not wrong, seen=wrong)
 
 
 def _doctor(part: Part, api: Cluster, when: str) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from kthena_components.checker.scaling import scale_of
-from kthena_components.core.findings import Finding, Level, advise, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet, gpus_of
 from kthena_components.core.remedies import either, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
-from kthena_components.core.values.read import first_unknown, mapping, pairs, unknown_in
-from kthena_components.core.values.unknown import MaybeInt, Unknown, total
+from kthena_components.core.values.read import first_unknown, mapping, pairs, require_known
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
 from kthena_components.systems.kubernetes.rules.autoscalers import HPA, SCALED_OBJECT
 
 _BUDGET = ("policy", "PodDisruptionBudget")
@@ -55,11 +55,7 @@ def disruption_budget(cluster: ClusterObjects) -> Iterator[Finding]:
         selector = mapping(entry.spec.get("selector"))
         if selector.get("matchExpressions"):
             continue
-        chosen = _chosen(cluster, entry, selector.get("matchLabels"))
-        if isinstance(chosen, Unknown):
-            yield not_checked(entry.at("spec.selector"), chosen)
-        elif chosen:
-            yield from _check(cluster, entry, chosen)
+        yield from _check(cluster, entry, selector.get("matchLabels"))
 
 
 def _chosen(cluster: ClusterObjects, entry: Object, labels: object) -> list[PodSet] | Unknown:
@@ -93,12 +89,14 @@ def _surely(wanted: Mapping[str, object], pods: PodSet) -> bool:
     )
 
 
-def _check(cluster: ClusterObjects, entry: Object, chosen: Sequence[PodSet]) -> Iterator[Finding]:
+@part_of_rule
+def _check(cluster: ClusterObjects, entry: Object, labels: object) -> Iterator[Finding]:
+    chosen = known(_chosen(cluster, entry, labels), entry.at("spec.selector"))
+    if not chosen:
+        return
     key = "maxUnavailable" if entry.spec.get("maxUnavailable") is not None else "minAvailable"
     stated, path = entry.spec.get(key), entry.at(f"spec.{key}")
-    if gap := unknown_in(stated):
-        yield not_checked(path, gap)
-        return
+    require_known(path, stated)
     if stated is None or not is_budget(stated, 100):
         return
     pods = total([one.count for one in chosen])
@@ -156,15 +154,14 @@ def _groups(path: str, stated: object, owner: Object) -> Finding:
 def _at_least(
     cluster: ClusterObjects, path: str, stated: object, chosen: Sequence[PodSet], level: Level
 ) -> Iterator[Finding]:
-    pods: MaybeInt = total([one.count for one in chosen])
+    number = total([one.count for one in chosen])
     if stated == "100%":
         seen = "is 100%, so no pod may be evicted, and no drain of a node ends"
-        yield Finding(path=path, seen=seen, remedy=_one_less(pods), level=level)
+        yield Finding(path=path, seen=seen, remedy=_one_less(number), level=level)
     elif any(_is_scaled(cluster, one.owner) for one in chosen):
         return
-    elif isinstance(pods, Unknown):
-        yield not_checked(path, pods)
     else:
+        pods = known(number, path)
         least = scaled(stated, pods, up=True)
         if least is not None and least >= pods:
             of = f", which is {least}" if isinstance(stated, str) else ""

@@ -272,7 +272,7 @@ def _waived(
 
 
 def checked_elsewhere(body: Body) -> frozenset[str]:
-    """Return the rules that also check the object together with others (checker/together.py)."""
+    """Return the rules that also check the object together with others (checker/all_objects.py)."""
     # Imported here, because it documents all rules, and few objects have waivers.
     from kthena_components.checker.catalogue import cluster_rule_names  # noqa: PLC0415
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path, run_rule
 from kthena_components.core.schema.language import UNDECLARED
+from kthena_components.core.schema.moves import moves
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of, unknown_field
 from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.schema.pod_values import check_values
@@ -86,7 +87,9 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
             yield from _empty(template, path)
             for finding in check_quickly(template, shape, path):
                 if finding.seen == UNDECLARED:
-                    yield unknown_field(finding, _RULE)
+                    at = dict(moves(template, shape, path)).get(finding.path, "")
+                    told = unknown_field(finding, _RULE)
+                    yield replace(told, remedy=at) if at else told
                 elif finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
 

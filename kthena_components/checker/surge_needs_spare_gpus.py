@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from kthena_components.checker.cluster_objects import known
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import MaybeInt, Unknown, total
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import MaybeInt, total
 from kthena_components.systems.contract import Rollout
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_asked, gpus_of_pods
 
@@ -47,6 +47,7 @@ def surge_needs_spare_gpus(cluster: ClusterObjects, budget: int) -> Iterator[Fin
             yield from check(found, rollout, gpus, used, budget)
 
 
+@part_of_rule
 def _check(
     found: Object, rollout: Rollout, gpus: MaybeInt, used: int, budget: int
 ) -> Iterator[Finding]:
@@ -54,9 +55,7 @@ def _check(
     if gpus == 0 or not replicas or (isinstance(replicas, int) and replicas < 0):
         return
     stated = rollout.max_unavailable, rollout.max_surge
-    if gap := first_unknown(gpus, replicas, *stated):
-        yield not_checked(at, gap, _RULE)
-        return
+    require_known(at, gpus, replicas, *stated)
     down, up = (u if s is None else s for s, u in zip(stated, rollout.usual, strict=True))
     legal = is_budget(down, _MOST_DOWN) and is_budget(up)
     if isinstance(gpus, int) and isinstance(replicas, int) and legal:
@@ -68,14 +67,14 @@ def _check(
             yield _short(at, extra, used + needed, budget, stuck=fewer == 0)
 
 
+@part_of_rule
 def _at_once(
     found: Object, rollout: Rollout, gpus: MaybeInt, used: int, budget: int
 ) -> Iterator[Finding]:
     """Check updates that replace everything at once, new pods first."""
     at = found.at(rollout.at)
-    if isinstance(gpus, Unknown):
-        yield not_checked(at, gpus, _RULE)
-    elif gpus and used + gpus > budget:
+    require_known(at, gpus)
+    if isinstance(gpus, int) and gpus and used + gpus > budget:
         extra = f"{rollout.all_at_once}, and adds {gpus} GPUs"
         yield _short(at, extra, used + gpus, budget, stuck=True)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kthena_components.checker.stated_waivers import new_waivers
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.schema.versions import TITLES
 
 if TYPE_CHECKING:  # enforcement reads the catalogue, which lists these rules
@@ -21,6 +22,7 @@ _RANKS: Mapping[str, int] = {"disabled": 0, "advisory": 1, "mandatory": 2}
 _SHOWN, _LONGEST = 3, 80
 _LEVELS, _WAIVER, _LIMITS = "levels-weakened", "waiver-new", "limits-weakened"
 _BUDGET, _PLAIN, _SERVINGS = "gpu_budget", "allow_plain_secrets", "servings"
+_GPU = "gpu"
 _COUNT = re.compile(r"0|[1-9][0-9]{0,8}")
 """A count as every reader takes it: 08 is a text for some, and 1e1 a number for others."""
 _APPROVE = "or let a person who may decide it approve the branch"
@@ -54,10 +56,10 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
     """A branch lowers no rule's level.
 
     The rule compares what the files of levels lead to, with Pulumi's and the policies' defaults:
-    how each policy is enforced, how the findings of each rule end, gpuBudget, gpuTypes, and the
-    releases of systems. A stack without a file has the defaults. A file that is not
-    valid is a finding, too. The base's levels apply to the branch in any case, so this reports
-    the change after the merge.
+    how each policy is enforced, how the findings of each rule end, gpuBudget, gpuTypes, the memory
+    of the GPUs in gpu, and the releases of systems. A stack without a file has the defaults. A file
+    that is not valid is a finding, too. The base's levels apply to the branch in any case, so this
+    reports the change after the merge.
 
     Pass: gpu-requests-equal-limits from advisory to mandatory; disabled becomes advisory.
     Fail: world-size-equals-gpus from mandatory to disabled; gpuBudget from 32 to 64; a new
@@ -97,6 +99,7 @@ def _reader(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator
     yield from _types(f"{path}.gpuTypes", before, after)
     if before.refuses != "disabled" or before.advises != "disabled":
         yield from _releases(path, before, after)
+        yield from _gpus(f"{path}.gpu", before.settings.gpus, after.settings.gpus, _LEVELS)
 
 
 def _rules(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator[Finding]:
@@ -194,15 +197,18 @@ def waiver_new(change: StackChange) -> Iterator[Finding]:
 def limits_weakened(change: StackChange) -> Iterator[Finding]:
     """A branch raises no limit that its base sets for a stack.
 
-    The limits are gpu_budget, and allow_plain_secrets, which names the Secrets that may be written
-    to files. A limit that cannot be read is not compared, and is a finding unless it stays.
+    The limits are gpu_budget, allow_plain_secrets, which names the Secrets that may be written to
+    files, and gpu, whose memory the rules about memory compare with. A limit that cannot be read is
+    not compared, and is a finding unless it stays.
 
-    Pass: gpu_budget from 32 to 16.
-    Fail: gpu_budget from 16 to 32, or removed; from 16 to an encrypted value.
+    Pass: gpu_budget from 32 to 16; gpu from h200 to h100.
+    Fail: gpu_budget from 16 to 32, or removed; from 16 to an encrypted value; gpu from h100 to
+    h200, or removed.
     Source: docs/security.md, A branch and its judge.
     """
     yield from _budget(change, f"{change.file}: {_BUDGET}")
     yield from _plain_secrets(change, f"{change.file}: {_PLAIN}")
+    yield from _stated_gpus(change, f"{change.file}: {_GPU}")
 
 
 def _budget(change: StackChange, path: str) -> Iterator[Finding]:
@@ -231,6 +237,39 @@ def _plain_secrets(change: StackChange, path: str) -> Iterator[Finding]:
     elif added := sorted(new - (old or set())):
         seen = f"would let {', '.join(added)} be written in plain text as well"
         yield _weaker(path, seen, f"remove it, {_APPROVE}", _LIMITS)
+
+
+def _stated_gpus(change: StackChange, path: str) -> Iterator[Finding]:
+    had, has = (_Setting(values, _GPU) for values in (change.before, change.after))
+    if not had.is_stated or had == has:
+        return
+    old, new = (
+        _choice(setting.value) if setting.is_stated else NO_CHOICE for setting in (had, has)
+    )
+    if old is None or new is None:
+        whose = (
+            f"would be {has}" if new is None else f"was not compared, because the base has {had}"
+        )
+        remedy = f"write names of GPUs, {_APPROVE}"
+        yield _weaker(path, f"{whose}, which names no known GPU", remedy, _LIMITS)
+        return
+    yield from _gpus(path, old, new, _LIMITS)
+
+
+def _gpus(path: str, before: GpuChoice, after: GpuChoice, rule: str) -> Iterator[Finding]:
+    """Report GPUs with more memory, and GPUs that are no longer named."""
+    for pool, had, has in before.smaller_than(after):
+        where = f" for '{pool[:_LONGEST]}'" if pool else ""
+        seen = f"would name no GPU{where}"
+        if has is not None:
+            seen = f"would be {has.name} with {has.memory_gib:g} GiB{where}"
+        seen += f", and the base has {had.name} with {had.memory_gib:g} GiB"
+        yield _weaker(path, seen, f"keep it, {_APPROVE}", rule)
+
+
+def _choice(value: object) -> GpuChoice | None:
+    choice = parse_choice([value]) if isinstance(value, str) and value else None
+    return choice if isinstance(choice, GpuChoice) else None
 
 
 class _Setting:

@@ -24,6 +24,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "review": ("review.command", "write the comment on a pull request from Pulumi previews"),
     "policy-pack": ("policy_pack", "write the policy pack for pulumi preview --policy-pack"),
     "doctor": ("doctor", "check that a cluster has what servings need, before you deploy"),
+    "fit": ("fit.command", "show whether servings fit into a cluster, where, and if not why"),
+    "inventory": ("inventory", "write what a cluster has, to answer `fit` without the cluster"),
     "status": ("status", "show where the pods of servings run, and why others wait"),
     "rights": ("rights", "print the RBAC role that a deployer needs"),
 }

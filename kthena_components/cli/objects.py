@@ -45,6 +45,12 @@ class KubeObject:
         node, _ = _follow(self.node, path, 0, self._keys)
         return node is not None and (node.tag == _NULL or not node.value)
 
+    def is_cut(self, path: str) -> bool:
+        """Return whether a text begins or ends with what joins two parts, of which one is empty."""
+        node, _ = _follow(self.node, path, 0, self._keys)
+        text = node.value if isinstance(node, yaml.ScalarNode) else ""
+        return text != text.strip("-_.")
+
 
 class _Keys:
     """The keys of a map. Of duplicate keys, the first one counts."""

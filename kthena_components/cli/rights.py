@@ -6,6 +6,7 @@ import sys
 
 import yaml
 
+from kthena_components.cluster.inventory_rights import INVENTORY
 from kthena_components.core.plan.rights import roles
 from kthena_components.systems import EMITTERS, extras, resources_of
 
@@ -41,11 +42,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         type=_namespace,
         help="the namespace of the servings; default: all namespaces",
     )
+    parser.add_argument(
+        "--inventory",
+        action="store_true",
+        help="print the role of who reads an inventory instead, which lists and changes nothing",
+    )
     parser.set_defaults(run=run)
 
 
 def run(asked: argparse.Namespace) -> int:
     """Write the roles to standard output and return the exit status."""
+    if asked.inventory:
+        written = roles(INVENTORY, name="kthena-components-inventory")
+        sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))
+        return 0
     backends = EMITTERS if asked.backend == "all" else (asked.backend,)
     written = roles(resources_of(backends, dict.fromkeys(asked.extras)), asked.namespace)
     sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))

@@ -100,9 +100,8 @@ class RenderedSource(Source):
         """Say that a chart was rendered without a value; empty if it needs none."""
         if not self.rendering.may_lack_values:
             return ""
-        lacks = item.is_empty(finding.path) or (
-            finding.seen == MISSING and self._leaves_out(item, finding.path)
-        )
+        lacks = item.is_empty(finding.path) or item.is_cut(finding.path)
+        lacks = lacks or (finding.seen == MISSING and self._leaves_out(item, finding.path))
         return "with the chart's own values" if lacks else ""
 
     def _leaves_out(self, item: KubeObject, path: str) -> bool:

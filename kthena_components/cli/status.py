@@ -6,15 +6,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.connect import add_cluster, opened
+from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import suggest
-from kthena_components.core.values.safe_text import visible_lines
+from kthena_components.core.values.safe_text import visible, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster
+    from kthena_components.cluster.status import Servings
 
 CLEAN, FOUND = 0, 1
 _PERIOD = 2
@@ -55,6 +58,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         action="store_true",
         help=f"look every {_PERIOD} seconds, and write each change, until Ctrl-C",
     )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        type=Path,
+        help="also write a page without a network and scripts that shows the pods on their nodes "
+        "and racks, and the GPUs that are used",
+    )
     add_cluster(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
 
@@ -63,7 +73,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the table to standard output and return the exit status."""
     shown = FOUND
     with opened(asked, parser) as (cluster, _version), _ended_by_the_user(asked):
-        for status, text in _looks(cluster, asked):
+        for status, text in _looks(cluster, asked, parser):
             shown = status
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -75,19 +85,23 @@ def _ended_by_the_user(asked: argparse.Namespace) -> AbstractContextManager[None
     return suppress(KeyboardInterrupt) if asked.watch else nullcontext()
 
 
-def _looks(cluster: "Cluster", asked: argparse.Namespace) -> Iterator[tuple[int, str]]:
+def _looks(
+    cluster: "Cluster", asked: argparse.Namespace, parser: argparse.ArgumentParser
+) -> Iterator[tuple[int, str]]:
     """Yield the exit status and the text: once, or at each change."""
-    status, text = _look(cluster, asked)
+    status, text = _look(cluster, asked, parser)
     yield status, text
     while asked.watch:
         time.sleep(_PERIOD)
         before = text
-        status, text = _look(cluster, asked)
+        status, text = _look(cluster, asked, parser)
         if text != before:
             yield status, text if asked.output == "json" else f"\n{text}"
 
 
-def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
+def _look(
+    cluster: "Cluster", asked: argparse.Namespace, parser: argparse.ArgumentParser
+) -> tuple[int, str]:
     # Imported here because it needs the extra `cluster`.
     from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
     from kthena_components.cluster.status import describe_status, render_status  # noqa: PLC0415
@@ -95,6 +109,8 @@ def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
     with Progress(sys.stderr, "reading the cluster"):
         everything = look_at_servings(cluster, asked.namespace)
     seen = everything.only(asked.serving) if asked.serving else everything
+    if asked.html:
+        _draw(cluster, seen, asked, parser)
     found = describe_status(seen)
     nothing = not (found["pods"] or found["waiting"])
     status = FOUND if nothing or found["waiting"] else CLEAN
@@ -111,3 +127,23 @@ def _look(cluster: "Cluster", asked: argparse.Namespace) -> tuple[int, str]:
             )
         )
     return status, f"{visible_lines(text)}\n"
+
+
+def _draw(
+    cluster: "Cluster", seen: "Servings", asked: argparse.Namespace, parser: argparse.ArgumentParser
+) -> None:
+    """Write the page of --html."""
+    from kthena_components.cluster.fetch_servings import POD, listed  # noqa: PLC0415
+    from kthena_components.drawing.from_servings import picture_of_servings  # noqa: PLC0415
+    from kthena_components.drawing.page import draw_page  # noqa: PLC0415
+
+    taken = datetime.now(UTC)
+    with Progress(sys.stderr, "reading all pods"):
+        pods = listed(cluster, POD)
+    named = f" of context {asked.context}" if asked.context else ""
+    picture = picture_of_servings(seen, pods, title=f"Servings{named}", taken=taken)
+    try:
+        asked.html.write_text(draw_page(picture), encoding="utf-8")
+    except OSError as error:
+        told = f"{parser.prog}: --html {asked.html}: {error.strerror or error}"
+        parser.exit(WRONG, f"{visible(told)}\n")

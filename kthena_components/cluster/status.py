@@ -160,12 +160,13 @@ def _rows(seen: Servings) -> Iterator[list[str]]:
         for pod in pods:
             yield [
                 f"{namespace}/{serving}", group.removeprefix(f"{serving}-"),
-                _role(pod), name_of(pod), state_of(pod),
+                role_of(pod), name_of(pod), state_of(pod),
                 node_of(pod) or _NONE, _rack(seen, pod), reached, _phase(seen, pod),
             ]  # fmt: skip
 
 
-def _role(pod: Body) -> str:
+def role_of(pod: Body) -> str:
+    """Return the engine of a pod, or its role, as `status` shows it."""
     labels = labels_of(pod)
     return labels.get(naming.ROLE_ID) or labels.get(naming.ROLE) or _NONE
 

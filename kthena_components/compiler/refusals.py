@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.checks import plan_exposed, plan_requests
+from kthena_components.core.plan.limits import refused
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove
 from kthena_components.core.spec.enums import KthenaVersion
@@ -42,23 +44,24 @@ def refuse(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
 
 def limits(plan: ServingPlan, backend: "Emitter") -> list[Finding]:
     """Report what the backend cannot express."""
-    return [*backend.refuse(plan), *_refuse_version(plan, backend)]
+    found = (refused(plan, backend.limits), backend.refuse(plan), _refuse_version(plan, backend))
+    return [*chain.from_iterable(found)]
 
 
-def name_takers(plan: ServingPlan, refused: Sequence[Finding]) -> list[Finding]:
+def name_takers(plan: ServingPlan, findings: Sequence[Finding]) -> list[Finding]:
     """Add to each remedy the other backends that take the field, as computed from their limits.
 
     A backend that takes the whole serving comes before those that refuse something else of it.
     Their options are the defaults.
     """
-    if not any(isinstance(f.remedy, Elsewhere) for f in refused):
-        return [*refused]
+    if not any(isinstance(f.remedy, Elsewhere) for f in findings):
+        return [*findings]
     others = {
         name: {f.path for f in found if f.level is Level.MANDATORY}
         for name in OFFERED
         if name != plan.backend and (found := _refused_by(plan, name)) is not None
     }
-    return [_with_takers(f, others) if isinstance(f.remedy, Elsewhere) else f for f in refused]
+    return [_with_takers(f, others) if isinstance(f.remedy, Elsewhere) else f for f in findings]
 
 
 def _refused_by(plan: ServingPlan, name: str) -> list[Finding] | None:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import wraps
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 from kthena_components.core.remedies import Fix, Remedy, moved, rename, settled, write
 from kthena_components.core.values.safe_text import visible
@@ -20,6 +20,7 @@ from kthena_components.core.values.unknown import NotKnownError, Unknown, show_t
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 RULE_FAULT = "rule-fault"
 """The rule of findings that report the failure of another rule."""
 READING, READING_ALL = "reading the object", "reading the objects"
@@ -178,6 +179,24 @@ def part_of_rule(check: Callable[P, Iterable[Finding]]) -> Callable[P, Iterator[
             yield not_checked(late.path, late.gap)
 
     return checked
+
+
+def each_of(
+    parts: Callable[[T], Iterable[tuple[*Ts]]],
+) -> Callable[[Callable[[*Ts], Iterable[Finding]]], Callable[[T], Iterator[Finding]]]:
+    """Make a rule that checks each part of a view. What is not known in one hides no other."""
+
+    def of(check: Callable[[*Ts], Iterable[Finding]]) -> Callable[[T], Iterator[Finding]]:
+        checked = part_of_rule(check)
+
+        @wraps(check)
+        def rule(view: T) -> Iterator[Finding]:
+            for part in parts(view):
+                yield from checked(*part)
+
+        return rule
+
+    return of
 
 
 def rule_name(rule: Callable[..., Any]) -> str:

@@ -172,10 +172,14 @@ class Cluster:
     waiting: Sequence[PodGroup] = ()
     """Groups that wait already; the scheduler tries them before later ones of equal priority."""
     scheduler: Scheduler = field(default_factory=Scheduler)
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """The values of priority classes; the default class is also listed without a name."""
     taken: datetime | None = None
     """When this was read. None: written by hand."""
     source: str = ""
     """Where it was read: a file, or a context."""
+    notes: Sequence[str] = ()
+    """What is not known of it, so was not compared. Each a clause, no full stop."""
 
 
 class Verdict(StrEnum):

@@ -27,6 +27,7 @@ from pulumi_policy import (
     proxy,
 )
 
+from kthena_components.checker.all_objects import Bodies, check_objects_together, owner_of
 from kthena_components.checker.enforcement import ENFORCED, LED_BY, TOGETHER
 from kthena_components.checker.levels import (
     LIMITS,
@@ -37,7 +38,6 @@ from kthena_components.checker.levels import (
 )
 from kthena_components.checker.manifest import check_manifest, has_rules, is_compared
 from kthena_components.checker.secrecy import check_sealed
-from kthena_components.checker.together import Bodies, check_objects_together, owner_of
 from kthena_components.checker.unread import is_foreign
 from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core.facts.context import Context

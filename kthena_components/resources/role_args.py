@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.enums import EngineKind, KvConnector, KvRole, Launcher
+from kthena_components.core.spec.enums import (
+    EngineKind,
+    Gpu,
+    GpuLabel,
+    KvConnector,
+    KvRole,
+    Launcher,
+)
 
 if TYPE_CHECKING:
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs, PodTemplateSpecPatchArgs
@@ -20,6 +27,8 @@ if TYPE_CHECKING:
     LauncherWord = Launcher | Literal["ray", "native", "mpi"]
     TransferRoleWord = KvRole | Literal["prefill", "decode", "both"]
     ConnectorWord = KvConnector | Literal["nixl", "mooncake", "lmcache"]
+    GpuWord = Gpu | str
+    LabelWord = GpuLabel | Literal["product", "gke", "none"]
     HfConfig = Mapping[str, Any] | str
     PodTemplate = Mapping[str, Any] | PodTemplateSpecArgs
     Overlay = PodTemplate | PodTemplateSpecPatchArgs
@@ -27,6 +36,7 @@ else:
     Budget, EngineWord, LauncherWord, HfConfig = Any, EngineKind, Launcher, Any
     PodTemplate = Overlay = Mapping[str, Any]
     TransferRoleWord, ConnectorWord = KvRole, KvConnector
+    GpuWord, LabelWord = Gpu, GpuLabel
 
 
 class ParallelismArgs(TypedDict):
@@ -126,6 +136,15 @@ class ResourcesArgs(TypedDict):
     """
     gpu_resource: NotRequired[str]
     """Extended resource that counts the GPUs. Default nvidia.com/gpu."""
+    gpu: NotRequired[GpuWord]
+    """GPU of the nodes, such as h200: the rules about memory compare with it, and the node selector
+    of the pods requires it. Default: none, and a node selector in an overlay may name one.
+    """
+    gpu_label: NotRequired[LabelWord]
+    """Label of the nodes in that selector. product: nvidia.com/gpu.product of GPU feature
+    discovery, or amd.com/gpu.product-name. gke: cloud.google.com/gke-accelerator. none: no
+    selector, only the annotation kthena-components/gpu. Default product.
+    """
     cpu: NotRequired[str]
     """Processors, as a Kubernetes quantity: 125 or 500m. Default: one for each process of the
     engine, 2 and one per GPU. Source: vLLM's docs/configuration/optimization.md.

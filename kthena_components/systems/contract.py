@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import GpuDemand, NameFacts, ServingFacts
@@ -19,6 +19,7 @@ from kthena_components.systems.describer import Describer
 if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.objects.engine_containers import Sketch
     from kthena_components.core.plan.controller_variables import Told
+    from kthena_components.core.plan.limits import Limit
     from kthena_components.core.plan.manifest import Manifest
     from kthena_components.core.plan.model import ServingPlan
     from kthena_components.core.plan.rights import Resource
@@ -186,23 +187,41 @@ class Kind(Updates[V], Scaling[V], ConvertInput[V], PodTemplates, ObjectTraits, 
         return bool(self.facts or self.rules or self.templates or self.only_fields)
 
 
-class Written(NamedTuple):
-    """What an argument of a serving becomes, for docs/backends.md."""
-
-    becomes: str
-    """As a noun; empty if the backend rejects every value."""
-    limits: str = ""
-    """What it takes of the argument; empty for everything."""
-
-
-REJECTED = Written("")
-METRICS = "engines with metrics"
-"""What is taken of `monitoring`: systems/prometheus/scrapes.py."""
+ARGUMENTS = (
+    "replicas",
+    "roles[].replicas",
+    "roles[].worker_replicas",
+    "gang_policy",
+    "network_topology.group_policy",
+    "network_topology.role_policy",
+    "queue",
+    "priority_class",
+    "spread_over",
+    "scheduler_name",
+    "rollout_strategy.type",
+    "rollout_strategy…max_unavailable",
+    "rollout_strategy…partition",
+    "rollout_strategy…max_surge",
+    "roles[].max_unavailable",
+    "recovery_policy",
+    "autoscaled",
+    "restart_grace_period_seconds",
+    "expose",
+    "monitoring",
+    "ready_timeout_seconds",
+    "labels",
+    "pod_disruption_budget",
+    "fill_requests",
+    "waivers",
+)
+"""The arguments of a serving in docs/backends.md, besides those that only the pods show."""
 FOR_ALL = {
-    "labels": Written("labels of all objects, but not of the pods"),
-    "pod_disruption_budget": Written("a PodDisruptionBudget: one evicted pod at a time"),
-    "fill_requests": Written("requests equal to the limits, where a template has limits only"),
-    "waivers": Written("annotations on the objects with findings of the rule"),
+    "expose": "a Service before the entry pods",
+    "monitoring": "a PodMonitor per role, a PrometheusRule and a dashboard",
+    "labels": "labels of all objects, but not of the pods",
+    "pod_disruption_budget": "a PodDisruptionBudget: one evicted pod at a time",
+    "fill_requests": "requests equal to the limits, where a template has limits only",
+    "waivers": "annotations on the objects with findings of the rule",
 }
 """What the compiler does, whatever the backend is."""
 
@@ -249,8 +268,10 @@ class BackendOptions:
     """
     kthena_versions: tuple[str, ...] = ()
     """Values of `kthena_version` that it writes for. Empty: it does not write for Kthena."""
-    written: Mapping[str, Written] = field(default_factory=dict)
-    """What each argument becomes. tests/systems/test_written.py has a probe of each one."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """What each argument becomes, unless `limits` reject it. tests/systems/test_written.py has a
+    probe of each one.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,8 +303,10 @@ class Emitter(InTheCluster, BackendOptions, ReadBack, PodDetails):
     """How a plan is written for a system: what is written, and what is refused."""
 
     emit: Callable[[ServingPlan], tuple[Manifest, ...]]
+    limits: tuple[Limit, ...]
+    """Fields that the system does not take, or not with every value: an error, never dropped."""
     refuse: Callable[[ServingPlan], Iterator[Finding]]
-    """Findings about what the system cannot express: an error, never dropped."""
+    """Findings about options, and about engines and pods that it starts in another way."""
     names: Callable[[ServingPlan], Iterator[NameFacts]]
     """Names that the system will generate."""
 

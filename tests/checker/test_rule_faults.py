@@ -13,12 +13,12 @@ import pytest
 
 from kthena_components.checker import manifest as readers
 from kthena_components.checker import pod_schema as templates
+from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.catalogue import rule_names
 from kthena_components.checker.cluster_rules import ASKED_RULES, cluster_rules
 from kthena_components.checker.levels import LevelOverride, Levels
 from kthena_components.checker.manifest import check_manifest, check_whole
 from kthena_components.checker.pod_schema import pod_schema
-from kthena_components.checker.together import check_objects_together
 from kthena_components.checker.unread import kind_read
 from kthena_components.checker.waivers import PREFIX, waiver
 from kthena_components.compiler.compile import compile_serving

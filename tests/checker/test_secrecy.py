@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.catalogue import rule_names
 from kthena_components.checker.manifest import check_manifest
 from kthena_components.checker.secrecy import (
@@ -21,7 +22,6 @@ from kthena_components.checker.secrecy import (
     opened,
     without_login,
 )
-from kthena_components.checker.together import check_objects_together
 from kthena_components.core.findings import Finding, Level, Waiver
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import SECRET

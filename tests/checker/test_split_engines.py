@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.checker.together import check_objects_together
+from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 from tests.support.peers import LATE

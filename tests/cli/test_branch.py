@@ -301,6 +301,47 @@ def test_a_budget_that_cannot_be_read_is_never_passed_over(
     assert told is None or told in found[0]
 
 
+ABSENT = object()
+GPUS: dict[str, tuple[object, object, str | None]] = {
+    "the same": ("h100", "h100", None),
+    "another name of it": ("h100", "NVIDIA-H100-80GB-HBM3", None),
+    "a smaller one": ("h200", "h100", None),
+    "a new one": (ABSENT, "h200", None),
+    "a larger one": (
+        "h100",
+        "h200",
+        "would be NVIDIA H200 with 140.4 GiB, and the base has NVIDIA H100",
+    ),
+    "none": ("h100", ABSENT, "would name no GPU, and the base has NVIDIA H100 with 79.65 GiB"),
+    "a larger one of a pool": (
+        "h100, a=l4",
+        "h100, a=h100",
+        "would be NVIDIA H100 with 79.65 GiB for 'a'",
+    ),
+    "a larger one of a new pool": ("h100", "h100, a=h200", "for 'a', and the base has NVIDIA H100"),
+    "a smaller one of a new pool": ("h100", "h100, a=l4", None),
+    "a pool that is left to the default": ("h100, a=h200", "h100", None),
+    "a pool that is left to a larger default": (
+        "h200, a=h100",
+        "h200",
+        "for 'a', and the base has",
+    ),
+    "an unknown one": ("h100", "h10", "would be 'h10', which names no known GPU"),
+    "an encrypted one": ("h100", {"secure": "v1:x"}, "would be an encrypted value, which names no"),
+    "the base has an unknown one": ("h10", "h100", "was not compared, because the base has 'h10'"),
+    "a list": ("h100", ["h100"], "would be ['h100'], which names no known GPU"),
+}
+
+
+@for_each("name", GPUS)
+def test_a_gpu_with_more_memory_waits_for_a_person(name: str) -> None:
+    before, after, told = GPUS[name]
+    sides = ({} if gpu is ABSENT else {"gpu": gpu} for gpu in (before, after))
+    found = list(map(str, limits_weakened(stack(*sides))))
+    assert len(found) == (told is not None), found
+    assert told is None or told in found[0]
+
+
 @pytest.mark.parametrize("after", ["hf-token", {"secure": "v1:x"}, [b"x"], {"a": 1}])
 def test_names_of_plain_secrets_that_cannot_be_read_are_told(after: object) -> None:
     (found,) = limits_weakened(stack({}, {"allow_plain_secrets": after}))

@@ -15,7 +15,7 @@ from tests.support.for_each import for_each
 
 Config = Mapping[str, Any]
 PROD: dict[str, dict[str, object]] = {
-    "serving-rules": {"enforcementLevel": "mandatory", "environment": "prod"},
+    "serving-rules": {"enforcementLevel": "mandatory", "environment": "prod", "gpu": "h100"},
     "serving-groups": {"enforcementLevel": "mandatory", "gpuBudget": 32, "gpuTypes": ["H100"]},
 }
 RULES, GROUPS = PROD["serving-rules"], PROD["serving-groups"]
@@ -60,6 +60,8 @@ def test_levels_that_stay_or_rise_are_no_weakening() -> None:
             "gpuTypes: would allow A10 as well. Keep H100, or let a person",
         ),
         ("serving-groups", {"gpuBudget": 32}, "gpuTypes: would allow every product. Keep H100"),
+        ("serving-rules", {**RULES, "gpu": "h200"}, "serving-rules.gpu: would be NVIDIA H200 with"),
+        ("serving-rules", {"environment": "prod"}, "serving-rules.gpu: would name no GPU, and"),
     ],
 )
 def test_a_weaker_level_is_told(policy: str, config: object, told: str) -> None:
@@ -219,7 +221,7 @@ def test_a_file_that_is_not_valid_is_never_passed_over(
 
 def test_a_file_of_levels_that_goes_is_told() -> None:
     found = [str(finding) for finding in level_findings(pack(PROD), pack())]
-    assert len(found) == 3, found
+    assert len(found) == 4, found
     (rules, *_) = (text for text in found if "lower the level" in text)
     assert "because the branch deletes the file" in rules
     assert any(

@@ -96,6 +96,19 @@ def test_a_field_that_a_chart_leaves_empty_is_not_checked(run: Command, write: W
 
 
 @pytest.mark.usefixtures("chart")
+def test_a_name_with_a_part_that_a_chart_leaves_empty_is_not_checked(
+    run: Command, write: Write
+) -> None:
+    write("m/chat/templates/chat.yaml", TEMPLATE.replace("engine\n", "engine-{{ .Values.v }}\n"))
+    told = run("m")
+    assert told.status == 0
+    assert "with the chart's own values, so it was not checked" in told.out
+    write("m/chat/values-prod.yaml", "v: null\n")
+    (line,) = mandatory(run, "m")
+    assert "is 'engine-', which is not a DNS-1123 label" in line
+
+
+@pytest.mark.usefixtures("chart")
 @pytest.mark.parametrize("value", ["", "[]"])
 def test_containers_that_a_chart_leaves_empty_are_not_checked(
     run: Command, write: Write, value: str

@@ -206,7 +206,7 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     if what == "rule":
         monkeypatch.setattr(queue_exists, "__code__", broken.__code__)
     else:
-        monkeypatch.setattr(f"kthena_components.cli.check.together.{what}", broken)
+        monkeypatch.setattr(f"kthena_components.checker.all_objects.{what}", broken)
     write("a.yaml", text(SERVICE, SERVICE))
     done = run("a.yaml")
     failed = "the rule queue-exists" if what == "rule" else "reading the objects"

@@ -87,8 +87,8 @@ def test_free_text_may_be_an_output_and_counts_may_not(schema: AnalyzeResult) ->
 def test_words_with_few_values_are_enums(schema: AnalyzeResult) -> None:
     known = {name for name, made in schema["type_definitions"].items() if made.enum}
     assert known == {
-        "EngineKind", "KthenaVersion", "KvConnector", "KvRole", "Launcher", "RecoveryPolicy",
-        "RolloutType", "TopologyMode", "VolcanoVersion",
+        "EngineKind", "Gpu", "GpuLabel", "KthenaVersion", "KvConnector", "KvRole", "Launcher",
+        "RecoveryPolicy", "RolloutType", "TopologyMode", "VolcanoVersion",
     }  # fmt: skip
 
 

@@ -124,6 +124,7 @@ def _of_roles() -> dict[str, list[Args]]:
     ]
     resources = {
         "gpu_resource": ("nvidia.com/gpu", "amd.com/gpu"),
+        "gpu": ("h100", "h200"),
         "cpu": ("30", "31"),
         "memory": ("64Gi", "65Gi"),
         "ephemeral_storage": ("64Gi", "65Gi"),
@@ -217,6 +218,7 @@ ELSEWHERE: Final = {
     "backend": "is what the tests vary",
     "backend_options": "has a model of its own in each backend",
     "expose.role": "needs two roles that serve",
+    "roles[].resources.gpu_label": "is refused with resources.gpu, which it belongs to",
 }
 """Fields without changes, and why."""
 

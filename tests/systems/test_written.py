@@ -1,14 +1,17 @@
 """docs/backends.md says of each argument what a backend does with it: held against the backend."""
 
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.limits import taken
+from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
 from kthena_components.systems import EMITTERS, find_emitter
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.contract import ARGUMENTS, Emitter
 from tests.support.for_each import for_each
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_laws import PACKAGE
@@ -90,23 +93,61 @@ def tried(backend: str, argument: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("backend", EMITTERS)
 def test_each_argument_is_told(backend: str) -> None:
-    assert list(emitter_of(backend).written) == list(PROBES)
+    emitter = emitter_of(backend)
+    told = [name for name in ARGUMENTS if taken(name, emitter.limits) is not None]
+    assert list(ARGUMENTS) == list(PROBES)
+    assert {*told} <= {*emitter.written}
+
+
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_a_limit_that_depends_on_the_value_says_what_is_taken(backend: str) -> None:
+    """Else docs/backends.md would show a field as rejected that some servings may have."""
+    emitter = emitter_of(backend)
+    fields = [name.replace("…", ".rolling_update_configuration.") for name in ARGUMENTS]
+    whole = {limit.field for limit in emitter.limits if limit.takes == ""} & {*fields}
+    for field in whole:
+        rows = [limit for limit in emitter.limits if limit.field == field]
+        assert len(rows) == 1, (field, rows)
 
 
 @pytest.mark.parametrize("backend", EMITTERS)
 @for_each("argument", PROBES)
 def test_what_is_told_of_an_argument_is_what_the_backend_does(backend: str, argument: str) -> None:
-    told, found = emitter_of(backend).written[argument], tried(backend, argument)
+    told, found = taken(argument, emitter_of(backend).limits), tried(backend, argument)
     losses = [rules for rules in found if "backend-loss" in rules]
 
     assert found
-    if not told.becomes:
+    if told is None:
         assert all(found)
         assert losses
     else:
         assert not all(found)
-    if told.becomes and not told.limits:
+    if told == "":
         assert losses == []
+
+
+def names(model: type[BaseModel], path: str) -> bool:
+    """Tell whether a path names a field of a model, through models in it."""
+    first, _, more = path.partition(".")
+    field = model.model_fields.get(first)
+    inner = (field.annotation, *get_args(field.annotation)) if field else ()
+    models = [one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)]
+    return field is not None and (not more or any(names(one, more) for one in models))
+
+
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_every_limit_is_about_a_field_that_exists(backend: str) -> None:
+    """A limit of a field that nobody can write would never be reported."""
+    emitter = emitter_of(backend)
+    for limit in emitter.limits:
+        of_role = limit.field.removeprefix("roles[].")
+        model: type[BaseModel]
+        option = limit.field.removeprefix("backend_options.")
+        path, model = of_role, ModelServingSpec if of_role == limit.field else RoleSpec
+        if option != limit.field:
+            assert emitter.options is not None
+            path, model = option, emitter.options
+        assert names(model, path), limit.field
 
 
 def test_the_page_is_what_the_systems_say() -> None:

@@ -14,15 +14,14 @@ from typing import Any
 
 import yaml
 
+from kthena_components.checker.all_objects import StackOptions, check_objects_together
 from kthena_components.checker.cluster_rules import compare_objects
 from kthena_components.checker.levels import Levels
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.checker.together import check_objects_together
 from kthena_components.checker.update_rules import check_change
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.reports import FORMATS
 from kthena_components.cli.check.results import Summary
-from kthena_components.cli.check.together import StackOptions
 from kthena_components.cli.review.command import check_updates
 from kthena_components.cli.review.comment import write_comment
 from kthena_components.cli.review.preview import parse_preview

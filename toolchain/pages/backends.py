@@ -10,10 +10,11 @@ from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined
 
+from kthena_components.core.plan.limits import taken
 from kthena_components.core.plan.rights import WRITE
 from kthena_components.core.spec.fields import Spec
 from kthena_components.systems import EMITTERS, find_emitter
-from kthena_components.systems.contract import Emitter, Written
+from kthena_components.systems.contract import ARGUMENTS, Emitter
 
 _HEAD = """# Backends
 
@@ -43,19 +44,18 @@ def render() -> str:
 
 
 def _matrix(emitters: Mapping[str, Emitter]) -> Iterator[str]:
-    first = next(iter(emitters.values()))
     yield f"| argument | {' | '.join(emitters)} |"
     yield "|---" * (len(emitters) + 1) + "|"
-    for argument in first.written:
-        marks = " | ".join(_mark(emitter.written[argument]) for emitter in emitters.values())
+    for argument in ARGUMENTS:
+        marks = " | ".join(_mark(taken(argument, one.limits)) for one in emitters.values())
         yield f"| `{argument}` | {marks} |"
     yield f"\n{_KEY}"
 
 
-def _mark(written: Written) -> str:
-    if not written.becomes:
+def _mark(limits: str | None) -> str:
+    if limits is None:
         return ""
-    return "(✓)" if written.limits else "✓"
+    return "(✓)" if limits else "✓"
 
 
 def _section(name: str, emitter: Emitter) -> str:
@@ -78,9 +78,10 @@ def _section(name: str, emitter: Emitter) -> str:
 
 
 def _arguments(emitter: Emitter) -> Iterator[str]:
-    for argument, written in emitter.written.items():
-        if written.becomes:
-            yield f"| `{argument}` | {written.becomes} | {written.limits} |"
+    for argument in ARGUMENTS:
+        limits = taken(argument, emitter.limits)
+        if limits is not None:
+            yield f"| `{argument}` | {emitter.written[argument]} | {limits} |"
 
 
 def _options(

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kthena_components.checker.all_objects import StackOptions
 from kthena_components.checker.levels import SettingError, Settings, parse_releases
 from kthena_components.cli.check.files import CheckOptions, check
 from kthena_components.cli.check.reports import FORMATS, Report
 from kthena_components.cli.check.results import Summary
-from kthena_components.cli.check.together import StackOptions
 from kthena_components.cli.check.workers import WorkerError
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.model_config import ModelConfigError, read_shapes

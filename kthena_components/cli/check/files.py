@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from kthena_components.checker.all_objects import StackOptions
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
+from kthena_components.cli.check.all_objects import AllObjects
 from kthena_components.cli.check.context import LateConfigMaps, Texts, add_from_files, sharing_in
 from kthena_components.cli.check.kept_objects import KeptObjects
 from kthena_components.cli.check.results import Result, Summary, merge
-from kthena_components.cli.check.together import StackOptions, Together
 from kthena_components.cli.check.workers import jobs_for, side_by_side
 from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, objects_of
 from kthena_components.cli.sources import Place, RenderedSource, Source
@@ -69,7 +70,7 @@ def check(
     summary.pass_over(found)
     layout = arrange(found)
     unread: set[Unreadable] = set()
-    with _rendered(layout, found, given) as rendered:
+    with rendered_in(layout, found, given) as rendered:
         for result in _told_once(found, layout, rendered, given, summary):
             if isinstance(result, Result):
                 summary.count(result.finding)
@@ -80,7 +81,7 @@ def check(
 
 
 @contextmanager
-def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
+def rendered_in(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
     """Render the charts and kustomizations. The output is deleted when the context ends."""
     stating = set(filter(states_releases, (*_walked(found), *found.terraform)))
     if not (layout.charts or layout.kustomizations or stating):
@@ -188,7 +189,7 @@ def check_sources(
         referenced=completing,
     )
     beside = _Beside(given, texts, context)
-    together = Together(sources, given.asked, given.today, read=texts.read)
+    together = AllObjects(sources, given.asked, given.today, read=texts.read)
     for checked in side_by_side(
         lambda number: _file(number, sources[number], beside), len(sources), jobs
     ):

@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.engines.bash.session import Started
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
-from kthena_components.core.engines.facts import CommandFacts, Problem
+from kthena_components.core.engines.facts import Blocked, CommandFacts, Problem
 from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.launchers import Ray
 from kthena_components.core.engines.options import Dialect, understand
@@ -123,7 +123,7 @@ def _result(search: Search) -> CommandFacts | None:
         ray_address=ray.address,
         ray_written=ray.written,
         ray_port=ray.port,
-        ray_blocks=any(found.blocked and found.engine for found in log if found.sure),
+        ray_blocks=_blocked(engines),
         slept=min((found.slept for found in log if found.engine), default=0),
         ray_ends=any(found.ends for found in log) and not engines,
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
@@ -131,6 +131,16 @@ def _result(search: Search) -> CommandFacts | None:
         problems=ray.problems + facts.problems + tuple(map(_stray, dict.fromkeys(strays))),
         where=MappingProxyType({**where, **facts.where}),
     )
+
+
+def _blocked(engines: Sequence[Started]) -> Blocked | Unknown | None:
+    """Return what keeps an engine from being started; one that is not sure counts as possible."""
+    held = [found.blocked for found in engines if found.blocked]
+    sure = [found.blocked for found in engines if found.sure and isinstance(found.blocked, Blocked)]
+    if len(held) < len(engines) or not held:
+        return sure[0] if sure else None
+    late = "its script may or may not start Ray with --block before it"
+    return sure[0] if sure else Unknown(late)
 
 
 def _stray(option: str) -> Problem:

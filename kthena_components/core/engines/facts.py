@@ -6,6 +6,7 @@ Nothing here reads, writes or checks a command. Rules that compare these numbers
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
@@ -108,6 +109,8 @@ class Launch:
     """Whether this pod only computes and serves no HTTP (vLLM `--headless`)."""
     devices: MaybeText | None = None
     """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
+    by_dynamo: bool = field(default=False, compare=False)
+    """Whether Dynamo's `dynamo.vllm` starts it and sets some variables for it."""
     slept: int = field(default=0, compare=False)
     """Seconds that its script surely sleeps before it starts the engine."""
     gpus_per_node: MaybeInt | None = None
@@ -128,6 +131,15 @@ class MpiLaunch:
     """Slots of each host of mpirun's `-H`. None: not stated in full, or hosts may have more."""
 
 
+class Blocked(Enum):
+    """Why a script does not go on after `ray start`."""
+
+    BLOCK = "--block"
+    """It runs until Ray stops."""
+    EXEC = "exec"
+    """It takes the place of the script's shell."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RayLaunch:
     """What `ray start` and the image's own scripts for Ray start."""
@@ -144,8 +156,8 @@ class RayLaunch:
     """The same as it is written: `$(LWS_LEADER_ADDRESS):6379`."""
     ray_port: MaybeText | None = None
     """Port of the Ray cluster that this pod starts, as text. None: it starts none."""
-    ray_blocks: bool = False
-    """Whether `ray start --block` keeps the script from starting the engine after it."""
+    ray_blocks: Blocked | Unknown | None = None
+    """The `ray start` that keeps the script from starting the engine after it."""
     ray_ends: bool = field(default=False, compare=False)
     """Whether the command ends when it has joined a Ray cluster: its container stops, and Ray."""
     ray_script: str | None = None

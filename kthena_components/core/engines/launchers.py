@@ -108,6 +108,8 @@ class Ray:
     """Port of the cluster that it starts. None: it starts none."""
     blocks: bool = False
     """Whether it stays in the foreground (`--block`)."""
+    may_block: bool = False
+    """Whether a word that is not known may be --block."""
     joins_and_returns: bool = False
     """Whether it joins a cluster and surely returns then, without --block."""
 
@@ -190,6 +192,7 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
             problems=problems,
             port=_stated(words, "--port", scope, str(PORT)) if head else None,
             blocks="--block" in flags,
+            may_block=_may_block(words),
             joins_and_returns=joins is not None and not head and not _may_block(words),
         )
         if joins and not head and (found := flag_value(words, ("--address",))):
@@ -201,10 +204,14 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
     return _with_gpus(ray, own, scope)
 
 
+_SWITCHES = frozenset({"--disable-usage-stats", "--head", "--no-monitor"})
+"""Options of `ray start` without a value."""
+
+
 def _may_block(words: Sequence[str]) -> bool:
     """Return whether `ray start` has --block or --help, or a word that may be any option."""
     for before, word in pairwise(words):
-        is_value = before.startswith("--") and "=" not in before
+        is_value = before.startswith("--") and "=" not in before and before not in _SWITCHES
         if word in {"--block", "--help"} or (has_gap(word.partition("=")[0]) and not is_value):
             return True
     return False

@@ -55,6 +55,7 @@ class Program(StrEnum):
     """A program with SGLang's options and its own."""
     TRTLLM = "trtllm"
     DYNAMO_TRTLLM = "dynamo-trtllm"
+    DYNAMO_VLLM = "dynamo-vllm"
     HUGGINGFACESERVER = "huggingfaceserver"
     LMDEPLOY = "lmdeploy"
     TGI = "tgi"
@@ -73,7 +74,7 @@ class Start:
 _MODULES: Mapping[str, Program] = {
     "dynamo.sglang": Program.SGLANG_INSIDE,
     "dynamo.trtllm": Program.DYNAMO_TRTLLM,
-    "dynamo.vllm": Program.VLLM_INSIDE,
+    "dynamo.vllm": Program.DYNAMO_VLLM,
     "huggingfaceserver": Program.HUGGINGFACESERVER,
     "sglang.launch_server": Program.SGLANG_LAUNCH_SERVER,
     "tensorrt_llm.commands.serve": Program.TRTLLM,

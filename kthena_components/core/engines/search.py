@@ -206,6 +206,7 @@ def _interpreter(text: str) -> list[str]:
 
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
     Program.DYNAMO_TRTLLM: read_dynamo,
+    Program.DYNAMO_VLLM: lambda words, scope: replace(read_inside(words, scope), by_dynamo=True),
     Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
     Program.LMDEPLOY: read_lmdeploy,
     Program.SGLANG: partial(read_sglang, positional=True),

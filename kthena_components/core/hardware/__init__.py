@@ -6,10 +6,12 @@ Rules that compare memory are in `core/rules`.
 from kthena_components.core.hardware.choice import (
     NO_CHOICE,
     GpuChoice,
+    is_counted_by,
     largest_gpu,
     parse_choice,
 )
 from kthena_components.core.hardware.names import find_gpu, short_name
+from kthena_components.core.hardware.node_labels import node_label
 from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.hardware.table import (
     Gpu,
@@ -31,9 +33,11 @@ __all__ = [
     "find_instance",
     "gpu_of",
     "gpu_of_label",
+    "is_counted_by",
     "known_gpus",
     "known_instances",
     "largest_gpu",
+    "node_label",
     "parse_choice",
     "parted_chips",
     "short_name",

@@ -1,6 +1,6 @@
 """The GPUs that a user names for pods whose manifests do not name one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -27,6 +27,16 @@ class GpuChoice:
         """Return whether any GPU is named."""
         return self.default is not None or bool(self.pools)
 
+    def smaller_than(self, other: "GpuChoice") -> Iterator[tuple[str, Gpu, Gpu | None]]:
+        """Yield the pools whose GPU has less memory than in another choice, with both GPUs.
+
+        '' stands for all other pods. The other GPU is None if that choice names none for them.
+        """
+        for pool in ("", *sorted({*self.pools, *other.pools})):
+            mine, theirs = (choice.pools.get(pool, choice.default) for choice in (self, other))
+            if mine is not None and (theirs is None or theirs.memory_gib > mine.memory_gib):
+                yield pool, mine, theirs
+
     def of(self, spec: Mapping[str, Any], resources: Iterable[str]) -> GpuFacts | Unknown | None:
         """Return the GPU of a pod; None if none is named for it.
 
@@ -39,7 +49,7 @@ class GpuChoice:
         gpu = next(pools, self.default)
         if gpu is None:
             return None
-        other = next((name for name in resources if not _counts(name, gpu)), None)
+        other = next((name for name in resources if not is_counted_by(name, gpu)), None)
         if other is not None:
             return Unknown(f"it requests {other}, which is no {gpu.name}")
         return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
@@ -81,7 +91,7 @@ def largest_gpu(resources: Iterable[str]) -> GpuFacts:
 
 @lru_cache(maxsize=256)  # most pods request one of a few resources
 def _largest(wanted: tuple[str, ...]) -> GpuFacts:
-    fit = [gpu for gpu in known_gpus() if all(_counts(name, gpu) for name in wanted)]
+    fit = [gpu for gpu in known_gpus() if all(is_counted_by(name, gpu) for name in wanted)]
     gpu = max(fit or known_gpus(), key=lambda gpu: gpu.memory_gib)
     return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
 
@@ -90,7 +100,7 @@ def _is_pool(value: object, pools: Mapping[str, Gpu]) -> bool:
     return isinstance(value, str) and value in pools
 
 
-def _counts(resource: str, gpu: Gpu) -> bool:
+def is_counted_by(resource: str, gpu: Gpu) -> bool:
     """Return whether a resource may count a GPU: it has the maker's domain, or no known one."""
     return _domain(resource) not in _makers() or _domain(resource) in map(_domain, gpu.resources)
 

@@ -14,6 +14,7 @@ from kthena_components.core.memory import (
     overhead,
     weights_on_gpu,
 )
+from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
@@ -33,7 +34,7 @@ from kthena_components.core.memory.share import (
 )
 from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
-from kthena_components.core.models import ModelShape, find_by_folder
+from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
@@ -62,8 +63,9 @@ class Placed:
     """Share of a GPU for weights, or for weights, overhead and cache together."""
     version: Version | None = None
     """Release of vLLM that the image states."""
-    by_folder: bool = False
-    """Whether the model is the one that its folder is named after, which may be a copy."""
+    assumed: bool = False
+    """Whether the model is the one that its folder or its served name is named after, which may be
+    a copy."""
 
     @property
     def budget(self) -> float:
@@ -185,7 +187,7 @@ def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
     stated = model_shape(command, engine.entry.shape)
-    named = find_by_folder(command.model) if engine.entry.shape is None else None
+    named = assumed_model(command) if engine.entry.shape is None else None
     shape, share, split = (
         named or stated if isinstance(stated, Unknown) else stated,
         share_of(engine, command, gpu),
@@ -213,7 +215,7 @@ def _placed(
         split=split,
         share=share,
         version=vllm_release(engine, command),
-        by_folder=isinstance(stated, Unknown),
+        assumed=isinstance(stated, Unknown),
     )
 
 

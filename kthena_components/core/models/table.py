@@ -44,11 +44,18 @@ def find_model(name: str) -> ModelShape | Unknown:
 def find_by_folder(path: object) -> ModelShape | None:
     """Find the model that a local path or a bucket is named after, such as /models/Qwen3-8B.
 
-    It may also be a copy of that model, in another format.
+    The last part with a known name decides. A part may have the form of a cache,
+    `models--Qwen--Qwen3-8B`. It may also be a copy of that model, in another format.
     """
     if not isinstance(path, str) or not ("://" in path or path.startswith(("/", "."))):
         return None
-    return _index().get(path.rstrip("/").rpartition("/")[2].casefold())
+    names = (_cached(part) for part in reversed(path.casefold().split("/")))
+    return next((_index()[name] for name in names if name in _index()), None)
+
+
+def _cached(part: str) -> str:
+    """Return the name in a folder of a cache: of Hugging Face, or `owner--model`."""
+    return part.removeprefix("models--").replace("--", "/", 1)
 
 
 def known_models() -> Iterable[ModelShape]:

@@ -12,6 +12,7 @@ from typing import Any
 from kthena_components.core.engines import Commands, write_commands
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.models import shape_keys
+from kthena_components.core.plan.gpu_placement import gpu_annotations, gpu_selector
 from kthena_components.core.plan.pod_attachments import attached_to, download
 from kthena_components.core.plan.production import (
     STARTUP_SECONDS,
@@ -43,11 +44,16 @@ def engine_templates(
     overlay = role.overlay or {}
     labels = labels_of(role, serving)
     entry = _template(role, commands, labels, _entry_fields(role, commands, startup))
-    written = {**entry, "metadata": {**entry["metadata"], **_stated_shape(role)}}
+    entry["metadata"] |= _annotated({**_stated_shape(role), **gpu_annotations(role)})
     if commands.worker is None:
-        return lay_over(written, overlay), None
+        return lay_over(entry, overlay), None
     worker = _template(role, commands, labels, {})
-    return lay_over(written, overlay), lay_over(worker, overlay)
+    worker["metadata"] |= _annotated(gpu_annotations(role))
+    return lay_over(entry, overlay), lay_over(worker, overlay)
+
+
+def _annotated(annotations: dict[str, Any]) -> dict[str, Any]:
+    return {"annotations": annotations} if annotations else {}
 
 
 def _stated_shape(role: RoleSpec) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def _stated_shape(role: RoleSpec) -> dict[str, Any]:
     if config is None:
         return {}
     text = json.dumps(shape_keys(config), separators=(",", ":"))
-    return {"annotations": {MODEL_CONFIG: text}}
+    return {MODEL_CONFIG: text}
 
 
 def _template(
@@ -78,7 +84,7 @@ def _template(
         "securityContext": _confined(made.capabilities),
         "volumeMounts": made.mounts,
     }
-    user = user_of(role)
+    user, selector = user_of(role), gpu_selector(role)
     return {
         "metadata": {"labels": dict(labels)},
         "spec": {
@@ -87,6 +93,7 @@ def _template(
             # variable.
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": grace_seconds(role),
+            **({"nodeSelector": selector} if selector else {}),
             **({"securityContext": user} if user else {}),
             **({"initContainers": inits} if inits else {}),
             "containers": [container],

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.memory.assumed_model import served_name
 from kthena_components.core.memory.engine import (
     Placed,
     engines_without_gpu,
@@ -29,9 +30,10 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     names it, the rule reports weights that no GPU in the table holds, and `check` says once per
     object that memory was not checked. If a GPU is named but something else is unknown (the model,
     the format of its weights, the part that stays in host memory), this rule reports it once for
-    both rules about memory. A local path or a bucket counts as the model that its last part names;
-    the finding is then advice in every environment, because it may be a smaller copy. The default
-    share is 0.92, or 0.9 up to vLLM 0.19.
+    both rules about memory. A local path or a bucket counts as the model that one of its parts
+    names, else as the one that --served-model-name names; the finding is then advice in every
+    environment, because it may be a smaller copy. The default share is 0.92, or 0.9 up to vLLM
+    0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -130,12 +132,13 @@ def _too_little(placed: Placed, estimate: Estimate) -> Finding:
 
 
 def _model(placed: Placed) -> str:
-    named = str(placed.command.model)
-    return f"{named} (if it is {placed.shape.name})" if placed.by_folder else named
+    model = placed.command.model
+    named = model if isinstance(model, str) else str(served_name(placed.command))
+    return f"{named} (if it is {placed.shape.name})" if placed.assumed else named
 
 
 def _most(placed: Placed) -> Level:
-    return Level.ADVISORY if placed.by_folder else Level.MANDATORY
+    return Level.ADVISORY if placed.assumed else Level.MANDATORY
 
 
 def _share(placed: Placed) -> str:

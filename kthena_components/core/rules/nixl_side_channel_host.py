@@ -15,19 +15,20 @@ def nixl_side_channel_host(facts: ServingFacts) -> Iterator[Finding]:
     """An engine that sends its KV cache by NIXL states an address at which other pods ask for it.
 
     The prefill engine puts VLLM_NIXL_SIDE_CHANNEL_HOST into its answer, and the decode engine
-    connects to it. The default is localhost, which is the decode engine's own pod.
+    connects to it. The default is localhost, which is the decode engine's own pod. Dynamo sets it.
 
     Pass: VLLM_NIXL_SIDE_CHANNEL_HOST from status.podIP, in each of 2 pods.
     Fail: NixlConnector with kv_producer, and no VLLM_NIXL_SIDE_CHANNEL_HOST, or 127.0.0.1.
     Level: mandatory for kv_producer, and for kv_both with a kv_consumer in another role; advisory
     for other engines with kv_both, whose other half is not seen, and for 0.0.0.0.
     Source: vllm/envs.py (default localhost) and vllm/distributed/kv_transfer/kv_connector/v1/
-    nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0.
+    nixl_connector.py (side_channel_host), from 0.9.1 to 0.33.0; ai-dynamo/dynamo
+    components/src/dynamo/vllm/args.py (ensure_side_channel_host).
     """
     halves = [half for half in halves_of(facts) if half.family == NIXL]
     directed = {id(pair.prefill) for pair in pairs_of(halves)}
     for half in halves:
-        if not half.sends or _is_beside(half, facts):
+        if not half.sends or half.command.by_dynamo or _is_beside(half, facts):
             continue
         sure = half.one_way or id(half) in directed
         yield from _check(half, Level.MANDATORY if sure else Level.ADVISORY)

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening, listening
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import require_known
 
 _EFFECTS = {
     "startupProbe": "so it is restarted again and again",
@@ -43,12 +43,12 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
                 yield from _check(probe, found)
 
 
+@part_of_rule
 def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
     if found.answers is None and found.engine == "sglang":
         return  # its other pods have a server for probes only
-    if gap := next((p for p in (probe.port, found.answers) if isinstance(p, Unknown)), None):
-        yield not_checked(probe.path, gap)
-    elif probe.port is None:
+    require_known(probe.path, probe.port, found.answers)
+    if probe.port is None:
         yield Finding(
             path=probe.path,
             seen=f"is {display(probe.name)}, which no port of the container is named, "

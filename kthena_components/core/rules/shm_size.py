@@ -5,13 +5,13 @@ from decimal import Context, Decimal
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level, advise, not_checked
+from kthena_components.core.findings import Finding, Level, advise, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.engine_startup import Start
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import known
 
 _MIB = 2**20
 _DIGITS = Context(prec=6)
@@ -45,14 +45,12 @@ def shm_size(facts: ServingFacts) -> Iterator[Finding]:
         yield from dict.fromkeys(f for pod in pods_of(engine) for f in _check(engine, pod))
 
 
+@part_of_rule
 def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
     own, command = pod.own, pod.command
     if own is None or own.shm_limit is None or command is None or pod.one_process is True:
         return
-    limit, most = own.shm_limit, own.memory_limit
-    if isinstance(limit, Unknown):
-        yield not_checked(own.shm_path, limit)
-        return
+    limit, most = known(own.shm_limit, own.shm_path), own.memory_limit
     if isinstance(most, int) and limit > most:
         seen = (
             f"is {_shown(limit)}, but container '{own.name}' may use {_shown(most)} of memory, and "

@@ -30,6 +30,7 @@ from kthena_components.core.schema.language import (
     check_shape,
 )
 from kthena_components.core.schema.metadata import METADATA
+from kthena_components.core.schema.moves import moves
 from kthena_components.core.schema.quick_test import Test, quick_test
 from kthena_components.core.schema.versions import Release, read_release
 from kthena_components.core.values.display import display
@@ -221,7 +222,14 @@ def check_crd(
         taken = None
         if finding.level is Level.MANDATORY:
             taken = _taken_by(finding, body, table, (kind, served, place), others)
-        yield _worded(finding, table, kind, place, taken), taken is not None
+        lost = taken is None and finding.seen == UNDECLARED
+        told = replace(finding, remedy=_moved(finding, body, shape)) if lost else finding
+        yield _worded(told, table, kind, place, taken), taken is not None
+
+
+def _moved(finding: Finding, body: Mapping[str, Any], shape: Fields) -> str:
+    """Return a remedy that moves a field to where the kind has it; else the one that it has."""
+    return dict(moves(body, shape)).get(finding.path, finding.remedy)
 
 
 def _not_served(

@@ -84,7 +84,9 @@ def _of_role(plain: str, role: str, value: object, stated: Any) -> str | None:
     """Find the field of a role that has another name here."""
     alias = _OF_ROLES.get(plain)
     if alias == _TYPE or (alias == _GPUS and not _is_number(value)):
-        select = f"select the GPU's type with {_pod(role, stated)}.nodeSelector"
+        select = f"write the GPU's type into {join_path(role, 'resources.gpu')}"
+        if mapping(stated).get("engine") is None:
+            select = f"select the GPU's type with {_pod(role, stated)}.nodeSelector"
         return f"{select}, and write {join_path(role, _GPUS)} for the number"
     if plain in _AMOUNTS:
         return f"write cpu, memory and gpus_per_pod in {join_path(role, 'resources')}"

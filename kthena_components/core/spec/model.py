@@ -10,6 +10,8 @@ from pydantic import Field
 
 from kthena_components.core.spec.enums import (
     EngineKind,
+    Gpu,
+    GpuLabel,
     KthenaVersion,
     KvConnector,
     KvRole,
@@ -92,6 +94,8 @@ class ResourcesSpec(Spec):
 
     gpus_per_pod: Count = 1
     gpu_resource: ResourceName = "nvidia.com/gpu"
+    gpu: Annotated[Gpu, WORD] | None = None
+    gpu_label: Annotated[GpuLabel, WORD] = GpuLabel.PRODUCT
     cpu: Quantity | None = None
     memory: Quantity | None = None
     ephemeral_storage: Quantity | None = None

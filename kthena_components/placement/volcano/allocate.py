@@ -101,8 +101,7 @@ class Allocator:
         """Try a job in each HyperNode of a tier, and score those in which it may start."""
         if not job.group.subgroups and not job.group.task_minimum:
             subgroup, left = job.subgroups[""], sheet.left[""]
-            fitting = self._fitting(job, subgroup, left, tier)
-            return {at: self.preference.of_hyper_nodes(subgroup, [at])[at] for at in fitting}
+            return self.preference.of_each(subgroup, self._fitting(job, subgroup, left, tier))
         scores = {}
         held = {name: one.allocated for name, one in job.subgroups.items()}
         for hyper in tier:

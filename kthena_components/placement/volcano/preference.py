@@ -7,6 +7,7 @@ HyperNodeOrderFn and batchNodeOrderFn.
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from kthena_components.placement.volcano.amounts import Vector
 from kthena_components.placement.volcano.jobs import Subgroup, total
 from kthena_components.placement.volcano.room import Room
 from kthena_components.placement.volcano.shapes import Shape
@@ -127,21 +128,28 @@ class Preference:
 
         return extra
 
-    def of_hyper_nodes(self, subgroup: Subgroup, found: Iterable[int]) -> dict[int, float]:
-        """Score the HyperNodes in which a subgroup fits: fuller ones first."""
+    def of_each(self, subgroup: Subgroup, found: Iterable[int]) -> dict[int, float]:
+        """Score HyperNodes for a subgroup by how full they would be."""
         if not self._active:
             return dict.fromkeys(found, 0.0)
         room, scale = self._room, self._scores.topology
         wanted = total(subgroup.tasks, tuple(0 for _ in room.hyper_used[0]))
-        scores = {
-            at: self._scores.of_hyper_node(wanted, room.hyper_used[at], room.hyper_allocatable[at])
-            for at in found
-        }
+        known: dict[tuple[Vector, Vector], float] = {}
+        scores = {}
+        for at in found:
+            key = room.hyper_used[at], room.hyper_allocatable[at]
+            if key not in known:
+                known[key] = scale * self._scores.of_hyper_node(wanted, *key)
+            scores[at] = known[key]
+        return scores
+
+    def of_hyper_nodes(self, subgroup: Subgroup, found: Iterable[int]) -> dict[int, float]:
+        """Score the HyperNodes in which a subgroup fits; of equal ones, its own pods decide."""
+        scores = self.of_each(subgroup, found)
         best = max(scores.values())
         tied = [at for at, score in scores.items() if score == best]
-        if len(tied) > 1:
-            held = [task.node for task in subgroup.tasks if task.node is not None]
-            for at in tied if held else ():
-                own = sum(node in self._tree.all[at].nodes for node in held)
-                scores[at] += own / len(subgroup.tasks)
-        return {at: scale * score for at, score in scores.items()}
+        held = [task.node for task in subgroup.tasks if task.node is not None]
+        for at in tied if len(tied) > 1 and held else ():
+            own = sum(node in self._tree.all[at].nodes for node in held)
+            scores[at] += self._scores.topology * own / len(subgroup.tasks)
+        return scores

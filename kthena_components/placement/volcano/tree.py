@@ -55,6 +55,7 @@ class Tree:
         self._named = {domain.tier_name: domain.tier for domain in domains if domain.tier_name}
         self.above = cache(self._above)
         self.common = cache(self._common)
+        self.below = cache(self._below)
 
     @property
     def top(self) -> int:
@@ -113,12 +114,19 @@ class Tree:
             root = self._pinned(start, cap, allocated)
         if root is None:
             return []
+        if allocated is not None:
+            return self.below(root, cap)
+        found = [list(filter(eligible, tier)) for tier in self.below(root, cap)]
+        return [tier for tier in found if tier]
+
+    def _below(self, root: int, cap: int) -> list[list[int]]:
+        """Group a HyperNode and those below it by tier, lowest first, up to a cap."""
         found: dict[int, list[int]] = {}
         waiting, seen = deque([root]), {root}
         while waiting:
             at = waiting.popleft()
             one = self.all[at]
-            if one.tier <= cap and (allocated is not None or eligible(at)):
+            if one.tier <= cap:
                 found.setdefault(one.tier, []).append(at)
             for child in one.children:
                 if child not in seen:

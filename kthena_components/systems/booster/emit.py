@@ -17,9 +17,9 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.enums import KthenaVersion
-from kthena_components.systems.booster.limits import PAIR, refuse
+from kthena_components.systems.booster.limits import LIMITS, PAIR, refuse
 from kthena_components.systems.booster.worker_config import MODEL_NAME, Variables, config_of, env_of
-from kthena_components.systems.contract import FOR_ALL, REJECTED, Emitter, Written
+from kthena_components.systems.contract import FOR_ALL, Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
 from kthena_components.systems.kubernetes import services
@@ -169,27 +169,16 @@ def _options(command: CommandFacts) -> Mapping[str, Any]:
 
 
 WRITTEN = {
-    "replicas": Written("`backend.replicas`"),
-    "roles[].replicas": Written("`workers[].replicas`"),
-    "roles[].worker_replicas": Written("`workers[].pods`", "with Ray, and not prefill and decode"),
-    "gang_policy": Written("nothing: Kthena's templates ask for all engines", "all engines"),
-    "network_topology.group_policy": REJECTED,
-    "network_topology.role_policy": REJECTED,
-    "queue": REJECTED,
-    "priority_class": REJECTED,
-    "spread_over": REJECTED,
-    "scheduler_name": Written("`backend.schedulerName`"),
-    "rollout_strategy.type": Written("nothing: the default", "no `RoleRollingUpdate`"),
-    "rollout_strategy…max_unavailable": Written("nothing: the default", "only 1"),
-    "rollout_strategy…partition": REJECTED,
-    "rollout_strategy…max_surge": REJECTED,
-    "roles[].max_unavailable": REJECTED,
-    "recovery_policy": Written("nothing: the default", "only `RoleRecreate`"),
-    "autoscaled": REJECTED,
-    "restart_grace_period_seconds": Written("nothing: Kthena's templates have it", "only 60"),
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": REJECTED,
-    "ready_timeout_seconds": Written("how long `up` waits for `Active`"),
+    "replicas": "`backend.replicas`",
+    "roles[].replicas": "`workers[].replicas`",
+    "roles[].worker_replicas": "`workers[].pods`",
+    "gang_policy": "nothing: Kthena's templates ask for all engines",
+    "scheduler_name": "`backend.schedulerName`",
+    "rollout_strategy.type": "nothing: the default",
+    "rollout_strategy…max_unavailable": "nothing: the default",
+    "recovery_policy": "nothing: the default",
+    "restart_grace_period_seconds": "nothing: Kthena's templates have it",
+    "ready_timeout_seconds": "how long `up` waits for `Active`",
     **FOR_ALL,
 }
 PROVEN = (
@@ -200,6 +189,7 @@ PROVEN = (
 
 EMITTER = Emitter(
     emit=emit,
+    limits=LIMITS,
     refuse=refuse,
     names=_names,
     resources=(

@@ -1,14 +1,14 @@
-"""Reports what a ModelBooster does not support: an error, never dropped.
+"""What a ModelBooster does not support: an error, never dropped.
 
 Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/model_booster_types.go,
 pkg/model-booster-controller/convert/model_serving.go and its templates.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.enums import (
@@ -17,7 +17,7 @@ from kthena_components.core.spec.enums import (
     RolloutType,
 )
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import CacheSpec, EngineSpec, ResourcesSpec
+from kthena_components.core.spec.model import CacheSpec, EngineSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import write_version
 from kthena_components.core.values.read import mapping, sequence
@@ -43,107 +43,123 @@ _OF_PAIR = "they have a liveness probe after 180 s, 30 s to end, and 64 MiB of /
 _RECREATED = "a change of replicas recreates all of them"
 
 
-def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Report what a ModelBooster does not support, and what its pods lack in any case."""
-    yield from _refuse_serving(plan)
-    yield from _refuse_rollout(plan)
-    names = {role.name for role in plan.roles}
-    if names not in ({*ONE}, {*PAIR}):
-        seen = f"has {', '.join(map(display, sorted(names)))}, but Kthena names the roles of a "
-        seen += "ModelBooster itself"
-        remedy = elsewhere("write one role leader, or prefill and decode")
-        yield _refusal("roles", seen, remedy)
-    for role in plan.roles:
-        yield from _refuse_role(role)
-        yield from _refuse_unequal(plan.roles[0], role)
-    yield Finding(
-        path="backend",
-        level=Level.ADVISORY,
-        rule="booster-defaults",
-        seen=f"{_DEFAULTS}{_OF_PAIR if names == {*PAIR} else _OF_ONE}{_RECREATED}",
-        remedy=write("kthena", "write backend: kthena for the production defaults"),
-    )
+def _lacking(*fields: str) -> Iterator[Limit]:
+    """Return the limits of fields that a ModelBooster has no field for."""
+    yield from (Limit(field, f"is given, {_HERE}") for field in fields)
 
 
-def _refuse_serving(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject fields of the whole serving."""
-    stated = {
-        "queue": plan.queue,
-        "priority_class": plan.priority_class,
-        "spread_over": plan.spread_over,
-        "network_topology.group_policy": plan.group_topology,
-        "network_topology.role_policy": plan.role_topology,
-        "autoscaled": plan.autoscaled or None,
-        "monitoring": plan.monitoring or None,
-    }
-    for path in (path for path, value in stated.items() if value is not None):
-        yield _refusal(path, f"is given, {_HERE}", elsewhere(remove()))
-    if any(role.gang_replicas < role.replicas for role in plan.roles):
-        seen = "asks for fewer engines than there are, but Kthena's templates ask for all of them"
-        yield _refusal("gang_policy.min_role_replicas", seen, elsewhere(remove()))
+def _names(plan: ServingPlan) -> set[str]:
+    return {role.name for role in plan.roles}
 
 
-def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
-    stated = plan.rollout.stated
-    if plan.rollout.type is not RolloutType.SERVING_GROUP:
-        yield _refusal(
-            "rollout_strategy.type", f"is {plan.rollout.type}, {_HERE}", elsewhere(remove())
-        )
-    if stated is not None:
-        budgets = {
-            "max_unavailable": None if stated.max_unavailable == 1 else stated.max_unavailable,
-            "max_surge": stated.max_surge,
-            "partition": stated.partition,
-        }
-        for name, value in budgets.items():
-            if value is not None:
-                path = f"rollout_strategy.rolling_update_configuration.{name}"
-                yield _refusal(path, f"is {value}, {_HERE}", elsewhere(remove()))
-    if plan.recovery not in {None, RecoveryPolicy.ROLE_RECREATE}:
-        seen = f"is {plan.recovery}, but the ModelServing of a ModelBooster has RoleRecreate"
-        yield _refusal("recovery_policy", seen, elsewhere(remove()))
-    if plan.restart_grace_seconds not in {None, GRACE}:
-        seen = f"is {plan.restart_grace_seconds}, but Kthena's templates have {GRACE}"
-        yield _refusal("restart_grace_period_seconds", seen, elsewhere(f"write {GRACE}"))
+def _names_of_roles(one: Stated) -> str:
+    shown = ", ".join(map(display, sorted(_names(one.plan))))
+    return f"has {shown}, but Kthena names the roles of a ModelBooster itself"
 
 
-def _refuse_role(role: RolePlan) -> Iterator[Finding]:
-    if role.engine is None:
-        seen = "is given, but Kthena writes the pods of a ModelBooster"
-        at = join_path(role.path, "entry_template")
-        yield _refusal(at, seen, elsewhere("write an engine"))
-        return
-    stated = ("network", "startup_seconds", "drain_seconds", "max_unavailable")
-    given = [field for field in stated if getattr(role.stated, field) is not None]
-    overlay = [] if _has_fields(role.stated.overlay or {}) else ["overlay"]
-    for field in (*overlay, *given):
-        yield _refusal(join_path(role.path, field), f"is given, {_HERE}", elsewhere(remove()))
-    resources = role.stated.resources or ResourcesSpec()
-    if resources.shm is not None:
-        at = join_path(role.path, "resources.shm")
-        yield _refusal(at, f"is {resources.shm}, {_HERE}", elsewhere(remove()))
-    token = role.stated.hugging_face_token
-    if token is not None and token.key not in TOKEN_KEYS:
-        seen = f"is {display(token.key)}, but the download reads all keys of the Secret as "
-        seen += f"variables, and the token from {' or '.join(TOKEN_KEYS)}"
-        at = join_path(role.path, "hugging_face_token.key")
-        yield _refusal(at, seen, f"write {TOKEN_KEYS[0]}, and rename the key")
-    yield from _refuse_cache(role)
-    firm = list(_refuse_engine(role, role.engine))
-    yield from firm
-    if not firm:
-        yield from refuse_config(role)
-
-
-def _has_fields(overlay: Mapping[str, Any]) -> bool:
-    """Return whether an overlay states only resources and variables of the engine."""
-    spec = mapping(overlay.get("spec"))
+def _has_other_fields(one: Stated) -> bool:
+    """Return whether an overlay states more than resources and variables of the engine."""
+    spec = mapping(one.value.get("spec"))
     containers = [mapping(each) for each in sequence(spec.get("containers"))]
     only = all(
         each.get("name") == ENGINE_CONTAINER and {*each} <= {"name", "resources", "env"}
         for each in containers
     )
-    return {*overlay} <= {"spec"} and {*spec} <= {"containers"} and only
+    return not ({*one.value} <= {"spec"} and {*spec} <= {"containers"} and only)
+
+
+LIMITS = (
+    *_lacking(
+        "queue",
+        "priority_class",
+        "spread_over",
+        "network_topology.group_policy",
+        "network_topology.role_policy",
+        "autoscaled",
+        "monitoring",
+    ),
+    Limit(
+        "gang_policy.min_role_replicas",
+        "asks for fewer engines than there are, but Kthena's templates ask for all of them",
+        takes="all engines",
+        when=lambda one: any(role.gang_replicas < role.replicas for role in one.plan.roles),
+    ),
+    Limit(
+        "rollout_strategy.type",
+        f"is {{}}, {_HERE}",
+        takes="no `RoleRollingUpdate`",
+        when=lambda one: one.value is not RolloutType.SERVING_GROUP,
+    ),
+    Limit(
+        f"{UPDATE}.max_unavailable",
+        f"is {{}}, {_HERE}",
+        takes="only 1",
+        when=lambda one: one.value != 1,
+    ),
+    Limit(f"{UPDATE}.max_surge", f"is {{}}, {_HERE}"),
+    Limit(f"{UPDATE}.partition", f"is {{}}, {_HERE}"),
+    Limit(
+        "recovery_policy",
+        "is {}, but the ModelServing of a ModelBooster has RoleRecreate",
+        takes="only `RoleRecreate`",
+        when=lambda one: one.value is not RecoveryPolicy.ROLE_RECREATE,
+    ),
+    Limit(
+        "restart_grace_period_seconds",
+        f"is {{}}, but Kthena's templates have {GRACE}",
+        takes=f"only {GRACE}",
+        when=lambda one: one.value != GRACE,
+        remedy=elsewhere(f"write {GRACE}"),
+    ),
+    Limit(
+        "roles",
+        _names_of_roles,
+        when=lambda one: _names(one.plan) not in ({*ONE}, {*PAIR}),
+        remedy=elsewhere("write one role leader, or prefill and decode"),
+    ),
+    Limit(
+        "roles[].entry_template",
+        "is given, but Kthena writes the pods of a ModelBooster",
+        when=lambda one: one.role.engine is None,
+        remedy=elsewhere("write an engine"),
+    ),
+    Limit("roles[].overlay", f"is given, {_HERE}", when=_has_other_fields),
+    *_lacking(
+        "roles[].network",
+        "roles[].startup_seconds",
+        "roles[].drain_seconds",
+        "roles[].max_unavailable",
+    ),
+    Limit("roles[].resources.shm", f"is {{}}, {_HERE}"),
+    Limit("roles[].resources.gpu", f"is {{}}, {_HERE}"),
+    Limit(
+        "roles[].hugging_face_token.key",
+        lambda one: (
+            f"is {display(one.value)}, but the download reads all keys of the Secret as variables, "
+            f"and the token from {' or '.join(TOKEN_KEYS)}"
+        ),
+        when=lambda one: one.value not in TOKEN_KEYS,
+        remedy=f"write {TOKEN_KEYS[0]}, and rename the key",
+    ),
+    Limit("roles[].worker_replicas", takes="with Ray, and not prefill and decode"),
+)
+
+
+def refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Report engines and caches that do not fit, and what the pods lack in any case."""
+    for role in plan.roles:
+        if role.engine is not None:
+            yield from _refuse_cache(role)
+            firm = list(_refuse_engine(role, role.engine))
+            yield from firm or refuse_config(role)
+        yield from _refuse_unequal(plan.roles[0], role)
+    yield Finding(
+        path="backend",
+        level=Level.ADVISORY,
+        rule="booster-defaults",
+        seen=f"{_DEFAULTS}{_OF_PAIR if _names(plan) == {*PAIR} else _OF_ONE}{_RECREATED}",
+        remedy=write("kthena", "write backend: kthena for the production defaults"),
+    )
 
 
 def _refuse_unequal(first: RolePlan, role: RolePlan) -> Iterator[Finding]:

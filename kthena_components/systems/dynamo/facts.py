@@ -2,7 +2,8 @@
 
 A component with `multinode` runs one engine on that many pods, and the operator adds the options
 that connect them to the command. Manifests do not contain them, so they are added here, too.
-Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, backend_sglang.go.
+Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, backend_sglang.go,
+backend_trtllm.go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -93,10 +94,18 @@ def _launched(
     graph: Graph, component: Component, command: CommandFacts, gpus: MaybeInt, *, elastic: bool
 ) -> CommandFacts:
     """Add the operator's options to a command that runs on several pods."""
-    if command.engine == "sglang":
-        return replace(command, nnodes=component.pods) if command.nnodes is None else command
+    if command.engine == "sglang" and command.nnodes is None:
+        return replace(command, nnodes=component.pods)
+    if command.engine == "trtllm" and command.mpi_ranks is None:
+        return replace(command, mpi_session=True, mpi_ranks=product(component.pods, gpus))
     if command.engine != "vllm":
         return command
+    return _vllm(graph, component, command, gpus, elastic=elastic)
+
+
+def _vllm(
+    graph: Graph, component: Component, command: CommandFacts, gpus: MaybeInt, *, elastic: bool
+) -> CommandFacts:
     if elastic:
         return replace(command, data=_ELASTIC)
     copy = command.per_rank_world

@@ -24,15 +24,12 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import (
     FOR_ALL,
     IDLE_WORKERS,
-    METRICS,
-    REJECTED,
     Emitter,
-    Written,
 )
 from kthena_components.systems.kaito.describe import DESCRIBER
 from kthena_components.systems.kaito.estimator import Deployment, Sized, size_of
 from kthena_components.systems.kaito.facts import facts, node_labels
-from kthena_components.systems.kaito.limits import names, refuse
+from kthena_components.systems.kaito.limits import LIMITS, names, refuse
 from kthena_components.systems.kaito.objects import (
     API_VERSION,
     NO_BENCHMARK,
@@ -191,31 +188,16 @@ def _pods(plan: ServingPlan) -> Mapping[str, str]:
 
 
 WRITTEN = {
-    "replicas": Written("the number of Workspaces, times `roles[].replicas`"),
-    "roles[].replicas": Written("the same product"),
-    "roles[].worker_replicas": Written("`resource.count`, minus 1", "what KAITO decides"),
-    "gang_policy": Written("nothing", "at most 1 pod"),
-    "network_topology.group_policy": REJECTED,
-    "network_topology.role_policy": REJECTED,
-    "queue": Written(
-        "annotation `scheduling.volcano.sh/queue-name` of a pod template", "not for a preset"
-    ),
-    "priority_class": Written("`priorityClassName` of the pods", "no preset"),
-    "spread_over": REJECTED,
-    "scheduler_name": Written(
-        "`schedulerName` of a pod template", "only `default-scheduler` for a preset"
-    ),
-    "rollout_strategy.type": Written("nothing", "no `RoleRollingUpdate`"),
-    "rollout_strategy…max_unavailable": REJECTED,
-    "rollout_strategy…partition": REJECTED,
-    "rollout_strategy…max_surge": REJECTED,
-    "roles[].max_unavailable": REJECTED,
-    "recovery_policy": REJECTED,
-    "autoscaled": Written("an InferenceSet, whose `spec.replicas` `up` leaves as it is"),
-    "restart_grace_period_seconds": REJECTED,
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
-    "ready_timeout_seconds": Written("how long `up` waits for the set"),
+    "replicas": "the number of Workspaces, times `roles[].replicas`",
+    "roles[].replicas": "the same product",
+    "roles[].worker_replicas": "`resource.count`, minus 1",
+    "gang_policy": "nothing",
+    "queue": "annotation `scheduling.volcano.sh/queue-name` of a pod template",
+    "priority_class": "`priorityClassName` of the pods",
+    "scheduler_name": "`schedulerName` of a pod template",
+    "rollout_strategy.type": "nothing",
+    "autoscaled": "an InferenceSet, whose `spec.replicas` `up` leaves as it is",
+    "ready_timeout_seconds": "how long `up` waits for the set",
     **FOR_ALL,
 }
 PROVEN = (
@@ -248,6 +230,7 @@ def watch(plan: ServingPlan) -> Watch:
 EMITTER = Emitter(
     pods=_pods,
     emit=emit,
+    limits=LIMITS,
     refuse=refuse,
     names=names,
     resources=(

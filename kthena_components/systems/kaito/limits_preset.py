@@ -1,4 +1,4 @@
-"""Reports what a preset does not support: KAITO writes its pods, and decides how it is split.
+"""What a preset does not support: KAITO writes its pods, and decides how it is split.
 
 Source: kaito-project/kaito v0.11.0 pkg/workspace/inference/preset_inferences.go, pkg/model and
 pkg/workspace/estimator.
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.limits import Limit, Stated, only_if
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.rules.engine_option_known import OPTIONS
@@ -37,6 +38,7 @@ IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"
 
 Source: presets/workspace/models/supported_models.yaml; charts/kaito/workspace/values.yaml.
 """
+_TAG = IMAGE.rpartition("/")[2]
 TOKEN_KEY = "HF_TOKEN"  # noqa: S105 - the name of a key
 _GPU = "nvidia.com/gpu"
 _MOST_NODES = 3
@@ -44,34 +46,134 @@ _MOST_NODES = 3
 _SCHEDULER = "default-scheduler"
 
 
-def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
-    """Report fields that KAITO's own pods do not have, and a split that KAITO would not choose."""
-    if plan.scheduler != _SCHEDULER:
-        yield refusal(
+def has_preset(plan: ServingPlan) -> bool:
+    """Return whether KAITO writes the pods."""
+    return options_of(plan).preset is not None
+
+
+def _is_written(one: Stated) -> bool:
+    """Return whether KAITO writes the pods of an engine."""
+    return has_preset(one.plan) and not one.several and one.role.engine is not None
+
+
+_WRITES_PODS = "KAITO writes the pods of a preset"
+_OTHERS = "or remove backend_options.preset"
+LIMITS = (
+    Limit("queue", takes="not for a preset"),
+    *only_if(
+        lambda one: has_preset(one.plan) and not one.several,
+        Limit(
             "scheduler_name",
-            f"is {plan.scheduler}, but the pods of a preset have no schedulerName",
-            f"write scheduler_name: {_SCHEDULER}, or remove backend_options.preset",
-        )
+            "is {}, but the pods of a preset have no schedulerName",
+            takes=f"only `{_SCHEDULER}` for a preset",
+            when=lambda one: one.value != _SCHEDULER,
+            remedy=f"write scheduler_name: {_SCHEDULER}, {_OTHERS}",
+        ),
+        Limit(
+            "roles[].entry_template",
+            f"is given, but {_WRITES_PODS}",
+            when=lambda one: one.role.engine is None,
+            remedy=f"write an engine instead, {_OTHERS}",
+        ),
+    ),
+    *only_if(
+        _is_written,
+        Limit(
+            "roles[].engine.kind",
+            "is {}, but KAITO runs presets with vLLM",
+            when=lambda one: one.value is not EngineKind.VLLM,
+            remedy=f"write vllm, {_OTHERS}",
+        ),
+        Limit(
+            "roles[].engine.image",
+            lambda one: (
+                f"is {_shown(one.value)}, but KAITO 0.11 runs presets with its own image, {_TAG}"
+            ),
+            when=lambda one: is_unresolved(one.value) or one.value.rpartition("/")[2] != _TAG,
+            remedy=f"write {IMAGE}",
+        ),
+        Limit(
+            "roles[].engine.port",
+            f"is {{}}, but KAITO's pods and Services use {PORT}",
+            when=lambda one: one.value != PORT,
+            remedy=f"write {PORT}",
+        ),
+        Limit(
+            "roles[].engine.launcher",
+            "is native, but KAITO connects the pods of an engine with Ray",
+            when=lambda one: one.value is Launcher.NATIVE and one.role.worker_replicas,
+            remedy="write ray, or remove it",
+        ),
+        Limit(
+            "roles[].engine.hf_config",
+            "is given, but KAITO reads the model's config from Hugging Face",
+            remedy=remove(),
+        ),
+        Limit(
+            "roles[].engine.kv_transfer",
+            "is given, but the pods of a preset have no variables of their own",
+            remedy=either(remove(), "remove backend_options.preset"),
+        ),
+        Limit(
+            "roles[].engine.parallelism.expert",
+            "is true, but inference_config.yaml has no switches such as --enable-expert-parallel",
+            when=lambda one: one.value,
+        ),
+        Limit("priority_class", f"is {{}}, but {_WRITES_PODS}", takes="no preset"),
+        Limit(
+            "roles[].overlay",
+            f"is given, but {_WRITES_PODS}",
+            when=lambda one: one.value,
+            remedy=either(remove(), "backend_options.preset"),
+        ),
+        Limit(
+            "roles[].resources.gpu",
+            "is {}, but backend_options.instance_type names the nodes of KAITO",
+            takes="not for a preset",
+        ),
+        Limit(
+            "roles[].resources.gpu_resource",
+            f"is {{}}, but KAITO's pods request {_GPU}",
+            when=lambda one: one.value != _GPU,
+            remedy=elsewhere(f"write {_GPU}"),
+        ),
+        *(
+            Limit(f"roles[].{field}", f"is given, but {_WRITES_PODS}")
+            for field in ("cache", "network", "startup_seconds", "drain_seconds")
+        ),
+        *(
+            Limit(
+                f"roles[].resources.{field}",
+                "is {}, but KAITO's pods request only GPUs",
+                remedy="remove it: a pod has its node for itself",
+            )
+            for field in ("cpu", "memory", "ephemeral_storage", "shm")
+        ),
+        Limit(
+            "roles[].hugging_face_token.key",
+            lambda one: (
+                f"is {display(one.value)}, but KAITO reads the key {TOKEN_KEY} of the Secret"
+            ),
+            when=lambda one: one.value != TOKEN_KEY,
+            remedy=f"write {TOKEN_KEY}, and rename the key",
+        ),
+    ),
+)
+
+
+def _shown(value: str) -> str:
+    return "not known yet" if is_unresolved(value) else display(value)
+
+
+def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    """Report a preset that does not fit, its flags, and a split that KAITO would not choose."""
     if role.engine is None:
-        yield refusal(
-            join_path(role.path, "entry_template"),
-            "is given, but KAITO writes the pods of a preset",
-            "write an engine instead, or remove backend_options.preset",
-        )
         return
-    yield from _refuse_engine(plan, role, role.engine)
-    yield from _refuse_priority(plan)
-    yield from _refuse_pods(role)
+    yield from _refuse_args(plan, role.engine, join_path(role.path, "engine.extra_args"))
     named = list(_refuse_name(plan, role.engine))
     yield from named
     if not named and not flags_of(role.engine.extra_args).wrong:
         yield from _refuse_split(plan, role)
-
-
-def _refuse_priority(plan: ServingPlan) -> Iterator[Finding]:
-    if plan.priority_class is not None:
-        seen = f"is {plan.priority_class}, but KAITO writes the pods of a preset"
-        yield refusal("priority_class", seen, elsewhere(remove()))
 
 
 def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
@@ -84,40 +186,12 @@ def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
             f"write '{near}'" if near else "write the model's name on Hugging Face",
         )
     elif SHORT_NAMES.get(name.casefold(), name).casefold() != model.casefold():
-        known = "not known yet" if is_unresolved(model) else display(model)
         whole = SHORT_NAMES.get(name.casefold(), name)
         yield wrong(
             "preset",
-            f"is {display(name)}, but the engine's model is {known}",
+            f"is {display(name)}, but the engine's model is {_shown(model)}",
             f"write engine.model: {whole}, or another preset",
         )
-
-
-def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
-    at, tag = join_path(role.path, "engine"), IMAGE.rpartition("/")[2]
-    if engine.kind is not EngineKind.VLLM:
-        seen = f"is {engine.kind}, but KAITO runs presets with vLLM"
-        yield refusal(f"{at}.kind", seen, "write vllm, or remove backend_options.preset")
-    if is_unresolved(engine.image) or engine.image.rpartition("/")[2] != tag:
-        image = "not known yet" if is_unresolved(engine.image) else display(engine.image)
-        seen = f"is {image}, but KAITO 0.11 runs presets with its own image, {tag}"
-        yield refusal(f"{at}.image", seen, f"write {IMAGE}")
-    if engine.port != PORT:
-        seen = f"is {engine.port}, but KAITO's pods and Services use {PORT}"
-        yield refusal(f"{at}.port", seen, f"write {PORT}")
-    if engine.launcher is Launcher.NATIVE and role.worker_replicas:
-        seen = "is native, but KAITO connects the pods of an engine with Ray"
-        yield refusal(f"{at}.launcher", seen, "write ray, or remove it")
-    if engine.hf_config is not None:
-        seen = "is given, but KAITO reads the model's config from Hugging Face"
-        yield refusal(f"{at}.hf_config", seen, remove())
-    if engine.kv_transfer is not None:
-        seen = "is given, but the pods of a preset have no variables of their own"
-        yield refusal(f"{at}.kv_transfer", seen, either(remove(), "remove backend_options.preset"))
-    if engine.parallelism.expert:
-        seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
-        yield refusal(f"{at}.parallelism.expert", seen, elsewhere(remove()))
-    yield from _refuse_args(plan, engine, f"{at}.extra_args")
 
 
 def _refuse_args(plan: ServingPlan, engine: EngineSpec, at: str) -> Iterator[Finding]:
@@ -134,32 +208,6 @@ def _refuse_args(plan: ServingPlan, engine: EngineSpec, at: str) -> Iterator[Fin
     rejected = rejected_length(flags.known.get(MAX_LEN, ""), most)
     if rejected is not None:
         yield Finding(path=at, seen=rejected.seen, remedy=rejected.remedy, rule=CONFIG)
-
-
-def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
-    """Reject what only pods that the package writes have."""
-    resources, token = role.stated.resources or ResourcesSpec(), role.stated.hugging_face_token
-    if role.stated.overlay:
-        seen = "is given, but KAITO writes the pods of a preset"
-        yield refusal(
-            join_path(role.path, "overlay"), seen, either(remove(), "backend_options.preset")
-        )
-    at = join_path(role.path, "resources")
-    if resources.gpu_resource != _GPU:
-        seen = f"is {resources.gpu_resource}, but KAITO's pods request {_GPU}"
-        yield refusal(f"{at}.gpu_resource", seen, elsewhere(f"write {_GPU}"))
-    for field in ("cache", "network", "startup_seconds", "drain_seconds"):
-        if getattr(role.stated, field) is not None:
-            seen = "is given, but KAITO writes the pods of a preset"
-            yield refusal(join_path(role.path, field), seen, elsewhere(remove()))
-    for field in ("cpu", "memory", "ephemeral_storage", "shm"):
-        if getattr(resources, field) is not None:
-            seen = f"is {getattr(resources, field)}, but KAITO's pods request only GPUs"
-            yield refusal(f"{at}.{field}", seen, "remove it: a pod has its node for itself")
-    if token is not None and token.key != TOKEN_KEY:
-        at = join_path(role.path, "hugging_face_token.key")
-        seen = f"is {display(token.key)}, but KAITO reads the key {TOKEN_KEY} of the Secret"
-        yield refusal(at, seen, f"write {TOKEN_KEY}, and rename the key")
 
 
 def _refuse_split(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:

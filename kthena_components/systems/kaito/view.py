@@ -7,13 +7,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import Object, copies_in
-from kthena_components.core.values.read import (
-    count,
-    inside,
-    mapping,
-    text,
-    unknown_in,
-)
+from kthena_components.core.values.read import count, inside, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GROUP = "kaito.sh"
@@ -232,6 +226,11 @@ def inference_config(name: MaybeText | None, context: Context) -> MaybeText | No
         return name or None
     found = context.find({"name": name})
     return found if isinstance(found, Unknown) else found.text(CONFIG_KEY)
+
+
+def each_model(view: View) -> Iterator[tuple[Model]]:
+    """Return the models, as parts of a rule."""
+    yield from ((model,) for model in view.models)
 
 
 def refused(path: str, seen: str, remedy: str, rule: str) -> Finding:

@@ -10,10 +10,7 @@ from kthena_components.core.plan.watch import Unit, Watch, entry_labels, only_wi
 from kthena_components.systems.contract import (
     FOR_ALL,
     IDLE_WORKERS,
-    METRICS,
-    REJECTED,
     Emitter,
-    Written,
 )
 from kthena_components.systems.kserve.describe import DESCRIBER
 from kthena_components.systems.kserve.emit_llm import (
@@ -26,7 +23,7 @@ from kthena_components.systems.kserve.emit_llm import (
 )
 from kthena_components.systems.kserve.emit_llm import entry_labels as llm_labels
 from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service, service_name
-from kthena_components.systems.kserve.limits import names, refuse
+from kthena_components.systems.kserve.limits import LIMITS, names, refuse
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
@@ -47,40 +44,19 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 WRITTEN = {
-    "replicas": Written(
-        "`minReplicas` or `replicas`, times `roles[].replicas`", "1 engine in a `workerSpec`"
-    ),
-    "roles[].replicas": Written("the same product", "1 engine in a `workerSpec`"),
-    "roles[].worker_replicas": Written(
-        "sizes, from which KServe calculates the pods", "what the sizes give"
-    ),
-    "gang_policy": Written("nothing", "at most 1 pod, or 1 engine of an LLMInferenceService"),
-    "network_topology.group_policy": REJECTED,
-    "network_topology.role_policy": REJECTED,
-    "queue": REJECTED,
-    "priority_class": Written("`priorityClassName` of the pods"),
-    "spread_over": REJECTED,
-    "scheduler_name": Written("`schedulerName` of the pods"),
-    "rollout_strategy.type": Written("nothing: KServe updates pods or engines"),
-    "rollout_strategy…max_unavailable": Written(
-        "`deploymentStrategy`", "one engine at a time in an LLMInferenceService"
-    ),
-    "rollout_strategy…partition": REJECTED,
-    "rollout_strategy…max_surge": Written("`maxSurge`", "not in an LLMInferenceService"),
-    "roles[].max_unavailable": Written(
-        "`maxUnavailable`", "at most one group; 1 in an LLMInferenceService"
-    ),
-    "recovery_policy": Written(
-        "nothing: KServe has its own",
-        "several pods: only `None`; LLMInferenceService: `RoleRecreate`",
-    ),
-    "autoscaled": REJECTED,
-    "restart_grace_period_seconds": REJECTED,
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
-    "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),
+    "replicas": "`minReplicas` or `replicas`, times `roles[].replicas`",
+    "roles[].replicas": "the same product",
+    "roles[].worker_replicas": "sizes, from which KServe calculates the pods",
+    "gang_policy": "nothing",
+    "priority_class": "`priorityClassName` of the pods",
+    "scheduler_name": "`schedulerName` of the pods",
+    "rollout_strategy.type": "nothing: KServe updates pods or engines",
+    "rollout_strategy…max_unavailable": "`deploymentStrategy`",
+    "rollout_strategy…max_surge": "`maxSurge`",
+    "roles[].max_unavailable": "`maxUnavailable`",
+    "recovery_policy": "nothing: KServe has its own",
+    "ready_timeout_seconds": "how long `up` waits for `PredictorReady`, or `Ready`",
     **FOR_ALL,
-    "fill_requests": FOR_ALL["fill_requests"]._replace(limits="always in a `workerSpec`"),
 }
 PROVEN = (
     "Verdicts of the webhooks of KServe 0.20 on random objects. Deployments, LeaderWorkerSets and "
@@ -129,6 +105,7 @@ def _deployed(plan: ServingPlan, role: RolePlan) -> Unit:
 
 EMITTER = Emitter(
     emit=emit,
+    limits=LIMITS,
     refuse=refuse,
     names=names,
     resources=(

@@ -17,7 +17,7 @@ from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.templates.overlay import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
-from kthena_components.systems.kserve.served_models import models_of_llm, name_model
+from kthena_components.systems.kserve.served_models import models_of_llm, name_model, served_as
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
 from kthena_components.systems.kubernetes.leader_names import leader_names
 
@@ -98,7 +98,8 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
         devices = (_elsewhere(new),)
     command_path = pod.command_path if own else f"{at}.parallelism"
     pod = replace(pod, command=command, devices=devices, command_path=command_path)
-    return fill_requests(name_model(pod, models_of_llm(view.object.spec), context))
+    pod = name_model(pod, models_of_llm(view.object.spec), context)
+    return fill_requests(pod if own else served_as(pod, view.object.spec))
 
 
 def _and_of_preset(stated: Any, own: Mapping[str, Any]) -> Any:

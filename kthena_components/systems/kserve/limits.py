@@ -1,4 +1,4 @@
-"""Reports what KServe does not support: an error, never dropped.
+"""What KServe does not support: an error, never dropped.
 
 Source: kserve v0.20.0 pkg/apis/serving/v1beta1 and pkg/controller/v1beta1/inferenceservice.
 """
@@ -7,126 +7,137 @@ from collections.abc import Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
-from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, only_if
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine, refuse_pods
+from kthena_components.systems.kserve.limits_llm import LIMITS as OF_LLM
 from kthena_components.systems.kserve.limits_llm import llm_names, refuse_llm
 from kthena_components.systems.kserve.options import KserveKind, is_llm, options_of
-from kthena_components.systems.kubernetes.limits import refuse_budgets, refuse_hosts, refuse_spread
+from kthena_components.systems.kubernetes.limits import (
+    ENGINES_WITH_METRICS,
+    no_spread,
+    one_budget,
+    refuse_hosts,
+    refuse_surge,
+)
 
-_UPDATE = "rollout_strategy.rolling_update_configuration"
+_IN_WORKERS = "1 engine in a `workerSpec`"
+
+
+def _recreated_together(one: Stated) -> int:
+    """Return how many pods are recreated together. Deployments recreate the failed pod alone."""
+    together = {
+        RecoveryPolicy.ROLE_RECREATE: max(role.pods for role in one.plan.roles),
+        RecoveryPolicy.SERVING_GROUP_RECREATE: one.plan.pods_per_group,
+    }
+    return together.get(one.value, 1)
+
+
+def _has_workers(one: Stated) -> bool:
+    """Return whether an InferenceService has a workerSpec."""
+    return not one.several and one.plan.roles[0].worker_replicas > 0
+
+
+def _too_many(one: Stated) -> str:
+    """Describe several engines: KServe counts the workers of one head, whatever minReplicas is."""
+    role = one.plan.roles[0]
+    return (
+        f"gives {count_of(one.plan.groups * role.replicas, 'engine')} of {role.pods} pods, but an "
+        "InferenceService with workers is one engine"
+    )
+
+
+LIMITS = (
+    ENGINES_WITH_METRICS,
+    *(
+        Limit(
+            f"network_topology.{policy}",
+            "is given, but pods of KServe have no PodGroup with a network topology",
+        )
+        for policy in ("group_policy", "role_policy")
+    ),
+    Limit("queue", "is {}, but pods of KServe have no PodGroup with a queue"),
+    Limit("autoscaled", "is true, but objects of KServe have no scale subresource"),
+    Limit(
+        "restart_grace_period_seconds",
+        "is {}, but KServe recreates a pod at once",
+        when=above_zero,
+    ),
+    Limit(
+        f"{UPDATE}.partition",
+        "is {plan.rollout.partition}, but KServe updates all pods of a role",
+        when=lambda one: one.plan.rollout.partition,
+    ),
+    no_spread("KServe"),
+    *only_if(
+        lambda one: not is_llm(one.plan),
+        Limit(
+            "roles",
+            lambda one: f"has {len(one.value)} roles, but an InferenceService serves with one",
+            when=lambda one: one.several,
+            remedy=elsewhere(
+                "write one ModelServing for each role, backend_options.kind: "
+                "LLMInferenceService for prefill and decode"
+            ),
+        ),
+        Limit(
+            "gang_policy.min_role_replicas",
+            "requests {plan.min_member} pods together, but KServe schedules each pod by itself",
+            takes="at most 1 pod",
+            when=lambda one: one.plan.min_member > 1,
+            remedy=elsewhere("remove gang_policy"),
+        ),
+        Limit(
+            "recovery_policy",
+            lambda one: (
+                f"is {one.value}, for {_recreated_together(one)} pods, but KServe recreates only "
+                "the pod that failed"
+            ),
+            takes="several pods: only `None`",
+            when=lambda one: _recreated_together(one) > 1,
+            remedy=elsewhere("write None"),
+        ),
+        one_budget(
+            "KServe",
+            "at most one group",
+        ),
+        Limit(
+            "replicas",
+            _too_many,
+            takes=_IN_WORKERS,
+            when=lambda one: _has_workers(one) and one.value != 1,
+            remedy=elsewhere("write 1, and one ModelServing for each engine"),
+        ),
+        Limit(
+            "roles[].replicas",
+            _too_many,
+            takes=_IN_WORKERS,
+            when=lambda one: _has_workers(one) and one.plan.groups == 1 and one.value != 1,
+            remedy=elsewhere("write 1, and one ModelServing for each engine"),
+        ),
+    ),
+    Limit("roles[].worker_replicas", takes="what the sizes give"),
+    Limit("fill_requests", takes="always in a `workerSpec`"),
+    *OF_LLM,
+)
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Report what KServe does not support."""
-    yield from _refuse_places(plan)
-    yield from _refuse_partition(plan)
-    yield from _refuse_spread(plan)
+    """Report options and pods that KServe does not support."""
     yield from refuse_hosts(plan, "KServe")
-    yield from _refuse_options(plan)
     if is_llm(plan):
         yield from refuse_llm(plan)
         return
-    yield from _refuse_roles(plan)
-    yield from _refuse_gang(plan)
-    yield from _refuse_recovery(plan)
-    yield from _refuse_rollout(plan)
+    yield from _refuse_options(plan)
+    yield from refuse_surge(plan)
     for role in plan.roles:
         yield from refuse_pods(role)
         if role.worker_replicas and len(plan.roles) == 1:
             yield from refuse_engine(plan, role)
-
-
-def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject topology, queue, autoscaled and a restart delay: KServe has nothing for them."""
-    policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
-    for field, policy in policies.items():
-        if policy is not None:
-            yield refusal(
-                f"network_topology.{field}",
-                "is given, but pods of KServe have no PodGroup with a network topology",
-                elsewhere(remove()),
-            )
-    if plan.queue is not None:
-        yield refusal(
-            "queue",
-            f"is {plan.queue}, but pods of KServe have no PodGroup with a queue",
-            elsewhere(remove()),
-        )
-    if plan.autoscaled:
-        yield refusal(
-            "autoscaled",
-            "is true, but objects of KServe have no scale subresource",
-            elsewhere(remove()),
-        )
-    if plan.restart_grace_seconds:
-        yield refusal(
-            "restart_grace_period_seconds",
-            f"is {plan.restart_grace_seconds}, but KServe recreates a pod at once",
-            elsewhere(remove()),
-        )
-
-
-def _refuse_spread(plan: ServingPlan) -> Iterator[Finding]:
-    yield from refuse_spread(plan, "KServe's labels do not tell its engines apart")
-
-
-def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
-    if plan.rollout.partition:
-        yield refusal(
-            f"{_UPDATE}.partition",
-            f"is {plan.rollout.partition}, but KServe updates all pods of a role",
-            elsewhere(remove()),
-        )
-
-
-def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
-    if len(plan.roles) > 1:
-        yield refusal(
-            "roles",
-            f"has {len(plan.roles)} roles, but an InferenceService serves with one",
-            elsewhere(
-                "write one ModelServing for each role, backend_options.kind: "
-                "LLMInferenceService for prefill and decode"
-            ),
-        )
-
-
-def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject gangs: KServe's Deployments have no PodGroup."""
-    if plan.min_role_replicas is not None and plan.min_member > 1:
-        yield refusal(
-            "gang_policy.min_role_replicas",
-            f"requests {plan.min_member} pods together, but KServe schedules each pod by itself",
-            elsewhere("remove gang_policy"),
-        )
-
-
-def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject recovery of several pods: Deployments recreate the failed pod alone."""
-    together = {
-        RecoveryPolicy.ROLE_RECREATE: max(role.pods for role in plan.roles),
-        RecoveryPolicy.SERVING_GROUP_RECREATE: plan.pods_per_group,
-    }
-    pods = together.get(plan.recovery, 1) if plan.recovery else 1
-    if pods > 1:
-        yield refusal(
-            "recovery_policy",
-            f"is {plan.recovery}, for {pods} pods, but KServe recreates only the pod that failed",
-            elsewhere("write None"),
-        )
-
-
-def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
-    yield from refuse_budgets(plan, "KServe")
-
-
-def refusal(path: str, seen: str, remedy: str) -> Finding:
-    """Return a finding about what KServe does not support."""
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
@@ -147,8 +158,6 @@ def names(plan: ServingPlan) -> Iterator[NameFacts]:
 
 def _refuse_options(plan: ServingPlan) -> Iterator[Finding]:
     """Reject options about configs of an object that has none."""
-    if is_llm(plan):
-        return
     options = options_of(plan)
     given = {
         "write_configs": (not options.write_configs, "false"),

@@ -33,7 +33,6 @@ from kthena_components.systems.kserve.worker_spec_sizes import read_sizes
 def refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     """Report what an InferenceService with a workerSpec does not support."""
     yield from _refuse_options(plan, role)
-    yield from _refuse_number(plan, role)
     yield from _refuse_sizes(role)
     yield from _refuse_variables(role)
     yield from _refuse_fields(role)
@@ -59,20 +58,6 @@ def _refuse_options(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
             "a volume or an image",
             "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image",
         )
-
-
-def _refuse_number(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
-    """Reject several engines: KServe counts the workers of one head, whatever minReplicas is."""
-    engines = plan.groups * role.replicas
-    if engines == 1:
-        return
-    many = plan.groups != 1
-    yield _loss(
-        "replicas" if many else join_path(role.path, "replicas"),
-        f"gives {count_of(engines, 'engine')} of {role.pods} pods, but an InferenceService with "
-        "workers is one engine",
-        elsewhere("write 1, and one ModelServing for each engine"),
-    )
 
 
 def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:

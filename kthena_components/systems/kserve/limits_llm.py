@@ -1,4 +1,4 @@
-"""Reports what an LLMInferenceService does not support, or starts in another way.
+"""What an LLMInferenceService does not support, or starts in another way.
 
 Source: kserve v0.20.0 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
 pkg/controller/v1alpha2/llmisvc.
@@ -11,6 +11,7 @@ from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated, only_if
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.production import labels_of
 from kthena_components.core.remedies import elsewhere, remove
@@ -18,17 +19,88 @@ from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import Template
 from kthena_components.systems.kserve.emit_llm import PREFILL, data_of, model_uri, split_roles
-from kthena_components.systems.kserve.options import options_of
+from kthena_components.systems.kserve.options import is_llm, options_of
 from kthena_components.systems.kubernetes.leader_names import leader_names
 
-_UPDATE = "rollout_strategy.rolling_update_configuration"
 _RESERVED = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")
 
 
+_MOST_ROLES = len(("main", PREFILL))
+
+
+def _names(one: Stated) -> list[str]:
+    return [role.name for role in one.plan.roles]
+
+
+def _other_roles(one: Stated) -> bool:
+    return len(_names(one)) > _MOST_ROLES or (one.several and PREFILL not in _names(one))
+
+
+def _other_recovery(one: Stated) -> bool:
+    engines = sum(role.replicas for role in one.plan.roles)
+    whole = one.value is RecoveryPolicy.SERVING_GROUP_RECREATE and engines > 1
+    return one.value is RecoveryPolicy.NONE or whole
+
+
+def _together(one: Stated) -> int:
+    return sum(role.gang_replicas for role in one.plan.roles)
+
+
+_ONE = "KServe updates one engine at a time"
+LIMITS = only_if(
+    lambda one: is_llm(one.plan),
+    Limit(
+        "roles",
+        lambda one: (
+            f"are {', '.join(_names(one))}, but an LLMInferenceService has one role, and {PREFILL} "
+            "beside it"
+        ),
+        when=_other_roles,
+        remedy=elsewhere(f"name one of two {PREFILL}"),
+    ),
+    Limit(
+        "replicas",
+        f"is {{}}, but an LLMInferenceService is one group of its {_MOST_ROLES} roles",
+        when=lambda one: one.several and not _other_roles(one) and one.value > 1,
+        remedy=lambda one: elsewhere(f"write 1 and multiply roles[].replicas by {one.value}"),
+        takes="1 group of several roles in an LLMInferenceService",
+    ),
+    Limit(
+        "recovery_policy",
+        "is {}, but KServe always recreates the engine whose pod failed",
+        when=_other_recovery,
+        remedy=elsewhere("write RoleRecreate"),
+        takes="LLMInferenceService: `RoleRecreate`",
+    ),
+    Limit(
+        "gang_policy.min_role_replicas",
+        lambda one: (
+            f"requests {_together(one)} engines together, but each engine is a gang of its own"
+        ),
+        when=lambda one: _together(one) > 1,
+        remedy=elsewhere("remove gang_policy"),
+        takes="at most 1 engine of an LLMInferenceService",
+    ),
+    Limit(
+        f"{UPDATE}.max_surge",
+        f"is {{}}, but {_ONE}, with none beside",
+        when=lambda one: one.value and scale_budget(one.value, one.plan.groups, up=True) != 0,
+        takes="not in an LLMInferenceService",
+    ),
+    Limit(f"{UPDATE}.max_unavailable", takes="one engine at a time in an LLMInferenceService"),
+    Limit(
+        "roles[].max_unavailable",
+        f"is {{}}, but {_ONE}",
+        when=lambda one: one.value != 1,
+        remedy=elsewhere("write 1"),
+        takes="1 in an LLMInferenceService",
+    ),
+)
+
+
 def refuse_llm(plan: ServingPlan) -> Iterator[Finding]:
-    """Report what KServe does not support in an LLMInferenceService."""
-    yield from _refuse_roles(plan)
-    yield from _refuse_policies(plan)
+    """Report budgets, engines and templates that KServe does not support in this object."""
+    yield from _refuse_budget(plan)
     for role in plan.roles:
         yield from _refuse_engine(plan, role)
         yield from _refuse_templates(role)
@@ -41,69 +113,15 @@ def refuse_llm(plan: ServingPlan) -> Iterator[Finding]:
         )
 
 
-def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
-    names, most = [role.name for role in plan.roles], len(("main", PREFILL))
-    if len(names) > most or (len(names) == most and PREFILL not in names):
-        yield _loss(
-            "roles",
-            f"are {', '.join(names)}, but an LLMInferenceService has one role, and {PREFILL} "
-            "beside it",
-            elsewhere(f"name one of two {PREFILL}"),
-        )
-    elif len(names) == most and plan.groups > 1:
-        yield _loss(
-            "replicas",
-            f"is {plan.groups}, but an LLMInferenceService is one group of its {most} roles",
-            elsewhere(f"write 1 and multiply roles[].replicas by {plan.groups}"),
-        )
-
-
-def _refuse_policies(plan: ServingPlan) -> Iterator[Finding]:
-    engines = sum(role.replicas for role in plan.roles)
-    unsupported = plan.recovery is RecoveryPolicy.NONE
-    alone = plan.recovery is RecoveryPolicy.SERVING_GROUP_RECREATE and engines > 1
-    if unsupported or alone:
-        yield _loss(
-            "recovery_policy",
-            f"is {plan.recovery}, but KServe always recreates the engine whose pod failed",
-            elsewhere("write RoleRecreate"),
-        )
-    together = sum(role.gang_replicas for role in plan.roles)
-    if plan.min_role_replicas is not None and together > 1:
-        yield _loss(
-            "gang_policy.min_role_replicas",
-            f"requests {together} engines together, but each engine is a gang of its own",
-            elsewhere("remove gang_policy"),
-        )
-    yield from _refuse_budgets(plan)
-
-
-def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject budgets of more than one engine: KServe leaves the set its defaults."""
-    stated = plan.rollout.stated
-    if (
-        stated is not None
-        and stated.max_surge
-        and scale_budget(stated.max_surge, plan.groups, up=True) != 0
-    ):
-        yield _loss(
-            f"{_UPDATE}.max_surge",
-            f"is {stated.max_surge}, but KServe updates one engine at a time, with none beside",
-            elsewhere(remove()),
-        )
-    for role in plan.roles:
+def _refuse_budget(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject a budget of more than one engine of a role: KServe leaves the set its defaults."""
+    for role in plan.roles if plan.rollout.stated is not None else ():
         engines = plan.rollout.max_unavailable * role.replicas
-        if stated is not None and engines > 1:
+        if engines > 1:
             yield _loss(
-                f"{_UPDATE}.max_unavailable",
+                f"{UPDATE}.max_unavailable",
                 f"gives {engines} engines of role '{role.name}', but KServe updates one at a time",
                 elsewhere(remove()),
-            )
-        if role.max_unavailable not in {None, 1}:
-            yield _loss(
-                join_path(role.path, "max_unavailable"),
-                f"is {role.max_unavailable}, but KServe updates one engine at a time",
-                elsewhere("write 1"),
             )
 
 

@@ -1,27 +1,31 @@
 """The models that KServe downloads, and that its containers serve from a folder.
 
 A container serves /mnt/models, and the object names the model: `hf://owner/model:revision`. A URI
-that leads elsewhere, such as to a claim, does not tell which model is there.
+that leads elsewhere, such as to a claim, does not tell which model is there, unless a part of it is
+a model's name.
 Source: kserve pkg/constants/constants.go (DefaultModelLocalMountPath);
 python/storage/kserve_storage/kserve_storage.py (_download_hf);
 python/huggingfaceserver/huggingfaceserver/__main__.py (--model_dir);
+config/llmisvcconfig (--served-model-name);
 pkg/controller/v1alpha2/llmisvc/workload_storage.go (attachModelArtifacts).
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.models import find_by_folder
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kserve.volume_claims import STORAGE_URI
 
 _FOLDER = "/mnt/models"
 _HUB = re.compile(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
-_OWN_SERVER = "huggingfaceserver"
+_OWN_SERVER, _SERVED = "huggingfaceserver", "--served-model-name"
 Folders = Mapping[str, str]
 """The model in each folder."""
 
@@ -58,6 +62,15 @@ def name_model(pod: PodFacts, folders: Folders, context: Context) -> PodFacts:
     return replace(pod, command=replace(command, model=model), shape=shape)
 
 
+def served_as(pod: PodFacts, spec: Mapping[str, Any]) -> PodFacts:
+    """Add the served name with which a preset starts the engine of an LLMInferenceService."""
+    name, command = mapping(spec.get("model")).get("name"), pod.command
+    if command is None or not isinstance(name, str) or is_unresolved(name):
+        return pod
+    options = {_SERVED: name, **command.options}
+    return replace(pod, command=replace(command, options=MappingProxyType(options)))
+
+
 def _stated_by_service(predictor: Mapping[str, Any], served: str) -> Iterator[tuple[str, str]]:
     if served:
         yield from _model(mapping(predictor.get(served)).get("storageUri"), _FOLDER)
@@ -72,8 +85,10 @@ def _stated_by_service(predictor: Mapping[str, Any], served: str) -> Iterator[tu
 
 
 def _model(uri: object, folder: object) -> Iterator[tuple[str, str]]:
-    """Yield a folder and the model in it, if the URI names a model of the hub."""
+    """Yield a folder and the model in it: one of the hub, or a URI with the name of a model."""
     if isinstance(uri, str) and isinstance(folder, str) and not is_unresolved(uri):
         found = _HUB.fullmatch(uri)
         if found is not None:
             yield folder.rstrip("/"), found["name"]
+        elif not uri.startswith("hf:") and find_by_folder(uri) is not None:
+            yield folder.rstrip("/"), uri

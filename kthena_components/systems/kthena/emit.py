@@ -26,12 +26,12 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.watch import Watch, watch_groups
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.core.templates.overlay import Template
-from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
+from kthena_components.systems.contract import FOR_ALL, Emitter
 from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
 from kthena_components.systems.kthena.facts import facts
-from kthena_components.systems.kthena.limits import names, refuse, since
+from kthena_components.systems.kthena.limits import LIMITS, names, refuse, since
 from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
 from kthena_components.systems.kthena.view import (
@@ -224,29 +224,24 @@ def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
 
 
 WRITTEN = {
-    "replicas": Written("`spec.replicas`"),
-    "roles[].replicas": Written("`roles[].replicas`"),
-    "roles[].worker_replicas": Written("`roles[].workerReplicas`"),
-    "gang_policy": Written("`gangPolicy.minRoleReplicas`"),
-    "network_topology.group_policy": Written("`networkTopology.groupPolicy`"),
-    "network_topology.role_policy": Written("`networkTopology.rolePolicy`"),
-    "queue": Written("annotation `scheduling.volcano.sh/queue-name`"),
-    "priority_class": Written("`priorityClassName` of the pods, and not of Kthena's PodGroups"),
-    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
-    "scheduler_name": Written(
-        "`schedulerName`", "another than Volcano has no gang, topology or queue"
-    ),
-    "rollout_strategy.type": Written("`rolloutStrategy.type`"),
-    "rollout_strategy…max_unavailable": Written("`rolloutStrategy.rollingUpdateConfiguration`"),
-    "rollout_strategy…partition": Written("`rolloutStrategy.rollingUpdateConfiguration`"),
-    "rollout_strategy…max_surge": REJECTED,
-    "roles[].max_unavailable": Written("`roles[].maxUnavailable`"),
-    "recovery_policy": Written("`recoveryPolicy`"),
-    "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is"),
-    "restart_grace_period_seconds": Written("`restartGracePeriodSeconds`"),
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
-    "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
+    "replicas": "`spec.replicas`",
+    "roles[].replicas": "`roles[].replicas`",
+    "roles[].worker_replicas": "`roles[].workerReplicas`",
+    "gang_policy": "`gangPolicy.minRoleReplicas`",
+    "network_topology.group_policy": "`networkTopology.groupPolicy`",
+    "network_topology.role_policy": "`networkTopology.rolePolicy`",
+    "queue": "annotation `scheduling.volcano.sh/queue-name`",
+    "priority_class": "`priorityClassName` of the pods, and not of Kthena's PodGroups",
+    "spread_over": "a soft `podAntiAffinity` of the pods",
+    "scheduler_name": "`schedulerName`",
+    "rollout_strategy.type": "`rolloutStrategy.type`",
+    "rollout_strategy…max_unavailable": "`rolloutStrategy.rollingUpdateConfiguration`",
+    "rollout_strategy…partition": "`rolloutStrategy.rollingUpdateConfiguration`",
+    "roles[].max_unavailable": "`roles[].maxUnavailable`",
+    "recovery_policy": "`recoveryPolicy`",
+    "autoscaled": "nothing: `up` leaves `spec.replicas` as it is",
+    "restart_grace_period_seconds": "`restartGracePeriodSeconds`",
+    "ready_timeout_seconds": "how long `up` waits for `Available`",
     **FOR_ALL,
 }
 PROVEN = (
@@ -257,6 +252,7 @@ PROVEN = (
 
 EMITTER = Emitter(
     emit=emit,
+    limits=LIMITS,
     refuse=_refuse,
     names=names,
     resources=(

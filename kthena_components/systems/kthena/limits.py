@@ -1,4 +1,4 @@
-"""Reports what Kthena, or the plan's version of it, does not support: an error, never dropped.
+"""What Kthena, or the plan's version of it, does not support: an error, never dropped.
 
 Source: Kthena tags v0.1.0 to v1.0.0, pkg/apis/workload/v1alpha1 and webhook/validator.go.
 """
@@ -9,13 +9,15 @@ from kthena_components.core import naming
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.objects.object import VOLCANO
+from kthena_components.core.plan.limits import UPDATE, Limit, Stated
 from kthena_components.core.plan.lws_variables import unset_lws_names
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
-from kthena_components.systems.kthena.options import options_of, refuse_plugins
+from kthena_components.systems.kthena.options import refuse_plugins
+from kthena_components.systems.kubernetes.limits import ENGINES_WITH_METRICS, WITHOUT_VOLCANO
 
-_UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)
 _MOST_ROLES, _LONGEST_ROLE_NAME = 4, 12
 """The CRD's maxItems and maxLength."""
@@ -27,21 +29,19 @@ def since(plan: ServingPlan, version: KthenaVersion) -> bool:
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Report what Kthena, or the plan's version of it, does not support."""
-    stated = plan.rollout.stated
-    if stated is not None and stated.max_surge is not None:
-        yield _refusal(
-            f"{_UPDATE}.max_surge",
-            f"is {stated.max_surge}, but Kthena has no surge: versions that accept the field "
-            "ignore it",
-            remove("remove it; max_unavailable is the only budget"),
-        )
-    yield from refuse_roles(plan, "ModelServing")
-    for role in plan.roles:
-        yield from _refuse_first_letter(plan, role)
+    """Report variables, plugins and annotations that do not fit the plan's Kthena."""
     yield from refuse_lws_names(plan, "Kthena")
     yield from refuse_plugins(plan)
-    yield from _refuse_by_version(plan)
+    for path in () if since(plan, KthenaVersion.V0_4) else annotated(plan):
+        seen = _needs("a template with annotations (earlier controllers crash)", KthenaVersion.V0_4)
+        yield _loss(path, seen.format(plan.kthena_version), _or_later(KthenaVersion.V0_4))
+    crashes = plan.group_topology is not None and plan.min_role_replicas is None
+    if crashes and not since(plan, KthenaVersion.V0_2):
+        yield _loss(
+            "gang_policy",
+            "is missing while network_topology is given, and Kthena 0.1 crashes on that",
+            f"give gang_policy.min_role_replicas, or write kthena_version: '{KthenaVersion.V0_2}'",
+        )
 
 
 def refuse_lws_names(plan: ServingPlan, title: str) -> Iterator[Finding]:
@@ -59,101 +59,15 @@ def refuse_lws_names(plan: ServingPlan, title: str) -> Iterator[Finding]:
         same = naming.LWS_ENV[name]
         late = ", but after the variables of the template" if in_env else ""
         instead = f"use {same} in the command" if in_env else f"write {same}"
-        yield _refusal(
+        yield _loss(
             path,
             f"refers to {name}, which only LeaderWorkerSet sets; {title} sets {same}{late}",
             elsewhere(instead),
         )
 
 
-def refuse_roles(plan: ServingPlan, kind: str) -> Iterator[Finding]:
-    """Report more roles, and longer names of roles, than the CRD of a kind allows.
-
-    ModelInfer, from which ModelServing was made, has the same limits.
-    """
-    if len(plan.roles) > _MOST_ROLES:
-        yield _refusal(
-            "roles",
-            f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
-            f"and a {kind} has at most {_MOST_ROLES}",
-            elsewhere("split the serving"),
-        )
-    for role in plan.roles:
-        over = len(role.name) - _LONGEST_ROLE_NAME
-        if over > 0:
-            yield _refusal(
-                f"{role.path}.name",
-                f"is '{role.name}', {len(role.name)} characters, and a {kind} allows "
-                f"{_LONGEST_ROLE_NAME}",
-                f"shorten it by {over}",
-            )
-
-
-def _refuse_first_letter(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
-    if since(plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(role.name):
-        yield _refusal(
-            f"{role.path}.name",
-            f"is '{role.name}', and Kthena requires a role name that starts with a letter",
-            f"write for example '{f'r{role.name}'[:12].rstrip('-')}'",
-        )
-
-
-def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:
-    for needed, what, where in _ADDED:
-        for path in () if since(plan, needed) else where(plan):
-            yield _refusal(
-                path,
-                f"{what} needs Kthena {needed} or later, and kthena_version is "
-                f"{plan.kthena_version}",
-                either(remove(), f"write kthena_version: '{needed}'"),
-            )
-    if not since(plan, KthenaVersion.V0_4):
-        yield from _refuse_partition(plan)
-    crashes = plan.group_topology is not None and plan.min_role_replicas is None
-    if crashes and not since(plan, KthenaVersion.V0_2):
-        yield _refusal(
-            "gang_policy",
-            "is missing while network_topology is given, and Kthena 0.1 crashes on that",
-            f"give gang_policy.min_role_replicas, or write kthena_version: '{KthenaVersion.V0_2}'",
-        )
-
-
-def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject a partition of all groups, as the earlier webhooks do (validatePartition)."""
-    partition = plan.rollout.stated.partition if plan.rollout.stated else None
-    if isinstance(partition, int) and partition >= plan.groups:
-        instead = f"write at most {plan.groups - 1}" if plan.groups else remove()
-        yield _refusal(
-            f"{_UPDATE}.partition",
-            f"is {partition} of {count_of(plan.groups, 'group')}, and Kthena "
-            f"{plan.kthena_version} requires that at least one group is updated",
-            f"{instead}, or write kthena_version: '{KthenaVersion.V0_4}'",
-        )
-
-
-def _budgets(plan: ServingPlan) -> Iterator[str]:
-    yield from (f"{r.path}.max_unavailable" for r in plan.roles if r.max_unavailable is not None)
-
-
-def _plugins(plan: ServingPlan) -> Iterator[str]:
-    if options_of(plan).plugins:
-        yield "backend_options.plugins"
-
-
-def _autoscaling(plan: ServingPlan) -> Iterator[str]:
-    if options_of(plan).autoscaling is not None:
-        yield "backend_options.autoscaling"
-
-
-def _gateways(plan: ServingPlan) -> Iterator[str]:
-    route = options_of(plan).model_route
-    if route is not None and route.parent_refs:
-        yield "backend_options.model_route.parent_refs"
-
-
-def _percent_partition(plan: ServingPlan) -> Iterator[str]:
-    if plan.rollout.stated and isinstance(plan.rollout.stated.partition, str):
-        yield f"{_UPDATE}.partition"
+def _loss(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
 
 
 def annotated(plan: ServingPlan) -> Iterator[str]:
@@ -169,53 +83,131 @@ def annotated(plan: ServingPlan) -> Iterator[str]:
                 break
 
 
-def _tier_name(plan: ServingPlan) -> Iterator[str]:
-    if plan.group_topology and plan.group_topology.highest_tier_name is not None:
-        yield "network_topology.group_policy.highest_tier_name"
+def limits_of_roles(kind: str) -> tuple[Limit, Limit]:
+    """Return how many roles, and how long names of roles, the CRD of a kind allows.
 
-
-def _if(path: str, used: Callable[[ServingPlan], bool]) -> Callable[[ServingPlan], Iterator[str]]:
-    return lambda plan: iter([path] if used(plan) else [])
-
-
-_ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]], ...] = (
-    (KthenaVersion.V1_0, "a queue", _if("queue", lambda p: p.queue is not None)),
-    (KthenaVersion.V1_0, "a budget per role", _budgets),
-    (
-        KthenaVersion.V0_4,
-        "RoleRollingUpdate",
-        _if("rollout_strategy.type", lambda p: p.rollout.type is RolloutType.ROLE),
-    ),
-    (KthenaVersion.V0_4, "a partition in percent", _percent_partition),
-    (KthenaVersion.V0_4, "a template with annotations (earlier controllers crash)", annotated),
-    (KthenaVersion.V0_3, "a plugin", _plugins),
-    (
-        KthenaVersion.V0_2,
-        "another scheduler than Volcano",
-        _if("scheduler_name", lambda p: p.scheduler != "volcano"),
-    ),
-    (
-        KthenaVersion.V0_2,
-        "a topology per role",
-        _if("network_topology.role_policy", lambda p: p.role_topology is not None),
-    ),
-    (KthenaVersion.V0_2, "a tier by name", _tier_name),
-    (KthenaVersion.V0_2, "autoscaling", _autoscaling),
-    (KthenaVersion.V0_2, "a gateway of a route", _gateways),
-    (
-        KthenaVersion.V0_2,
-        "a max_unavailable other than 1",
-        _if(
-            f"{_UPDATE}.max_unavailable",
-            lambda p: p.rollout.stated is not None and p.rollout.stated.max_unavailable != 1,
+    ModelInfer, from which ModelServing was made, has the same limits.
+    """
+    return (
+        Limit(
+            "roles",
+            lambda one: (
+                f"has {len(one.value)} roles ({', '.join(role.name for role in one.value)}), "
+                f"and a {kind} has at most {_MOST_ROLES}"
+            ),
+            when=lambda one: len(one.value) > _MOST_ROLES,
+            remedy=elsewhere("split the serving"),
         ),
+        Limit(
+            "roles[].name",
+            lambda one: (
+                f"is '{one.value}', {len(one.value)} characters, and a {kind} allows "
+                f"{_LONGEST_ROLE_NAME}"
+            ),
+            when=lambda one: len(one.value) > _LONGEST_ROLE_NAME,
+            remedy=lambda one: f"shorten it by {len(one.value) - _LONGEST_ROLE_NAME}",
+        ),
+    )
+
+
+def _needs(what: str, version: KthenaVersion) -> str:
+    return f"{what} needs Kthena {version} or later, and kthena_version is {{}}"
+
+
+def _or_later(version: KthenaVersion) -> str:
+    return either(remove(), f"write kthena_version: '{version}'")
+
+
+def _added(
+    version: KthenaVersion, field: str, what: str, when: Callable[[Stated], object] = lambda _: True
+) -> Limit:
+    """Return the limit of a field, or of a value of it, that a version added."""
+    return Limit(
+        field,
+        lambda one: _needs(what, version).format(one.plan.kthena_version),
+        takes=f"{what} since Kthena {version}",
+        when=lambda one: when(one) and not since(one.plan, version),
+        remedy=_or_later(version),
+    )
+
+
+def _partition_of_all(one: Stated) -> str:
+    return (
+        f"is {one.value} of {count_of(one.plan.groups, 'group')}, and Kthena "
+        f"{one.plan.kthena_version} requires that at least one group is updated"
+    )
+
+
+def _smaller_partition(one: Stated) -> str:
+    instead = f"write at most {one.plan.groups - 1}" if one.plan.groups else remove()
+    return f"{instead}, or write kthena_version: '{KthenaVersion.V0_4}'"
+
+
+LIMITS = (
+    WITHOUT_VOLCANO,
+    ENGINES_WITH_METRICS,
+    Limit(
+        f"{UPDATE}.max_surge",
+        "is {}, but Kthena has no surge: versions that accept the field ignore it",
+        remedy=remove("remove it; max_unavailable is the only budget"),
+    ),
+    *limits_of_roles("ModelServing"),
+    Limit(
+        "roles[].name",
+        "is '{}', and Kthena requires a role name that starts with a letter",
+        when=lambda one: (
+            since(one.plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(one.value)
+        ),
+        remedy=lambda one: f"write for example '{f'r{one.value}'[:12].rstrip('-')}'",
+    ),
+    _added(KthenaVersion.V1_0, "queue", "a queue"),
+    _added(KthenaVersion.V1_0, "roles[].max_unavailable", "a budget per role"),
+    _added(
+        KthenaVersion.V0_4,
+        "rollout_strategy.type",
+        "RoleRollingUpdate",
+        lambda one: one.value is RolloutType.ROLE,
+    ),
+    _added(
+        KthenaVersion.V0_4,
+        f"{UPDATE}.partition",
+        "a partition in percent",
+        lambda one: isinstance(one.value, str),
+    ),
+    _added(KthenaVersion.V0_3, "backend_options.plugins", "a plugin", lambda one: bool(one.value)),
+    _added(
+        KthenaVersion.V0_2,
+        "scheduler_name",
+        "another scheduler than Volcano",
+        lambda one: one.value != VOLCANO,
+    ),
+    _added(KthenaVersion.V0_2, "network_topology.role_policy", "a topology per role"),
+    _added(KthenaVersion.V0_2, "network_topology.group_policy.highest_tier_name", "a tier by name"),
+    _added(KthenaVersion.V0_2, "backend_options.autoscaling", "autoscaling"),
+    _added(
+        KthenaVersion.V0_2,
+        "backend_options.model_route.parent_refs",
+        "a gateway of a route",
+        lambda one: bool(one.value),
+    ),
+    _added(
+        KthenaVersion.V0_2,
+        f"{UPDATE}.max_unavailable",
+        "a max_unavailable other than 1",
+        lambda one: one.value != 1,
+    ),
+    Limit(
+        f"{UPDATE}.partition",
+        _partition_of_all,
+        takes="all groups since Kthena 0.4",
+        when=lambda one: (
+            isinstance(one.value, int)
+            and one.value >= one.plan.groups
+            and not since(one.plan, KthenaVersion.V0_4)
+        ),
+        remedy=_smaller_partition,
     ),
 )
-"""Features by first version: a description, and the paths at which a plan uses it."""
-
-
-def _refusal(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:

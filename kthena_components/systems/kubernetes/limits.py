@@ -1,14 +1,20 @@
-"""Reports what several backends do not support: host names, spread groups, rollout budgets."""
+"""Limits of several backends: schedulers, metrics, host names, spread groups, rollout budgets."""
 
 import json
 import re
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.findings import Finding
+from kthena_components.core.plan.limits import UPDATE, Limit
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.remedies import elsewhere, remove
+from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.rules.rollout import scale_budget
 
+WITHOUT_VOLCANO = Limit(
+    "scheduler_name", takes="another than Volcano has no gang, topology or queue"
+)
+ENGINES_WITH_METRICS = Limit("monitoring", takes="engines with metrics")
+"""Reported by systems/prometheus/scrapes.py."""
 _SERVICE = "use a Service that selects the entries by their labels"
 
 
@@ -34,42 +40,35 @@ def refuse_hosts(plan: ServingPlan, system: str, remedy: str = _SERVICE) -> Iter
             )
 
 
-def refuse_spread(plan: ServingPlan, why: str) -> Iterator[Finding]:
-    """Report a stated spread_over."""
-    if plan.spread_over is not None:
-        yield Finding(
-            path="spread_over",
-            seen=f"is {plan.spread_over}, but {why}",
-            remedy=elsewhere(remove()),
-            rule="backend-loss",
-        )
+def no_spread(system: str) -> Limit:
+    """Return the limit of a system whose labels of pods do not name the engine."""
+    return Limit("spread_over", f"is {{}}, but {system}'s labels do not tell its engines apart")
 
 
-_UPDATE = "rollout_strategy.rolling_update_configuration"
-
-
-def refuse_budgets(plan: ServingPlan, system: str) -> Iterator[Finding]:
-    """Reject a surge that is none, and budgets per role over several groups.
+def one_budget(system: str, takes: str) -> Limit:
+    """Return the limit of a system with one budget for the engines of all groups.
 
     Args:
-        plan: The plan.
         system: What runs the pods, in a user's words.
+        takes: What the backend takes of the budgets of roles.
     """
+    return Limit(
+        "roles[].max_unavailable",
+        f"is {{}} of each group, but {system} has one budget for the engines of all "
+        "{plan.groups} groups",
+        takes=takes,
+        when=lambda one: one.plan.groups > 1,
+        remedy=f"remove it, and write {UPDATE}.max_unavailable with ServingGroupRollingUpdate",
+    )
+
+
+def refuse_surge(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject a surge that is none."""
     surge = plan.rollout.stated.max_surge if plan.rollout.stated else None
     if surge is not None and scale_budget(surge, plan.groups, up=True) is None:
         yield Finding(
-            path=f"{_UPDATE}.max_surge",
+            path=f"{UPDATE}.max_surge",
             seen=f"is {surge}, but must be a count of at least 0 or a percentage from 0% to 100%",
             remedy="write for example 1 or 25%",
             rule="backend-loss",
         )
-    for role in plan.roles:
-        if role.max_unavailable is not None and plan.groups > 1:
-            yield Finding(
-                path=join_path(role.path, "max_unavailable"),
-                seen=f"is {role.max_unavailable} of each group, but {system} has one budget for "
-                f"the engines of all {plan.groups} groups",
-                remedy=f"remove it, and write {_UPDATE}.max_unavailable with "
-                "ServingGroupRollingUpdate",
-                rule="backend-loss",
-            )

@@ -47,6 +47,7 @@ from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
+from kthena_components.systems.kubernetes.secret_sources import SOURCES
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
@@ -184,6 +185,7 @@ SYSTEM = System(
         _beside("Service", kept=_kept_service),
         *(_beside("InferencePool", group, kept=kept_spec) for group in _POOLS),
         _beside("Secret", kept=_kept_secret),
+        *(_beside(name, group, kept=kept_spec) for group, name in SOURCES),
         _beside("PersistentVolumeClaim", kept=kept_spec),
         _beside("Node", kept=_kept_node, cluster_wide=True),
         _beside("HorizontalPodAutoscaler", "autoscaling", kept=kept_spec),

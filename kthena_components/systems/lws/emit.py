@@ -24,12 +24,12 @@ from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
+from kthena_components.systems.contract import FOR_ALL, Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.lws.describe import ALIASES, DESCRIBER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts
-from kthena_components.systems.lws.limits import names, refuse, set_name
+from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name
 from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
@@ -220,33 +220,22 @@ def _addresses(plan: ServingPlan) -> list[str]:
 
 
 WRITTEN = {
-    "replicas": Written(
-        "`spec.replicas`, times `roles[].replicas`", "at most 1 with several roles"
-    ),
-    "roles[].replicas": Written("the same product"),
-    "roles[].worker_replicas": Written("`leaderWorkerTemplate.size`, minus 1"),
-    "gang_policy": Written("nothing: each engine is a gang", "at most 1 engine"),
-    "network_topology.group_policy": REJECTED,
-    "network_topology.role_policy": REJECTED,
-    "queue": Written("annotation `scheduling.volcano.sh/queue-name`"),
-    "priority_class": Written("`priorityClassName` of the pods"),
-    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
-    "scheduler_name": Written(
-        "`schedulerName` of the pods", "another than Volcano has no gang and no queue"
-    ),
-    "rollout_strategy.type": Written("nothing: LWS updates engines"),
-    "rollout_strategy…max_unavailable": Written("`rolloutStrategy`, in engines"),
-    "rollout_strategy…partition": Written("`rolloutStrategy`, in engines", "one role"),
-    "rollout_strategy…max_surge": Written("`maxSurge`"),
-    "roles[].max_unavailable": Written("`maxUnavailable`", "one role, and at most one group"),
-    "recovery_policy": Written(
-        "`restartPolicy`", "`ServingGroupRecreate` only with one engine per group"
-    ),
-    "autoscaled": Written("nothing: `up` leaves `spec.replicas` as it is", "one role"),
-    "restart_grace_period_seconds": REJECTED,
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
-    "ready_timeout_seconds": Written("how long `up` waits; with several roles, nothing"),
+    "replicas": "`spec.replicas`, times `roles[].replicas`",
+    "roles[].replicas": "the same product",
+    "roles[].worker_replicas": "`leaderWorkerTemplate.size`, minus 1",
+    "gang_policy": "nothing: each engine is a gang",
+    "queue": "annotation `scheduling.volcano.sh/queue-name`",
+    "priority_class": "`priorityClassName` of the pods",
+    "spread_over": "a soft `podAntiAffinity` of the pods",
+    "scheduler_name": "`schedulerName` of the pods",
+    "rollout_strategy.type": "nothing: LWS updates engines",
+    "rollout_strategy…max_unavailable": "`rolloutStrategy`, in engines",
+    "rollout_strategy…partition": "`rolloutStrategy`, in engines",
+    "rollout_strategy…max_surge": "`maxSurge`",
+    "roles[].max_unavailable": "`maxUnavailable`",
+    "recovery_policy": "`restartPolicy`",
+    "autoscaled": "nothing: `up` leaves `spec.replicas` as it is",
+    "ready_timeout_seconds": "how long `up` waits; with several roles, nothing",
     **FOR_ALL,
 }
 PROVEN = (
@@ -285,6 +274,7 @@ def _set_of(plan: ServingPlan, role: RolePlan) -> str:
 
 EMITTER = Emitter(
     emit=emit,
+    limits=LIMITS,
     refuse=refuse,
     names=names,
     resources=(

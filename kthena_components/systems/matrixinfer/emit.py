@@ -22,13 +22,13 @@ from kthena_components.core.plan.templates import labelled
 from kthena_components.core.plan.watch import watch_groups
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import Spec
-from kthena_components.systems.contract import FOR_ALL, METRICS, REJECTED, Emitter, Written
+from kthena_components.systems.contract import FOR_ALL, Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.matrixinfer.describe import DESCRIBER
-from kthena_components.systems.matrixinfer.limits import refuse
+from kthena_components.systems.matrixinfer.limits import LIMITS, refuse_templates
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, facts, read_model_infer
 from kthena_components.systems.volcano import emit as volcano
 
@@ -118,33 +118,20 @@ def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
 
 
 WRITTEN = {
-    "replicas": Written("`spec.replicas`"),
-    "roles[].replicas": Written("`template.roles[].replicas`"),
-    "roles[].worker_replicas": Written("`template.roles[].workerReplicas`"),
-    "gang_policy": Written("`template.gangSchedule.minRoleReplicas`"),
-    "network_topology.group_policy": Written(
-        "`template.gangSchedule.networkTopology`", "no tier by name"
-    ),
-    "network_topology.role_policy": REJECTED,
-    "queue": REJECTED,
-    "priority_class": Written("`priorityClassName` of the pods, and not of the PodGroups"),
-    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
-    "scheduler_name": Written("`schedulerName`, there and in every template", "only `volcano`"),
-    "rollout_strategy.type": Written("`InferGroupRollingUpdate`", "no `RoleRollingUpdate`"),
-    "rollout_strategy…max_unavailable": Written(
-        "nothing: the controller updates one group at a time", "at most 1"
-    ),
-    "rollout_strategy…partition": Written(
-        "`rolloutStrategy`; a share in percent becomes a count", "not all groups"
-    ),
-    "rollout_strategy…max_surge": REJECTED,
-    "roles[].max_unavailable": REJECTED,
-    "recovery_policy": Written("`recoveryPolicy`"),
-    "autoscaled": REJECTED,
-    "restart_grace_period_seconds": Written("`template.restartGracePeriodSeconds`"),
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
-    "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
+    "replicas": "`spec.replicas`",
+    "roles[].replicas": "`template.roles[].replicas`",
+    "roles[].worker_replicas": "`template.roles[].workerReplicas`",
+    "gang_policy": "`template.gangSchedule.minRoleReplicas`",
+    "network_topology.group_policy": "`template.gangSchedule.networkTopology`",
+    "priority_class": "`priorityClassName` of the pods, and not of the PodGroups",
+    "spread_over": "a soft `podAntiAffinity` of the pods",
+    "scheduler_name": "`schedulerName`, there and in every template",
+    "rollout_strategy.type": "`InferGroupRollingUpdate`",
+    "rollout_strategy…max_unavailable": "nothing: the controller updates one group at a time",
+    "rollout_strategy…partition": "`rolloutStrategy`; a share in percent becomes a count",
+    "recovery_policy": "`recoveryPolicy`",
+    "restart_grace_period_seconds": "`template.restartGracePeriodSeconds`",
+    "ready_timeout_seconds": "how long `up` waits for `Available`",
     **FOR_ALL,
 }
 PROVEN = (
@@ -184,7 +171,8 @@ def api_group(plan: ServingPlan) -> str:
 
 EMITTER = Emitter(
     emit=emit,
-    refuse=refuse,
+    limits=LIMITS,
+    refuse=refuse_templates,
     names=names,
     resources=(
         *(

@@ -23,10 +23,7 @@ from kthena_components.systems.contract import (
     EMPTY_ROLES,
     FOR_ALL,
     IDLE_WORKERS,
-    METRICS,
-    REJECTED,
     Emitter,
-    Written,
 )
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import (
@@ -38,7 +35,7 @@ from kthena_components.systems.kubernetes.resources import (
 )
 from kthena_components.systems.native.describe import DESCRIBER
 from kthena_components.systems.native.facts import read_group
-from kthena_components.systems.native.limits import names, refuse
+from kthena_components.systems.native.limits import LIMITS, names, refuse
 from kthena_components.systems.volcano import emit as volcano
 
 AWAITED_AT_ONCE = 4
@@ -257,31 +254,21 @@ def _addresses(plan: ServingPlan) -> list[str]:
 
 
 WRITTEN = {
-    "replicas": Written("a PodGroup and StatefulSets per group"),
-    "roles[].replicas": Written("StatefulSets per engine"),
-    "roles[].worker_replicas": Written("`replicas` of the worker StatefulSet"),
-    "gang_policy": Written("`minMember`, `minResources` and `minSubGroups` of the PodGroup"),
-    "network_topology.group_policy": Written("`PodGroup.spec.networkTopology`"),
-    "network_topology.role_policy": Written("`subGroupPolicy[].networkTopology`"),
-    "queue": Written("`PodGroup.spec.queue`"),
-    "priority_class": Written("`priorityClassName` of the pods and the PodGroup"),
-    "spread_over": Written("a soft `podAntiAffinity` of the pods"),
-    "scheduler_name": Written(
-        "`schedulerName`", "another than Volcano has no gang, topology or queue"
-    ),
-    "rollout_strategy.type": Written("which StatefulSets a change replaces"),
-    "rollout_strategy…max_unavailable": Written("dependencies between groups"),
-    "rollout_strategy…partition": Written("ignored changes of the first groups"),
-    "rollout_strategy…max_surge": REJECTED,
-    "roles[].max_unavailable": REJECTED,
-    "recovery_policy": Written(
-        "nothing: a StatefulSet recreates only the failed pod", "only `None`"
-    ),
-    "autoscaled": REJECTED,
-    "restart_grace_period_seconds": REJECTED,
-    "expose": Written("a Service before the entry pods"),
-    "monitoring": Written("a PodMonitor per role, a PrometheusRule and a dashboard", METRICS),
-    "ready_timeout_seconds": Written("how long `up` waits for the entries"),
+    "replicas": "a PodGroup and StatefulSets per group",
+    "roles[].replicas": "StatefulSets per engine",
+    "roles[].worker_replicas": "`replicas` of the worker StatefulSet",
+    "gang_policy": "`minMember`, `minResources` and `minSubGroups` of the PodGroup",
+    "network_topology.group_policy": "`PodGroup.spec.networkTopology`",
+    "network_topology.role_policy": "`subGroupPolicy[].networkTopology`",
+    "queue": "`PodGroup.spec.queue`",
+    "priority_class": "`priorityClassName` of the pods and the PodGroup",
+    "spread_over": "a soft `podAntiAffinity` of the pods",
+    "scheduler_name": "`schedulerName`",
+    "rollout_strategy.type": "which StatefulSets a change replaces",
+    "rollout_strategy…max_unavailable": "dependencies between groups",
+    "rollout_strategy…partition": "ignored changes of the first groups",
+    "recovery_policy": "nothing: a StatefulSet recreates only the failed pod",
+    "ready_timeout_seconds": "how long `up` waits for the entries",
     **FOR_ALL,
 }
 PROVEN = (
@@ -292,6 +279,7 @@ PROVEN = (
 
 EMITTER = Emitter(
     emit=emit,
+    limits=LIMITS,
     refuse=refuse,
     names=names,
     resources=(

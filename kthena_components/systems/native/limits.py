@@ -1,4 +1,4 @@
-"""Reports what StatefulSets and a PodGroup do not support: an error, never dropped."""
+"""What StatefulSets and a PodGroup do not support: an error, never dropped."""
 
 import re
 from collections.abc import Iterator
@@ -6,43 +6,44 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, advise, join_path
+from kthena_components.core.plan.limits import UPDATE, Limit, above_zero
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
+from kthena_components.systems.kubernetes.limits import ENGINES_WITH_METRICS, WITHOUT_VOLCANO
+
+LIMITS = (
+    WITHOUT_VOLCANO,
+    ENGINES_WITH_METRICS,
+    Limit(
+        "recovery_policy",
+        "is {}, but a StatefulSet recreates only the pod that failed",
+        takes="only `None`",
+        when=lambda one: one.value is not RecoveryPolicy.NONE,
+    ),
+    Limit(
+        "autoscaled",
+        "is true, but each group has StatefulSets of its own, which nothing scales together",
+    ),
+    Limit(
+        "restart_grace_period_seconds",
+        "is {}, but a StatefulSet recreates a pod at once",
+        when=above_zero,
+    ),
+    Limit(
+        f"{UPDATE}.max_surge",
+        "is {}, but a StatefulSet is replaced under its own name, so nothing can surge",
+        remedy="remove it; max_unavailable is the only budget",
+    ),
+    Limit(
+        "roles[].max_unavailable",
+        "is {}, but the engines of a group wait for one gang, so they cannot be replaced a few at "
+        "a time",
+    ),
+)
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Report what only a controller supports, instead of dropping it."""
-    if plan.recovery in {RecoveryPolicy.ROLE_RECREATE, RecoveryPolicy.SERVING_GROUP_RECREATE}:
-        yield _needs_controller(
-            "recovery_policy",
-            f"is {plan.recovery}, but a StatefulSet recreates only the pod that failed",
-        )
-    if plan.autoscaled:
-        yield _needs_controller(
-            "autoscaled",
-            "is true, but each group has StatefulSets of its own, which nothing scales together",
-        )
-    if plan.restart_grace_seconds:
-        yield _needs_controller(
-            "restart_grace_period_seconds",
-            f"is {plan.restart_grace_seconds}, but a StatefulSet recreates a pod at once",
-        )
-    if plan.rollout.stated and plan.rollout.stated.max_surge is not None:
-        yield Finding(
-            path="rollout_strategy.rolling_update_configuration.max_surge",
-            seen=f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
-            "name, so nothing can surge",
-            remedy="remove it; max_unavailable is the only budget",
-            rule="backend-loss",
-        )
-    for role in plan.roles:
-        if role.max_unavailable is not None:
-            yield _needs_controller(
-                join_path(role.path, "max_unavailable"),
-                f"is {role.max_unavailable}, but the engines of a group wait for one gang, "
-                "so they cannot be replaced a few at a time",
-            )
+    """Report Services of one name, and a gang of no pods."""
     yield from _same_services(plan)
     yield from _gang(plan)
 
@@ -58,15 +59,6 @@ def _gang(plan: ServingPlan) -> Iterator[Finding]:
             "write the number of engines of a role that must start together, or remove the field",
             "gang-minimum-stated",
         )
-
-
-def _needs_controller(path: str, seen: str) -> Finding:
-    return Finding(
-        path=path,
-        seen=seen,
-        remedy=elsewhere(remove()),
-        rule="backend-loss",
-    )
 
 
 def _same_services(plan: ServingPlan) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from kthena_components.core.findings import Finding, Level, count_of, not_checke
 from kthena_components.core.remedies import remove, together, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known, whole
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.vllm_stack.view import Model, Releases
 
 # Checks the values of the Helm chart vllm-stack.
@@ -46,9 +46,7 @@ def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
 
 @part_of_rule
 def _nodes(model: Model) -> Iterator[Finding]:
-    if model.ray is not True:
-        if isinstance(model.ray, Unknown):
-            yield not_checked(f"{model.path}.raySpec", model.ray)
+    if known(model.ray, f"{model.path}.raySpec") is not True:
         return
     tensor, stages = (
         _size_of(model.config.get(key, 1)) for key in ("tensorParallelSize", "pipelineParallelSize")

@@ -11,6 +11,12 @@ FOLDERS = {
     "s3://bucket/deepseek-ai/DeepSeek-R1-Distill-Llama-8B": (
         "deepseek-ai/DeepSeek-R1-Distill-Llama-8B"
     ),
+    "s3://bucket/deepseek-ai/DeepSeek-V3-W8A8/vllm-ascend": "vllm-ascend/DeepSeek-V3-W8A8",
+    "/cache/hub/models--Qwen--Qwen3-8B/snapshots/0a1b2c": "Qwen/Qwen3-8B",
+    "s3://bucket/meta-llama--Llama-3.1-8B-Instruct": "meta-llama/Llama-3.1-8B-Instruct",
+    "/models/Qwen3-8B/Qwen3-0.6B": "Qwen/Qwen3-0.6B",
+    "/models/Qwen3-8B-tuned": None,
+    "/models/Qwen3": None,
     "/models/mine": None,
     "/mnt/models": None,
     "/": None,

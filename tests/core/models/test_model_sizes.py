@@ -33,11 +33,14 @@ LOOSE = {
     "Muse-Glimmer-30B-NVFP4": (0.36, "gates and a tower that sees, which stay in 16 bits"),
     "Muse-Glimmer": (0.14, "gated attention, a tower that sees"),
     "Ministral-3": (0.07, "a tower that sees"),
+    "Qwen2.5-VL": (0.09, "a tower that sees"),
+    "llava": (0.05, "a tower that sees"),
+    "DeepSeek-V2-Lite": (0.05, "two shared experts"),
 }
 """Rows whose weights hold something that the shape does not tell: how much at most, and what."""
-OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B", "Kimi-K3")
-"""Rows of another kind: experts of two matrices, of fewer bits or with a narrower state, embeddings
-for each layer.
+OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B", "Kimi-K3", "opt-")
+"""Rows of another kind: layers or experts of two matrices, of fewer bits or with a narrower state,
+embeddings for each layer.
 """
 PLAIN = ("nvidia/Gemma-4-31B", *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")))
 """Dense models whose attention is not quantised."""
@@ -122,6 +125,8 @@ MORE = {
     "Qwen3-Coder-Next": "as Qwen3-Next",
     "Qwen3.5": "linear attention, a tower that sees, layers that draft",
     "Qwen3.6": "as Qwen3.5",
+    "Qwen2.5-VL": "a tower that sees",
+    "llava": "a tower that sees",
     "gemma-": "a tower that sees, heads of two widths",
 }
 """Families in 16 bits whose weights are more than attention, layers and embeddings."""

@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.facts.context import GPU, MODEL_CONFIG
+from kthena_components.core.hardware import find_gpu, known_gpus, node_label, short_name
 from kthena_components.core.plan.templates import (
     engine_templates,
     mirror_requests,
     requests_of,
     with_env,
 )
+from kthena_components.core.spec.enums import Gpu
 from kthena_components.core.spec.launch import launch_of
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.spec.parse import parse_spec
+from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_RAY,
     NATIVE_8B,
@@ -219,3 +223,55 @@ def test_variables_go_to_the_end_of_every_container() -> None:
     assert filled["initContainers"] == [{"name": "i", "env": [new]}]
     assert [c["env"] for c in filled["containers"]] == [[own[0], new], [new]]
     assert pod == before
+
+
+PRODUCT = "nvidia.com/gpu.product"
+NODES: dict[str, tuple[Args, Args | None, Args | None]] = {
+    "no GPU": ({}, None, None),
+    "its product": ({"gpu": "h100"}, {PRODUCT: "NVIDIA-H100-80GB-HBM3"}, None),
+    "of AMD": (
+        {"gpu": "mi300x", "gpu_resource": "amd.com/gpu"},
+        {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"},
+        None,
+    ),
+    "in GKE": (
+        {"gpu": "h100", "gpu_label": "gke"},
+        {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"},
+        None,
+    ),
+    "no label": ({"gpu": "h100", "gpu_label": "none"}, None, {"kthena-components/gpu": "h100"}),
+}
+
+
+@for_each("name", NODES)
+def test_pods_select_nodes_with_their_gpu(name: str) -> None:
+    resources, selector, annotations = NODES[name]
+    resources = {**(RAY.get("resources") or {}), **resources}
+    for pod in engine_templates(role(RAY, {"resources": resources}), "chat"):
+        assert pod is not None
+        assert pod["spec"].get("nodeSelector") == selector
+        assert pod["metadata"].get("annotations") == annotations
+
+
+def test_an_overlay_names_another_product_of_the_gpu() -> None:
+    overlay = {"spec": {"nodeSelector": {PRODUCT: "NVIDIA-H100-PCIe", "pool": "a"}}}
+    resources = {**(RAY.get("resources") or {}), "gpu": "h100"}
+    entry, _ = engine_templates(role(RAY, {"resources": resources, "overlay": overlay}), "chat")
+    assert entry["spec"]["nodeSelector"] == {PRODUCT: "NVIDIA-H100-PCIe", "pool": "a"}
+
+
+def test_the_shape_and_the_gpu_are_annotations_side_by_side() -> None:
+    config = {"num_attention_heads": 8, "num_hidden_layers": 4}
+    changes: Args = {
+        "resources.gpu": "h100",
+        "resources.gpu_label": "none",
+        "engine.hf_config": config,
+    }
+    entry, _ = engine_templates(role(RAY, changes), "chat")
+    assert set(entry["metadata"]["annotations"]) == {MODEL_CONFIG, GPU}
+
+
+def test_each_gpu_with_a_label_of_its_product_can_be_named() -> None:
+    labelled = [gpu for gpu in known_gpus() if node_label(gpu, "product")]
+    assert [*Gpu] == [short_name(gpu) for gpu in labelled]
+    assert [find_gpu(word) for word in Gpu] == labelled

@@ -19,10 +19,10 @@ CASES: dict[str, tuple[Any, str, Args]] = {
     "roles[0].engine.tensor_parallel_size": (8, f"write {TENSOR} instead", {TENSOR: 8}),
     "roles[0].engine.parallelism.tp": (8, f"write {TENSOR} instead", {TENSOR: 8}),
     "tensor": (8, f"write {TENSOR} instead", {TENSOR: 8}),
-    "roles[0].resources.gpu": (
+    "roles[0].gpu": (
         "h100",
-        f"select the GPU's type with {POD}.nodeSelector, and write {GPUS} for the number",
-        {"roles[0].overlay": {"spec": {"nodeSelector": H100}}, GPUS: 8},
+        f"write the GPU's type into roles[0].resources.gpu, and write {GPUS} for the number",
+        {"roles[0].resources.gpu": "h100", GPUS: 8},
     ),
     "roles[0].resources.gpus": (8, f"write {GPUS} instead", {GPUS: 8}),
     "roles[0].gpus_per_pod": (8, f"write {GPUS} instead", {GPUS: 8}),

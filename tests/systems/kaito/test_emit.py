@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.checker.together import check_objects_together
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest

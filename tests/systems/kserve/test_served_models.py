@@ -47,6 +47,7 @@ OWN: Manifest = {
         }
     },
 }
+BUCKET = "s3://bucket/Qwen/Qwen3-32B"
 CONTAINER = "spec/predictor/containers/0"
 LLM = changed(llm({"tensor": 8}), {"spec/model": {"uri": HUB, "name": "m"}})
 
@@ -66,7 +67,8 @@ ROWS: dict[str, tuple[Manifest, dict[str, Any], str | None]] = {
     "its option names another model": (SERVED, {f"{MODEL}/args": ["--model_id=a/b"]}, "a/b"),
     "another folder": (SERVED, {f"{MODEL}/args": ["--model_dir=/other"]}, "/other"),
     "a claim": (SERVED, {f"{MODEL}/storageUri": "pvc://claim/qwen"}, None),
-    "a bucket": (SERVED, {f"{MODEL}/storageUri": "s3://bucket/Qwen/Qwen3-32B"}, None),
+    "a bucket": (SERVED, {f"{MODEL}/storageUri": "s3://bucket/mine"}, None),
+    "a bucket with a model's name": (SERVED, {f"{MODEL}/storageUri": BUCKET}, BUCKET),
     "no owner": (SERVED, {f"{MODEL}/storageUri": "hf://Qwen3-32B"}, None),
     "too many parts": (SERVED, {f"{MODEL}/storageUri": f"{HUB}/tree/main"}, None),
     "not known yet": (SERVED, {f"{MODEL}/storageUri": LATE}, None),
@@ -101,6 +103,11 @@ ROWS: dict[str, tuple[Manifest, dict[str, Any], str | None]] = {
         LLM,
         {"spec/storageInitializer": {"enabled": False}},
         "/mnt/models",
+    ),
+    "one with a claim that has a model's name": (
+        LLM,
+        {"spec/model/uri": "pvc://claim/Qwen3-32B"},
+        "pvc://claim/Qwen3-32B",
     ),
     "one with a claim": (LLM, {"spec/model/uri": "pvc://claim/qwen"}, "/mnt/models"),
     "one with a model that is no map": (LLM, {"spec/model": HUB}, "/mnt/models"),
@@ -150,3 +157,30 @@ def test_the_command_of_a_runtime_serves_the_model_of_the_service() -> None:
     beside.add({**version, **runtime, "spec": spec})
     named = changed(SERVED, {f"{MODEL}/runtime": "vllm", f"{MODEL}/modelFormat": {"name": "vLLM"}})
     assert model_of(named, Context(referenced=beside)) == NAME
+
+
+ADDED = "VLLM_ADDITIONAL_ARGS"
+SERVES = "--served-model-name"
+NAMES: dict[str, tuple[dict[str, Any], object]] = {
+    "the preset's name": ({}, "m"),
+    "an option": (
+        {"spec/template/containers/0/env": [{"name": ADDED, "value": f"{SERVES} mine"}]},
+        ("mine",),
+    ),
+    "a command of its own": (
+        {"spec/template/containers/0/command": ["vllm", "serve", "a/b"]},
+        None,
+    ),
+    "no name": ({"spec/model": {"uri": HUB}}, None),
+    "a name that is not known yet": ({"spec/model/name": LATE}, None),
+}
+
+
+@for_each("name", NAMES)
+def test_a_preset_serves_the_model_under_its_name(name: str) -> None:
+    changes, served = NAMES[name]
+    facts = read_manifest(changed(LLM, changes))
+    assert facts is not None
+    command = facts.engines[0].entry.command
+    assert command is not None
+    assert command.options.get(SERVES) == served

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.manifest import check_manifest
-from kthena_components.checker.together import check_objects_together
 from kthena_components.core.findings import Level
 from tests.support.crds import schema_errors
 from tests.support.recorder import record

@@ -7,6 +7,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
+from kthena_components.core.plan.limits import taken
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.systems import EMITTERS, find_emitter
 from tests.support.crds import schema_errors
@@ -19,7 +20,11 @@ each = pytest.mark.parametrize("name", MONITORED)
 
 def test_every_backend_that_takes_monitoring_is_among_the_examples() -> None:
     emitters = {name: find_emitter(name) for name in EMITTERS}
-    takes = {name for name, one in emitters.items() if one and one.written["monitoring"].becomes}
+    takes = {
+        name
+        for name, one in emitters.items()
+        if one and taken("monitoring", one.limits) is not None
+    }
     assert {args.get("backend", "native") for args in MONITORED.values()} == takes
     assert set(EMITTERS) - takes == {"booster"}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from kthena_components.core.engines.bash import conditions, output
 from kthena_components.core.engines.bash.arithmetic import forget_changed
-from kthena_components.core.engines.bash.call import Call, is_folder, path_of, program
+from kthena_components.core.engines.bash.call import Call, is_folder, path_of, replaced
 from kthena_components.core.engines.bash.declare import unset
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.scripts import evaluate, source, trap
@@ -133,9 +133,7 @@ def _exec(call: Call) -> Flow:
         del words[: 2 if words[0].endswith("a") else 1]
     if not words:
         return call.shell.done()
-    shell = call.shell
-    flow = program(Call(shell, words, (), call.assigned, call.stdin))
-    return flow if flow is not Flow.GOES else shell.leave(Doubt.LIKELY)
+    return replaced(Call(call.shell, words, (), call.assigned, call.stdin))
 
 
 def _shift(call: Call) -> Flow:

@@ -20,6 +20,7 @@ from kthena_components.core.engines.bash.state import (
     is_known,
 )
 from kthena_components.core.engines.bash.syntax import Assignment, Word
+from kthena_components.core.engines.facts import Blocked
 from kthena_components.core.engines.files import Absent, read_file
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -90,6 +91,42 @@ def _seconds(words: Sequence[str]) -> int:
     return sum(int(part[1]) * _UNITS[part[2]] for part in parts if part is not None)
 
 
+def _note_ray(shell: Shell, words: Sequence[str], first: int) -> None:
+    """Record that `ray start` keeps the script from going on.
+
+    Behind a test, a worker's ray start is for other pods than the engine's.
+    """
+    rays = [found.ray for found in shell.session.log[first:] if found.ray]
+    own = [ray for ray in rays if ray.role == "head" or not shell.guards]
+    if "timeout" in words or isinstance(shell.state.get(BLOCKED), Blocked):
+        return
+    if any(ray.blocks for ray in own):
+        shell.state.set(BLOCKED, Blocked.BLOCK)
+    elif any(ray.may_block for ray in own):
+        shell.state.set(BLOCKED, Unknown("a word of it may be --block"))
+
+
+def replaced(call: Call) -> Flow:
+    """Put a program in place of the shell, which then is left.
+
+    What stands behind `exec ray start` outside of all tests is only read for an engine, which never
+    starts.
+    """
+    shell, log = call.shell, call.shell.session.log
+    first = len(log)
+    flow = program(call)
+    if flow is not Flow.GOES:
+        return flow
+    sure = shell.session.sure and not shell.guards and shell.state.get(BLOCKED) is not Blocked.EXEC
+    started = [found for found in log[first:] if found.ray or found.engine]
+    if sure and started and all(found.ray and not found.engine for found in started):
+        shell.state.set(BLOCKED, Blocked.EXEC)
+        for found in started:
+            found.replaces = True
+        return Flow.GOES
+    return shell.leave(Doubt.LIKELY)
+
+
 def program(call: Call) -> Flow:
     """Start a program, and go on as if it succeeded."""
     shell, session, words = call.shell, call.shell.session, call.words
@@ -114,10 +151,11 @@ def program(call: Call) -> Flow:
         for found in session.log[first:]:
             found.beside = found.beside or (found.engine is not None and running)
             found.slept = max(found.slept, slept if isinstance(slept, int) else 0)
-            found.blocked = found.blocked or shell.state.get(BLOCKED) is True
-        if any(found.ray and found.ray.blocks for found in session.log[first:]):
-            shell.state.set(BLOCKED, True)
-        if lasting:
+            found.blocked = found.blocked or shell.state.get(BLOCKED)
+        _note_ray(shell, words, first)
+        if shell.state.get(BLOCKED) is Blocked.EXEC:
+            session.log[first:] = [found for found in session.log[first:] if found.engine]
+        elif lasting:
             shell.state.set(RUNNING, True)
     session.sure = sure
     if shell.state.get(OUTPUT) is not None:

@@ -13,7 +13,7 @@ from kthena_components.core.engines.bash.conditions import condition
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
-from kthena_components.core.engines.bash.state import OUTPUT, RUNNING, STATUS
+from kthena_components.core.engines.bash.state import BLOCKED, OUTPUT, RUNNING, STATUS
 from kthena_components.core.engines.bash.syntax import (
     Block,
     Case,
@@ -29,19 +29,36 @@ from kthena_components.core.engines.bash.syntax import (
     Simple,
     Statement,
     Subshell,
+    Text,
     While,
 )
 from kthena_components.core.values.unknown import Unknown
+
+_TESTS = frozenset({"[", "test"})
 
 
 def run(shell: Shell, node: Statement) -> Flow:
     """Run one statement."""
     shell.session.step()
+    guarded = _is_guarded(node)
+    shell.guards += guarded
     flow = _RUNNERS[type(node)](shell, node)
+    shell.guards -= guarded
     failing = isinstance(node, _FAILING) and not (isinstance(node, Pipeline) and node.negated)
     if flow is Flow.GOES and failing and not shell.tested:
         return _checked(shell)
     return flow
+
+
+def _is_guarded(node: Statement) -> bool:
+    """Return whether a test decides what runs in a statement."""
+    if isinstance(node, Chain):
+        first = node.first.parts[0] if isinstance(node.first, Pipeline) else node.first
+        name = first.words[0] if isinstance(first, Simple) and first.words else ()
+        word = name[0] if isinstance(name, tuple) and len(name) == 1 else None
+        tests = isinstance(word, Text) and word.text in _TESTS
+        return tests or isinstance(first, Condition | Evaluation)
+    return isinstance(node, If | Case)
 
 
 def _checked(shell: Shell) -> Flow:
@@ -192,7 +209,17 @@ def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
 
 
 def _subshell(shell: Shell, node: Subshell) -> Flow:
-    shell.subshell(lambda: shell.run(shell, node.body))
+    blocked: Any = None
+
+    def body() -> Flow:
+        nonlocal blocked
+        flow = shell.run(shell, node.body)
+        blocked = shell.state.get(BLOCKED)
+        return flow
+
+    shell.subshell(body)
+    if blocked is not None:
+        shell.state.set(BLOCKED, blocked)
     return Flow.GOES
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kthena_components.core.engines.facts import CommandFacts
+from kthena_components.core.engines.facts import Blocked, CommandFacts
 from kthena_components.core.engines.launchers import Ray
 from kthena_components.core.engines.placeholders import Scope, Variables
-from kthena_components.core.values.unknown import MaybeText
+from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _MOST_STEPS = 20_000
 _MOST_INSERTED = 100_000
@@ -58,10 +58,12 @@ class Started:
     beside: bool = False
     """Whether another engine may run at the same time."""
 
-    blocked: bool = False
-    """Whether `ray start --block` stands before it in its script, and does not end."""
+    blocked: Blocked | Unknown | None = None
+    """The `ray start` before it in its script that does not end."""
     slept: int = 0
     """Seconds that its script surely sleeps before it."""
+    replaces: bool = False
+    """Whether it takes the place of its shell, so that nothing follows it."""
     followed: bool = False
     """Whether a command stands behind it that may run for long."""
 
@@ -74,7 +76,7 @@ class Started:
     def ends(self) -> bool:
         """Whether its container stops as soon as it has surely joined a Ray cluster."""
         joins = self.ray is not None and self.ray.joins_and_returns and self.ray_script is None
-        return joins and self.sure and not self.followed
+        return joins and self.sure and (self.replaces or not self.followed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

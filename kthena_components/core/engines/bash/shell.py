@@ -109,6 +109,8 @@ class Shell:
     """Whether it is a subshell."""
     substituted: "Status" = 0
     """The exit status of the last command substitution."""
+    guards: int = 0
+    """Tests that decide whether the statement runs, also those whose result is known."""
     tested: int = 0
     """Conditions around the statement that runs: in them a failure ends nothing."""
 

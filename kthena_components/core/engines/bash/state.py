@@ -61,7 +61,7 @@ ARGUMENTS, NAME, FOLDER, STATUS, OUTPUT = "@", "0", "/", "?", ">"
 SLEPT = "sleep %"
 """Seconds for which the shell has slept."""
 RUNNING, BLOCKED, LIBRARY, FILE, ANY = "&", "&block", ".", "$0", "*"
-"""Whether an engine runs in the background; whether `ray start --block` runs in the foreground;
+"""Whether an engine runs in the background; which `ray start` keeps the script from going on;
 whether a file that is not known was read, so that names of commands may be its functions; the file
 that is read; why any variable may have changed."""
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.read import first_unknown, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.core.values.unknown import MaybeInt, known
 from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import ENABLE_GROVE, Component, Graph
 from kthena_components.systems.grove.rules.scaling_groups import NAME_SUM
@@ -44,19 +44,19 @@ def dynamo_launch(graph: Graph) -> Iterator[Finding]:
         yield from _launched(item, command, pod.gpus, _args(template, pod.container))
 
 
+@part_of_rule
 def _launched(
-    item: Component, command: CommandFacts, gpus: MaybeInt, words: list[str]
+    item: Component, command: CommandFacts, stated: MaybeInt, words: list[str]
 ) -> Iterator[Finding]:
-    copy, at = command.per_rank_world, f"{item.path}.multinode"
-    if gap := first_unknown(item.nodes, copy, gpus):
-        yield not_checked(at, gap)
-    elif isinstance(copy, int) and isinstance(gpus, int) and 0 < gpus < copy:
-        read = _read(words, _SIZES[0]) * _read(words, _SIZES[1])
-        if read <= gpus:
-            seen = f"is {item.nodes} nodes for {copy} ranks, but the operator reads {read} of them "
-            seen += "from args, and would start the whole engine in each pod"
-            remedy = f"write {_SIZES[0]} and its number as 2 words of args"
-            yield from refuse(at, seen, remedy, _LAUNCH, Level.ADVISORY)
+    at = f"{item.path}.multinode"
+    nodes, copy = known(item.nodes, at), known(command.per_rank_world, at)
+    gpus = known(stated, at)
+    read = _read(words, _SIZES[0]) * _read(words, _SIZES[1])
+    if 0 < gpus < copy and read <= gpus:
+        seen = f"is {nodes} nodes for {copy} ranks, but the operator reads {read} of them "
+        seen += "from args, and would start the whole engine in each pod"
+        remedy = f"write {_SIZES[0]} and its number as 2 words of args"
+        yield from refuse(at, seen, remedy, _LAUNCH, Level.ADVISORY)
 
 
 def _args(template: object, container: str | None) -> list[str]:

@@ -7,7 +7,7 @@ cliques in scaling groups.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.remedies import or_less, or_more, remove
 from kthena_components.core.rules.support.admission import (
     at_least,
@@ -20,8 +20,8 @@ from kthena_components.core.rules.support.admission import (
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
-    first_unknown,
     mapping,
+    require_known,
     sequence,
     text,
     unknown_in,
@@ -51,6 +51,7 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
         yield from _counted(group.path, group.fields, replicas, "scaleConfig")
 
 
+@part_of_rule
 def _counted(
     at: str, fields: Mapping[str, Any], replicas: object, scaling: str
 ) -> Iterator[Finding]:
@@ -61,9 +62,8 @@ def _counted(
         seen = f"is {minimum}, but replicas is {pods}, so the gang would wait forever"
         yield from refuse(f"{at}.minAvailable", seen, or_less(pods))
     given, where = fields.get(scaling), f"{at}.{scaling}"
-    if gap := unknown_in(given):
-        yield not_checked(where, gap)
-    elif given is not None:
+    require_known(where, given)
+    if given is not None:
         yield from _scaled(where, mapping(given), pods, minimum)
 
 
@@ -111,12 +111,9 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
     known = f"the set has {len(names)}: {joined(sorted(names))}"
     edges: dict[str, list[str]] = {}
-    hidden = view.gap
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
-        if gap := first_unknown(given, *sequence(given), hidden):
-            yield not_checked(at, gap)
-            return
+        require_known(at, given, *sequence(given), view.gap)
         wanted = [name for name in sequence(given) if isinstance(name, str)]
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
@@ -173,6 +170,7 @@ def _variables(at: str, env: object) -> Iterator[Finding]:
     yield from unique(named, _PODS, "variables")
 
 
+@part_of_rule
 def _schedulers(view: CliqueSet) -> Iterator[Finding]:
     first = ""
     for clique in view.cliques:
@@ -180,9 +178,7 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
         at = f"{clique.at}.podSpec.schedulerName"
         if unknown_in(clique.pod):
             continue
-        if gap := unknown_in(name):
-            yield not_checked(at, gap)
-            return
+        require_known(at, name)
         if isinstance(name, str) and name:
             if first and name != first:
                 seen = (

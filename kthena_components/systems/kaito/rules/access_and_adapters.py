@@ -4,10 +4,16 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked
+from kthena_components.core.findings import Finding, advise, each_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset, has_transformers
 from kthena_components.systems.kaito.view import (
@@ -20,6 +26,7 @@ from kthena_components.systems.kaito.view import (
     TRANSFORMERS,
     Model,
     View,
+    each_model,
     refused,
 )
 
@@ -51,19 +58,18 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
         shape = find_preset(model.preset) if isinstance(model.preset, str) else None
         if shape is None or isinstance(shape, Unknown) or not shape.gated or model.tuned:
             continue
-        local = text(model.annotations.get(LOCAL))
         several = view.kind == SEVERAL_ROLES
         inner = "modelAccessSecret" if several else "preset.presetOptions.modelAccessSecret"
-        at = f"{model.inference_path}.{inner}"
+        at, local = f"{model.inference_path}.{inner}", text(model.annotations.get(LOCAL))
         if gap := first_unknown(model.secret, local):
             yield not_checked(at, gap)
         elif not model.secret and local != "true":
             seen = f"is not stated, but {display(model.preset)} is gated and needs a token"
-            remedy = "write the name of a Secret with the key HF_TOKEN"
-            yield advise(at, seen, remedy)
+            yield advise(at, seen, "write the name of a Secret with the key HF_TOKEN")
 
 
-def kaito_adapters(view: View) -> Iterator[Finding]:
+@each_of(each_model)
+def kaito_adapters(model: Model) -> Iterator[Finding]:
     """There are at most 10 adapters with unique names, each with a strength from 0 to 1.
 
     vLLM does not support strengths: they belong to the transformers runtime.
@@ -74,26 +80,24 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/model/interface.go
     Validate.
     """
-    for model in view.models:
-        listed, at = model.inference.get("adapters"), f"{model.inference_path}.adapters"
-        if gap := unknown_in(listed):
-            yield not_checked(at, gap)
-        adapters = listed if isinstance(listed, list | tuple) else ()
-        if len(adapters) > MOST_ADAPTERS:
-            seen = f"are {len(adapters)}, and KAITO accepts at most {MOST_ADAPTERS}"
-            yield refused(at, seen, f"remove {len(adapters) - MOST_ADAPTERS}", _ADAPTERS)
-        names: set[str] = set()
-        for index, adapter in enumerate(adapters[: MOST_ADAPTERS + 1]):
-            yield from _adapter(mapping(adapter), f"{at}[{index}]", names)
-            yield from _strength(mapping(adapter).get("strength"), f"{at}[{index}]", model)
+    listed, at = model.inference.get("adapters"), f"{model.inference_path}.adapters"
+    require_known(at, listed)
+    adapters = listed if isinstance(listed, list | tuple) else ()
+    if len(adapters) > MOST_ADAPTERS:
+        seen = f"are {len(adapters)}, and KAITO accepts at most {MOST_ADAPTERS}"
+        yield refused(at, seen, f"remove {len(adapters) - MOST_ADAPTERS}", _ADAPTERS)
+    names: set[str] = set()
+    for index, adapter in enumerate(adapters[: MOST_ADAPTERS + 1]):
+        yield from _adapter(mapping(adapter), f"{at}[{index}]", names)
+        yield from _strength(mapping(adapter).get("strength"), f"{at}[{index}].strength", model)
 
 
+@part_of_rule
 def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[Finding]:
     source = adapter.get("source")
     name = text(mapping(source).get("name"))
-    if gap := first_unknown(source, name):
-        yield not_checked(f"{at}.source", gap)
-    elif not name:
+    require_known(f"{at}.source", source, name)
+    if not name:
         yield refused(f"{at}.source", "has no name", "write source.name", _ADAPTERS)
     elif name in names:
         seen = f"is {display(name)}, the name of another adapter"
@@ -102,13 +106,13 @@ def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[F
         names.add(str(name))
 
 
-def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
-    path, runtime = f"{at}.strength", model.runtime
+@part_of_rule
+def _strength(value: object, path: str, model: Model) -> Iterator[Finding]:
+    runtime = model.runtime
+    require_known(path, value)
     if value is None:
         return
-    if gap := unknown_in(value):
-        yield not_checked(path, gap)
-    elif not isinstance(value, str) or not 0 <= _number(value) <= 1:
+    if not isinstance(value, str) or not 0 <= _number(value) <= 1:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
     elif model.preset and isinstance(runtime, str) and runtime != TRANSFORMERS:

@@ -44,25 +44,23 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
         api/v1beta1/workspace_validation.go; kaito#1956, kaito#2139.
     """
     for model in view.models:
-        if model.tuned:
-            yield from _tuning(model)
-            continue
-        sized, runtime = size_of(model), model.runtime
-        if isinstance(sized, Unknown):
-            yield not_checked(where(model), sized)
-        elif sized is not None and isinstance(runtime, Unknown):
-            yield not_checked(model.resource_path, runtime)
-        elif sized is not None and runtime == TRANSFORMERS:
-            yield from _one_node(sized)
-        elif sized is not None:
-            yield from _nodes(sized, view)
+        yield from _tuning(model) if model.tuned else _inference(model, view)
 
 
+@part_of_rule
+def _inference(model: Model, view: View) -> Iterator[Finding]:
+    sized = known(size_of(model), where(model))
+    if sized is not None and known(model.runtime, model.resource_path) == TRANSFORMERS:
+        yield from _one_node(sized)
+    elif sized is not None:
+        yield from _nodes(sized, view)
+
+
+@part_of_rule
 def _tuning(model: Model) -> Iterator[Finding]:
-    nodes, at = model.count, f"{model.resource_path}.count"
-    if isinstance(nodes, Unknown):
-        yield not_checked(at, nodes)
-    elif nodes is not None and nodes > 1:
+    at = f"{model.resource_path}.count"
+    nodes = known(model.count, at)
+    if nodes is not None and nodes > 1:
         seen = f"is {nodes}, but tuning runs on one node"
         yield Finding(path=at, seen=seen, remedy=write(1))
 

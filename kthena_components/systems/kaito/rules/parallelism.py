@@ -3,22 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, each_of
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.rules.pp_within_layers import pp_within_layers
 from kthena_components.core.rules.tp_divides_heads import tp_divides_heads
 from kthena_components.core.rules.tp_divides_kv_heads import tp_divides_kv_heads
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import is_known, known
 from kthena_components.systems.kaito.estimator import Sized, size_of, where
 from kthena_components.systems.kaito.preset_command import shown, start_of
-from kthena_components.systems.kaito.view import TRANSFORMERS, View
+from kthena_components.systems.kaito.view import TRANSFORMERS, Model, each_model
 
 PARALLELISM = "kaito-parallelism"
 _MOST = 16
 """GPUs of the largest instance type."""
 
 
-def kaito_parallelism(view: View) -> Iterator[Finding]:
+@each_of(each_model)
+def kaito_parallelism(model: Model) -> Iterator[Finding]:
     """The parallelism that KAITO derives from the instance type divides the model.
 
     A model that fits into half a GPU runs once on each GPU of a node; any other model runs with
@@ -30,23 +31,18 @@ def kaito_parallelism(view: View) -> Iterator[Finding]:
     Level: mandatory.
     Source: kaito-project/kaito pkg/model/interface.go configureParallelism; kaito#755.
     """
-    for model in view.models:
-        sized, runtime = size_of(model), model.runtime
-        if isinstance(sized, Unknown):
-            if isinstance(model.instance, Unknown) or isinstance(model.preset, Unknown):
-                yield not_checked(where(model), sized)
-        elif sized is not None and isinstance(runtime, Unknown):
-            yield not_checked(model.resource_path, runtime)
-        elif sized is not None and runtime != TRANSFORMERS:
-            yield from _divides(sized)
+    sized = size_of(model)
+    if is_known(model.instance) and is_known(model.preset) and not is_known(sized):
+        return  # kaito-capacity reports it
+    sized = known(sized, where(model))
+    if sized is not None and known(model.runtime, model.resource_path) != TRANSFORMERS:
+        yield from _divides(sized)
 
 
 def _divides(sized: Sized) -> Iterator[Finding]:
     deployment, model = sized.deployment, sized.model
-    start = None if deployment is None else start_of(sized, deployment)
-    if isinstance(start, Unknown):
-        yield not_checked(model.config_path, start)
-    if start is None or isinstance(start, Unknown):
+    start = None if deployment is None else known(start_of(sized, deployment), model.config_path)
+    if start is None:
         return
     heads = (*tp_divides_heads(start.facts), *tp_divides_kv_heads(start.facts))
     stages = pp_within_layers(start.facts)

@@ -3,18 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, nearest, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, each_of, nearest, part_of_rule
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import (
-    mapping,
-    require_known,
-    text,
-    unknown_inside,
-)
+from kthena_components.core.values.read import mapping, require_known, text, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset
-from kthena_components.systems.kaito.view import Model, View, refused
+from kthena_components.systems.kaito.view import Model, each_model, refused
 
 _RULE = "kaito-partition"
 _PROFILES = frozenset(
@@ -59,7 +54,8 @@ _PROFILES = frozenset(
 """The MIG profiles that KAITO knows: shares of a GPU, and GiB."""
 
 
-def kaito_partition(view: View) -> Iterator[Finding]:
+@each_of(each_model)
+def kaito_partition(model: Model) -> Iterator[Finding]:
     """A partition is a MIG profile that holds the weights, or a number of whole GPUs.
 
     Whether KAITO accepts partitions at all depends on its feature gates, which `check` does not
@@ -71,22 +67,20 @@ def kaito_partition(view: View) -> Iterator[Finding]:
     Source: kaito-project/kaito v0.12.0 api/v1beta1/workspace_validation.go validatePartition,
     validateMIGModelFit; pkg/utils/mig/mig.go.
     """
-    for model in view.models:
-        stated, path = model.resource.get("partition"), f"{model.resource_path}.partition"
-        fields = mapping(stated)
-        if gap := unknown_inside(stated):
-            yield not_checked(path, gap)
-        elif stated is not None and model.tuned:
-            yield refused(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
-        elif fields.get("mode") == "mig":
-            yield from _slice(model, fields, path)
-        elif fields.get("mode") == "accelerator":
-            if fields.get("profile"):
-                seen = "is given, but mode accelerator takes whole GPUs"
-                yield refused(f"{path}.profile", seen, either(remove(), "write mode: mig"), _RULE)
-            if fields.get("count") is None:
-                seen = "is missing, and mode accelerator needs it"
-                yield refused(f"{path}.count", seen, or_more(1), _RULE)
+    stated, path = model.resource.get("partition"), f"{model.resource_path}.partition"
+    require_known(path, unknown_inside(stated))
+    fields = mapping(stated)
+    if stated is not None and model.tuned:
+        yield refused(path, "is given, but tuning takes whole GPUs", remove(), _RULE)
+    elif fields.get("mode") == "mig":
+        yield from _slice(model, fields, path)
+    elif fields.get("mode") == "accelerator":
+        if fields.get("profile"):
+            seen = "is given, but mode accelerator takes whole GPUs"
+            yield refused(f"{path}.profile", seen, either(remove(), "write mode: mig"), _RULE)
+        if fields.get("count") is None:
+            seen = "is missing, and mode accelerator needs it"
+            yield refused(f"{path}.count", seen, or_more(1), _RULE)
 
 
 @part_of_rule

@@ -7,7 +7,15 @@ capacity.py checks the number of nodes.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, nearest, not_checked
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    count_of,
+    each_of,
+    nearest,
+    not_checked,
+    part_of_rule,
+)
 from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.remedies import either, remove, write
@@ -21,7 +29,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.core.values.unknown import Unknown, known
+from kthena_components.core.values.unknown import NotKnownError, Unknown, known
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules.access_and_adapters import (
     kaito_access_secret,
@@ -40,6 +48,7 @@ from kthena_components.systems.kaito.view import (
     WORKSPACE,
     Model,
     View,
+    each_model,
     refused,
 )
 
@@ -73,13 +82,13 @@ def kaito_preset(view: View) -> Iterator[Finding]:
         yield from _name(model)
 
 
+@part_of_rule
 def _one_way(view: View, model: Model) -> Iterator[Finding]:
     if view.kind == SEVERAL_ROLES or model.tuned:
         return
     preset, template = model.inference.get("preset"), model.inference.get("template")
-    if gap := first_unknown(preset, template):
-        yield not_checked(model.inference_path, gap)
-    elif preset is None and template is None:
+    require_known(model.inference_path, preset, template)
+    if preset is None and template is None:
         seen = "has neither a preset nor a template"
         yield refused(model.inference_path, seen, "write preset.name", _PRESET)
     elif preset is not None and template is not None:
@@ -108,7 +117,8 @@ def _name(model: Model) -> Iterator[Finding]:
         )
 
 
-def kaito_instance_type(view: View) -> Iterator[Finding]:
+@each_of(each_model)
+def kaito_instance_type(model: Model) -> Iterator[Finding]:
     """KAITO knows the instance type; without a preset to size, any type of Azure is valid.
 
     Without an instance type, the nodes already exist, and nothing is checked. GPU partitions are
@@ -120,15 +130,12 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
     Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
     validateCreateWithInference.
     """
-    for model in view.models:
-        name, at = model.instance, model.instance_path
-        if isinstance(name, Unknown):
-            yield not_checked(at, name)
-        elif name and name.startswith("<"):
-            gap = Unknown(f"{display(name)} is a placeholder for a name")
-            yield not_checked(at, gap)
-        elif name:
-            yield from _known(model, name)
+    name = known(model.instance, model.instance_path)
+    if name and name.startswith("<"):
+        gap = Unknown(f"{display(name)} is a placeholder for a name")
+        raise NotKnownError(gap, model.instance_path)
+    if name:
+        yield from _known(model, name)
 
 
 def _known(model: Model, name: str) -> Iterator[Finding]:

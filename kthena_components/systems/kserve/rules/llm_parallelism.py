@@ -6,7 +6,7 @@ from kthena_components.core.findings import Finding, Level, count_of, not_checke
 from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, sequence, unknown_in, whole
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 
 _SIZES = ("tensor", "pipeline", "data", "dataLocal")
@@ -88,11 +88,10 @@ def _has_command(pod: object) -> bool:
     return bool(containers) and mapping(containers[0]).get("command") is not None
 
 
+@part_of_rule
 def _positive(path: str, value: object) -> Iterator[Finding]:
-    number = whole(value)
-    if gap := unknown_in(value):
-        yield not_checked(path, gap)
-    elif value is not None and (not isinstance(number, int) or number < 1):
+    number = known(whole(value), path)
+    if value is not None and (number is None or number < 1):
         yield _refused(path, f"is {display(value)}, but must be at least 1", or_more(1))
 
 

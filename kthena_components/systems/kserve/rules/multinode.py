@@ -15,6 +15,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.kserve.rules.service import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
@@ -77,12 +78,12 @@ def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
     yield from _heads(view)
 
 
+@part_of_rule
 def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
     containers, at = many.fields.get("containers"), f"{many.path}.containers"
     count = len(containers) if isinstance(containers, list | tuple) else 0
-    if gap := unknown_in(containers):
-        yield not_checked(at, gap)
-    elif count > 1:
+    require_known(at, containers)
+    if count > 1:
         seen = f"has {count} containers, but KServe accepts one worker container"
         yield _refused(at, seen, "keep worker-container only")
     elif count == 0 and not view.is_service and many.fields:
@@ -140,6 +141,7 @@ def _sizes(many: MultiNode) -> Iterator[Finding]:
             yield _refused(at, f"is {display(given)}, but must be at least 1", or_more(1))
 
 
+@part_of_rule
 def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
     model = mapping(view.holder.get("model"))
     given, at = model.get("storageUri"), f"{many.head.path}.storageUri"
@@ -149,40 +151,39 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
         yield _refused(at, seen, remedy)
     elif isinstance(given, str) and given.startswith(tuple(f"{one}://" for one in _SCHEMES)):
         return
-    elif gap := unknown_in(given):
-        yield not_checked(at, gap)
     else:
+        require_known(at, given)
         seen = (
             f"is {display(given)}, but with several nodes the model must come from pvc:// or oci://"
         )
         yield _refused(at, seen, remedy)
 
 
+@part_of_rule
 def _autoscaler(view: Service) -> Iterator[Finding]:
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
-    if gap := unknown_in(given):
-        yield not_checked(at, gap)
-    elif given != "none":
+    require_known(at, given)
+    if given != "none":
         is_what = "is missing" if given is None else f"is {display(given)}"
         yield _refused(
             at, f"{is_what}, but nothing may scale an engine on several nodes", "write none"
         )
 
 
+@part_of_rule
 def _traffic(view: Service) -> Iterator[Finding]:
     given, at = view.holder.get("canaryTrafficPercent"), "spec.predictor.canaryTrafficPercent"
+    require_known(at, given)
     if given is not None:
         seen = f"is {display(given)}, but only Knative splits traffic, which runs no workerSpec"
-        gap = unknown_in(given)
-        yield not_checked(at, gap) if gap else advise(at, seen, remove())
+        yield advise(at, seen, remove())
 
 
+@part_of_rule
 def _heads(view: Service) -> Iterator[Finding]:
-    given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
-    number = whole(given)
-    if gap := unknown_in(given):
-        yield not_checked(at, gap)
-    elif isinstance(number, int) and number > 1:
+    at = "spec.predictor.minReplicas"
+    number = known(whole(view.holder.get("minReplicas")), at)
+    if number is not None and number > 1:
         yield Finding(
             path=at,
             seen=f"is {display(number)}, but only one head has the workers; the others serve "
@@ -192,15 +193,15 @@ def _heads(view: Service) -> Iterator[Finding]:
         )
 
 
+@part_of_rule
 def _general(view: Service) -> Iterator[Finding]:
     """Check the rules for every InferenceService and runtime, with one node or many."""
     yield from _environment(view)
     name = view.object.name
     if not view.is_service:
         return
-    if gap := unknown_in(name):
-        yield not_checked("metadata.name", gap)
-    elif isinstance(name, str) and not _NAME.fullmatch(name):
+    require_known("metadata.name", name)
+    if isinstance(name, str) and not _NAME.fullmatch(name):
         seen = (
             f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
         )

@@ -6,7 +6,7 @@ How it scales is in autoscaling.py. A rule's docstring documents it.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse
+from kthena_components.core.findings import Finding, advise, each_of, not_checked, refuse
 from kthena_components.core.remedies import at_most, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
@@ -49,7 +49,8 @@ def components(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"spec.{name}", mapping(stated)
 
 
-def kserve_one_model(view: Service) -> Iterator[Finding]:
+@each_of(components)
+def kserve_one_model(path: str, fields: Mapping[str, Any]) -> Iterator[Finding]:
     """A predictor, a transformer and an explainer each have exactly one implementation.
 
     For a predictor, this is a model, a framework or a container kserve-container. A model or a
@@ -61,24 +62,21 @@ def kserve_one_model(view: Service) -> Iterator[Finding]:
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1 predictor.go, transformer.go and explainer.go
     GetImplementations; inference_service_validation.go validatePredictor.
     """
-    for path, fields in components(view):
-        listed = fields.get("containers")
-        names = [text(mapping(item).get("name")) for item in sequence(listed)]
-        served = [name for name in ("model", *FRAMEWORKS, "art") if fields.get(name) is not None]
-        if gap := first_unknown(listed, *names, *(fields.get(name) for name in served)):
-            yield not_checked(path, gap)
-            continue
-        number = _answering(path, served, names)
-        if number != 1:
-            what = "no implementation" if number == 0 else f"{number} implementations"
-            stated = ", ".join([*served, *(["containers"] if names else [])])
-            seen = f"has {what}{f' ({stated})' if number else ''}, but KServe accepts exactly one"
-            yield refuse(path, seen, "keep a model, or containers of your own")
-        for name in served:
-            own = mapping(fields.get(name)).get("name")
-            if path == "spec.predictor" and own not in (None, "") and not unknown_in(own):
-                seen = f"is {display(own)}, but KServe names the container of a model itself"
-                yield refuse(f"{path}.{name}.name", seen, remove())
+    listed = fields.get("containers")
+    names = [text(mapping(item).get("name")) for item in sequence(listed)]
+    served = [name for name in ("model", *FRAMEWORKS, "art") if fields.get(name) is not None]
+    require_known(path, listed, *names, *(fields.get(name) for name in served))
+    number = _answering(path, served, names)
+    if number != 1:
+        what = "no implementation" if number == 0 else f"{number} implementations"
+        stated = ", ".join([*served, *(["containers"] if names else [])])
+        seen = f"has {what}{f' ({stated})' if number else ''}, but KServe accepts exactly one"
+        yield refuse(path, seen, "keep a model, or containers of your own")
+    for name in served:
+        own = mapping(fields.get(name)).get("name")
+        if path == "spec.predictor" and own not in (None, "") and not unknown_in(own):
+            seen = f"is {display(own)}, but KServe names the container of a model itself"
+            yield refuse(f"{path}.{name}.name", seen, remove())
 
 
 def _answering(path: str, served: list[str], names: list[Any]) -> int:

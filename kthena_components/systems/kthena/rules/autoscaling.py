@@ -7,20 +7,20 @@ v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, refuse
+from kthena_components.core.findings import Finding, advise, part_of_rule, refuse
 from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.remedies import at_most, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import read_duration
 from kthena_components.core.values.read import (
     count,
-    first_unknown,
     mapping,
     pairs,
     require_known,
     text,
     unknown_in,
 )
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules.autoscaling_metrics import (
     kthena_autoscaling_metrics,
@@ -28,7 +28,6 @@ from kthena_components.systems.kthena.rules.autoscaling_metrics import (
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, ROLES, Policy, Scaled
 
-_TARGET = "kthena-autoscaling-target"
 _MOST_ROLES, _LONGEST = 2, 1800
 """Maximum roles of a policy, and seconds of a period."""
 
@@ -81,15 +80,14 @@ def _ref(unit: Scaled) -> Iterator[Finding]:
         yield refuse(f"{path}.name", "is missing", "write the name of a ModelServing")
 
 
+@part_of_rule
 def _bounds(unit: Scaled) -> Iterator[Finding]:
-    least, most = (count(unit.fields.get(key)) for key in ("minReplicas", "maxReplicas"))
-    path = f"{unit.path}.minReplicas"
-    if gap := first_unknown(least, most):
-        yield not_checked(path, gap)
-    elif isinstance(least, int) and isinstance(most, int) and least > most:
+    path, stated = f"{unit.path}.minReplicas", ("minReplicas", "maxReplicas")
+    least, most = (known(count(unit.fields.get(key)), path) for key in stated)
+    if least is not None and most is not None and least > most:
         seen = f"is {least}, more than maxReplicas, {most}"
         give = refuse if f"spec.{ROLES}." in path else advise
-        yield give(path, seen, at_most(most), _TARGET)
+        yield give(path, seen, at_most(most))
 
 
 def kthena_autoscaling_behavior(view: Policy) -> Iterator[Finding]:
@@ -114,10 +112,10 @@ def kthena_autoscaling_behavior(view: Policy) -> Iterator[Finding]:
                 yield from _duration(f"spec.behavior.{path}.{key}", stated)
 
 
+@part_of_rule
 def _duration(path: str, stated: object) -> Iterator[Finding]:
-    if gap := unknown_in(stated):
-        yield not_checked(path, gap)
-    elif isinstance(stated, str):
+    require_known(path, stated)
+    if isinstance(stated, str):
         seconds = read_duration(stated)
         if seconds is None:
             seen = f"is {display(stated)}, which is no duration"

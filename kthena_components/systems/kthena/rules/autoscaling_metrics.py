@@ -30,9 +30,9 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.kthena.view_autoscaling import ONE, ROLES, SEVERAL, Policy, Scaled
 
-_RATIO = "kthena-autoscaling-ratio"
 Fields = Mapping[str, Any]
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 """The start of what Go's url.ParseRequestURI accepts: the CRD's format is uri."""
@@ -173,13 +173,13 @@ def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
         return
     if names[0] == names[1]:
         seen = f"is {display(names[1])} like numeratorRole, but a ratio needs two roles"
-        yield refuse(f"{path}.denominatorRole", seen, "write another role", _RATIO)
+        yield refuse(f"{path}.denominatorRole", seen, "write another role")
     found = [mapping(mapping(roles).get(str(name))) for name in names]
     for side, name in zip(("numerator", "denominator"), names, strict=True):
         if name not in mapping(roles):
             seen = f"is {display(name)}, which is no role of the policy"
             remedy = suggest(str(name), map(str, mapping(roles)))
-            yield refuse(f"{path}.{side}Role", seen, remedy, _RATIO)
+            yield refuse(f"{path}.{side}Role", seen, remedy)
     yield from _within(path, fields, found if all(n in mapping(roles) for n in names) else [])
 
 
@@ -191,22 +191,21 @@ def _within(path: str, fields: Fields, roles: list[Fields]) -> Iterator[Finding]
         seen = (
             f"is {display(fields['minRatio'])}, more than maxRatio, {display(fields['maxRatio'])}"
         )
-        yield refuse(f"{path}.minRatio", seen, "write at most maxRatio", _RATIO)
-    bounds = [count(role.get(key), 0) for role in roles for key in ("minReplicas", "maxReplicas")]
-    if gap := first_unknown(*bounds):
-        yield not_checked(path, gap, _RATIO)
-    elif least < 0 or most <= 0:
+        yield refuse(f"{path}.minRatio", seen, "write at most maxRatio")
+    keys = ("minReplicas", "maxReplicas")
+    bounds = [known(count(role.get(key), 0), path) for role in roles for key in keys]
+    if least < 0 or most <= 0:
         if roles:
             seen = "has a negative minRatio, or a maxRatio that is not more than 0"
-            yield refuse(path, seen, "write positive numbers", _RATIO)
-    elif bounds and all(isinstance(bound, int) for bound in bounds):
+            yield refuse(path, seen, "write positive numbers")
+    elif bounds and None not in bounds:
         low, high, below, above = (int(str(bound)) for bound in bounds)
         if (low == 0) != (below == 0):
             seen = f"relates roles of which one has minReplicas 0 and the other {low or below}"
-            yield refuse(path, seen, "let both be scaled to zero, or neither", _RATIO)
+            yield refuse(path, seen, "let both be scaled to zero, or neither")
         if (above > 0 and low > most * above) or (below > 0 and high < least * below):
             seen = (
                 f"cannot be kept by {low} to {high} replicas of one role and {below} to {above} of "
                 "the other"
             )
-            yield refuse(path, seen, "write wider bounds, or another ratio", _RATIO)
+            yield refuse(path, seen, "write wider bounds, or another ratio")

@@ -5,10 +5,11 @@ Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alph
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, Level, each_of, not_checked, part_of_rule
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules.roles import check_image
 from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
@@ -18,7 +19,16 @@ _SHORTEST = 10**6
 """From this number on Go writes a float with an exponent."""
 
 
-def booster_workers(view: Booster) -> Iterator[Finding]:
+def _backends(view: Booster) -> Iterator[tuple[Backend]]:
+    yield from ((backend,) for backend in view.backends)
+
+
+def _workers(view: Booster) -> Iterator[tuple[Worker]]:
+    yield from ((worker,) for backend in view.backends for worker in backend.workers)
+
+
+@each_of(_backends)
+def booster_workers(backend: Backend) -> Iterator[Finding]:
     """A ModelBooster has the workers of its type, each with 1 or more pods.
 
     A vLLM backend has exactly one worker, of type server; a vLLMDisaggregated one has prefill and
@@ -31,17 +41,15 @@ def booster_workers(view: Booster) -> Iterator[Finding]:
     Source: volcano-sh/kthena pkg/model-booster-controller/webhook/model_validator.go
     validateBackendWorkerTypes, convert/model_serving.go; model_booster_types.go ModelBackendType.
     """
-    for backend in view.backends:
-        at, kind = f"{backend.path}.type", backend.kind
-        if gap := unknown_in(kind):
-            yield not_checked(at, gap)
-        elif kind not in (_PLAIN, _SPLIT):
-            seen = f"is {display(kind)}, and Kthena only supports {_PLAIN} and {_SPLIT}"
-            yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
-        else:
-            yield from _types(backend)
-            for worker in backend.workers:
-                yield from _pods(worker, split=kind == _SPLIT)
+    at, kind = f"{backend.path}.type", backend.kind
+    require_known(at, kind)
+    if kind in (_PLAIN, _SPLIT):
+        yield from _types(backend)
+        for worker in backend.workers:
+            yield from _pods(worker, split=kind == _SPLIT)
+    else:
+        seen = f"is {display(kind)}, and Kthena only supports {_PLAIN} and {_SPLIT}"
+        yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
 
 
 @part_of_rule
@@ -72,12 +80,11 @@ def _types(backend: Backend) -> Iterator[Finding]:
             yield _refused(at, seen, f"add a worker of type {missing}")
 
 
+@part_of_rule
 def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
     at, given = f"{worker.path}.pods", worker.fields.get("pods")
-    pods = whole(given)
-    if gap := unknown_in(given):
-        yield not_checked(at, gap)
-    elif split and isinstance(pods, int) and pods > 1:
+    pods = known(whole(given), at)
+    if split and pods is not None and pods > 1:
         seen = f"is {display(pods)}, but Kthena creates 1 pod for each worker of a {_SPLIT}"
         yield _refused(at, f"{seen}, and ignores it", write(1), Level.ADVISORY)
     elif not split and (given is None or pods == 0):
@@ -85,7 +92,8 @@ def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
         yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
 
 
-def booster_config(view: Booster) -> Iterator[Finding]:
+@each_of(_workers)
+def booster_config(worker: Worker) -> Iterator[Finding]:
     """A worker's config becomes a valid command line of vLLM.
 
     Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
@@ -98,20 +106,16 @@ def booster_config(view: Booster) -> Iterator[Finding]:
     Source: volcano-sh/kthena pkg/model-booster-controller/utils/template.go
     ConvertVLLMArgsFromJson; Go's fmt, verb %v.
     """
-    for worker in (worker for backend in view.backends for worker in backend.workers):
-        at, config = f"{worker.path}.config", worker.fields.get("config")
-        if gap := unknown_in(config):
-            yield not_checked(at, gap)
-            continue
-        for key, value in mapping(config).items():
-            yield from _setting(f"{at}.{key_text(key)}", value)
+    path, config = f"{worker.path}.config", worker.fields.get("config")
+    require_known(path, config)
+    for key, value in mapping(config).items():
+        yield from _setting(f"{path}.{key_text(key)}", value)
 
 
+@part_of_rule
 def _setting(path: str, value: object) -> Iterator[Finding]:
-    number = whole(value)
-    if gap := unknown_in(value):
-        yield not_checked(path, gap)
-    elif isinstance(value, bool):
+    number = known(whole(value), path)
+    if isinstance(value, bool):
         word = str(value).lower()
         yield Finding(
             path=path,
@@ -122,7 +126,7 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             else either(remove(), "write its no- form with an empty text"),
             level=Level.ADVISORY,
         )
-    elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
+    elif number is not None and abs(number) >= _SHORTEST:
         shown = display(number)
         seen = (
             f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as an "
@@ -139,7 +143,8 @@ def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) 
     return Finding(path=path, seen=seen, remedy=remedy, level=level)
 
 
-def booster_image(view: Booster) -> Iterator[Finding]:
+@each_of(_workers)
+def booster_image(worker: Worker) -> Iterator[Finding]:
     """A worker's image is not blank and contains no space.
 
     Pass: vllm/vllm-openai:v0.33.0; no image.
@@ -148,8 +153,7 @@ def booster_image(view: Booster) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-booster-controller/webhook/model_validator.go
     validateWorkerImages, validateImageField.
     """
-    for worker in (worker for backend in view.backends for worker in backend.workers):
-        yield from check_image(f"{worker.path}.image", worker.fields.get("image"), "booster-image")
+    yield from check_image(f"{worker.path}.image", worker.fields.get("image"))
 
 
 BOOSTER_RULES: tuple[Rule[Booster], ...] = (booster_workers, booster_config, booster_image)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.old_and_new import Change, differ
@@ -13,10 +13,9 @@ from kthena_components.core.values.read import (
     mapping,
     require_known,
     sequence,
-    unknown_in,
     whole,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, known
 from kthena_components.systems.kthena.view import (
     BY_GROUP,
     Role,
@@ -87,9 +86,7 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
     require_known(path, new)
     if was is None or now is None:
         return
-    elif gap := unknown_in(edited := differ(was, now)):
-        yield not_checked(f"{path}.{key}", gap)
-    elif edited:
+    if known(differ(was, now), f"{path}.{key}"):
         seen = f"changes from {_counts(was)} to {_counts(now)}, but it is immutable"
         yield Finding(path=f"{path}.{key}", seen=seen, remedy=remedy)
 
@@ -145,16 +142,15 @@ def kthena_partition_scaling(change: Change) -> Iterator[Finding]:
             yield from _scaled(before, role, held, new)
 
 
+@part_of_rule
 def _scaled(before: Role, role: Role, held: MaybeInt, view: Serving) -> Iterator[Finding]:
     path = f"{role.path}.replicas"
-    if gap := first_unknown(held, before.replicas, role.replicas):
-        yield not_checked(path, gap)
-    elif isinstance(held, int):
-        yield Finding(
-            path=path,
-            seen=f"changes from {before.replicas} to {role.replicas} with a partition that holds "
-            f"{held} of {count_of(view.replicas, 'group')} back: Kthena scales the role in the "
-            "other groups only",
-            remedy=f"remove the partition in the same update, which updates all groups, or keep "
-            f"replicas: {before.replicas}",
-        )
+    require_known(path, held, before.replicas, role.replicas)
+    yield Finding(
+        path=path,
+        seen=f"changes from {before.replicas} to {role.replicas} with a partition that holds "
+        f"{held} of {count_of(view.replicas, 'group')} back: Kthena scales the role in the "
+        "other groups only",
+        remedy=f"remove the partition in the same update, which updates all groups, or keep "
+        f"replicas: {before.replicas}",
+    )

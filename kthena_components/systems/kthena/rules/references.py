@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, not_checked, refuse, suggest_name
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    not_checked,
+    part_of_rule,
+    refuse,
+    suggest_name,
+)
 from kthena_components.core.objects.cluster_objects import ClusterObjects, names_serving, selects
 from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
@@ -11,18 +18,18 @@ from kthena_components.core.values.read import (
     first_unknown,
     mapping,
     pairs,
+    require_known,
     text,
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
 from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route, Server
 from kthena_components.systems.kubernetes.rules.object_references import may_make_pods
 
-_TARGET, _SERVERS = "autoscaling-target-exists", "model-route-has-servers"
 _MOST_COMPARED = 1_000_000
 """Maximum number of comparisons of pods with ModelServers."""
 _MANY = Unknown("there are too many pods and ModelServers to compare them all")
@@ -48,24 +55,24 @@ def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:
             if found.group_kind == BINDING:
                 name = text(mapping(found.spec.get("policyRef")).get("name"), "")
                 missing = _missing(cluster, POLICY, name, found.namespace)
-                yield from _told(found, "spec.policyRef.name", missing, POLICY[1], _TARGET)
+                yield from _told(found, "spec.policyRef.name", missing, POLICY[1])
 
 
+@part_of_rule
 def _target(cluster: ClusterObjects, found: Object, unit: Scaled) -> Iterator[Finding]:
     name = text(unit.ref.get("name"), "")
     namespace = text(unit.ref.get("namespace"), "") or found.namespace
     missing = _missing(cluster, MODEL_SERVING, name, namespace)
-    yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1], _TARGET)
+    yield from _told(found, f"{unit.ref_path}.name", missing, MODEL_SERVING[1])
     serving = cluster.named(MODEL_SERVING).get((str(namespace), str(name)))
     view = None if serving is None else cluster.views[serving.index]
     if not isinstance(view, Serving) or unit.role in ("", None):
         return
-    known = [role.name for role in view.roles]
-    if gap := first_unknown(unit.role, *known, view.template.get("roles")):
-        yield not_checked(found.at(unit.path), gap)
-    elif unit.role not in known:
+    names = [role.name for role in view.roles]
+    require_known(found.at(unit.path), unit.role, *names, view.template.get("roles"))
+    if unit.role not in names:
         seen = f"is about role {display(unit.role)}, which the ModelServing {display(name)} has not"
-        remedy = suggest_name(str(unit.role), map(str, known))
+        remedy = suggest_name(str(unit.role), map(str, names))
         yield refuse(found.at(unit.path), seen, remedy)
 
 
@@ -80,15 +87,12 @@ def _missing(
     return first_unknown(name, namespace) or cluster.name_unknown(kind) or str(name)
 
 
-def _told(
-    found: Object, path: str, missing: str | Unknown | None, kind: str, rule: str
-) -> Iterator[Finding]:
-    at = found.at(path)
-    if isinstance(missing, Unknown):
-        yield not_checked(at, missing, rule)
-    elif missing is not None:
+@part_of_rule
+def _told(found: Object, path: str, stated: str | Unknown | None, kind: str) -> Iterator[Finding]:
+    missing = known(stated, found.at(path))
+    if missing is not None:
         seen = f"is {display(missing)}, but there is no {kind} of that name in its namespace"
-        yield advise(at, seen, f"write the name of a {kind}, or add it", rule)
+        yield advise(found.at(path), seen, f"write the name of a {kind}, or add it")
 
 
 def model_server_selects_pods(cluster: ClusterObjects) -> Iterator[Finding]:
@@ -166,4 +170,4 @@ def model_route_has_servers(cluster: ClusterObjects) -> Iterator[Finding]:
                 name = text(target.get("modelServerName"), "")
                 path = f"{rule.path}.targetModels[{index}].modelServerName"
                 missing = _missing(cluster, MODEL_SERVER, name, found.namespace)
-                yield from _told(found, path, missing, MODEL_SERVER[1], _SERVERS)
+                yield from _told(found, path, missing, MODEL_SERVER[1])

@@ -10,6 +10,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import (
     Finding,
     Level,
+    each_of,
     join_path,
     not_checked,
     part_of_rule,
@@ -17,15 +18,8 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.remedies import either, or_more, write
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import (
-    first_unknown,
-    mapping,
-    require_known,
-    text,
-    unknown_in,
-    whole,
-)
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.kthena.view import Role, Serving, templates
 
 _ROLES, _ROLE_NAME = 4, 12
@@ -34,6 +28,10 @@ _CUT = 253
 _DNS_1035 = "a DNS-1035 label: lower-case letters, digits and dashes, a letter first, no dash last"
 _CRD_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
 _MINIMUM = "spec.template.gangPolicy.minRoleReplicas"
+
+
+def _roles(view: Serving) -> Iterator[tuple[Serving, Role]]:
+    yield from ((view, role) for role in view.roles)
 
 
 def kthena_generated_name(view: Serving) -> Iterator[Finding]:
@@ -60,15 +58,17 @@ def kthena_generated_name(view: Serving) -> Iterator[Finding]:
         remedy = f"write for example '{_label(view.name, _CUT)}'"
         yield Finding(path=path, seen=seen, remedy=remedy)
     for role in view.roles:
-        parts = (view.name, view.replicas, role.name, role.replicas, role.workers)
-        if gap := first_unknown(*parts):
-            yield not_checked(path, gap)
-        elif None not in parts:
-            yield from _generated(view, role, [str(part) for part in parts])
+        yield from _generated(view, role)
 
 
-def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]:
+@part_of_rule
+def _generated(view: Serving, role: Role) -> Iterator[Finding]:
     path = "metadata.name"
+    stated = (view.name, view.replicas, role.name, role.replicas, role.workers)
+    require_known(path, *stated)
+    if None in stated:
+        return
+    parts = [str(part) for part in stated]
     name = "-".join(part[:_CUT] for part in parts)
     over = sum(map(len, parts)) + len(parts) - 1 - naming.DNS_LABEL
     seen = f"with role {display(role.name)} the generated name is {display(name, 2 * _CUT)}"
@@ -82,7 +82,8 @@ def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]
         yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy)
 
 
-def kthena_role_name(view: Serving) -> Iterator[Finding]:
+@each_of(_roles)
+def kthena_role_name(view: Serving, role: Role) -> Iterator[Finding]:
     """A role's name has at most 12 characters and is a DNS-1035 label (before 0.3: also 405b).
 
     Pass: llama-405b, 10 characters.
@@ -91,25 +92,21 @@ def kthena_role_name(view: Serving) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateRoleNames;
     pkg/apis/workload/v1alpha1/servinggroup_types.go Role.Name.
     """
+    path = f"{role.path}.name"
+    name = known(role.name, path)
+    if name is None:
+        return
+    over = len(name) - _ROLE_NAME
+    if over > 0:
+        seen = f"is {display(name)}, {len(name)} characters, but may have {_ROLE_NAME}"
+        yield Finding(path=path, seen=seen, remedy=f"shorten it by {over}")
     legal, what = naming.DNS_1035, _DNS_1035
     if not view.since("0.3"):
         legal, what = _CRD_NAME, "made of letters, digits and dashes, with no dash first or last"
-    for role in view.roles:
-        path = f"{role.path}.name"
-        if gap := unknown_in(role.name):
-            yield not_checked(path, gap)
-        if not isinstance(role.name, str):
-            continue
-        over = len(role.name) - _ROLE_NAME
-        if over > 0:
-            seen = (
-                f"is {display(role.name)}, {len(role.name)} characters, but may have {_ROLE_NAME}"
-            )
-            yield Finding(path=path, seen=seen, remedy=f"shorten it by {over}")
-        if not legal.fullmatch(role.name):
-            seen = f"is {display(role.name)}, which is not {what}"
-            remedy = f"write for example '{_label(role.name, _ROLE_NAME)}'"
-            yield Finding(path=path, seen=seen, remedy=remedy)
+    if not legal.fullmatch(name):
+        seen = f"is {display(name)}, which is not {what}"
+        remedy = f"write for example '{_label(name, _ROLE_NAME)}'"
+        yield Finding(path=path, seen=seen, remedy=remedy)
 
 
 def kthena_image(view: Serving) -> Iterator[Finding]:
@@ -127,17 +124,16 @@ def kthena_image(view: Serving) -> Iterator[Finding]:
             containers if isinstance(containers, list | tuple) else ()
         ):
             at = f"{path}.spec.containers[{index}].image"
-            yield from check_image(at, mapping(container).get("image"), "kthena-image")
+            yield from check_image(at, mapping(container).get("image"))
 
 
-def check_image(path: str, stated: object, rule: str) -> Iterator[Finding]:
+@part_of_rule
+def check_image(path: str, stated: object) -> Iterator[Finding]:
     """Check an image as Kthena's webhooks do; a missing one is valid."""
-    given = text(stated)
-    if gap := unknown_in(given):
-        yield not_checked(path, gap, rule)
-    elif isinstance(given, str) and given and (" " in given or not given.strip()):
+    given = known(text(stated), path)
+    if given and (" " in given or not given.strip()):
         seen = f"is {display(given)}, and an image is not blank and contains no space"
-        yield Finding(path=path, seen=seen, remedy="write registry/name:tag", rule=rule)
+        yield Finding(path=path, seen=seen, remedy="write registry/name:tag")
 
 
 def kthena_role_count(view: Serving) -> Iterator[Finding]:
@@ -191,10 +187,10 @@ def kthena_replicas(view: Serving) -> Iterator[Finding]:
         counts += [(f"{role.path}.workerReplicas", role.workers)]
     for path, number in counts:
         if gap := unknown_in(number):
-            yield not_checked(path, gap, "kthena-replicas")
+            yield not_checked(path, gap)
         elif isinstance(number, int) and number < 0:
             seen = f"is {number}, but must be at least 0"
-            yield Finding(path=path, seen=seen, remedy=or_more(0), rule="kthena-replicas")
+            yield Finding(path=path, seen=seen, remedy=or_more(0))
 
 
 def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
@@ -212,28 +208,22 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
     for name, stated in mapping(
         mapping(view.template.get("gangPolicy")).get("minRoleReplicas")
     ).items():
-        path, rule, role = (
-            join_path(_MINIMUM, key_text(name)),
-            "kthena-gang-minimum",
-            roles.get(name),
-        )
+        path, role = join_path(_MINIMUM, key_text(name)), roles.get(name)
         if stated is None or (role is None and (None in roles or not roles)):
             continue
         if gap := unknown_in(name) or (unsure if role is None else None):
-            yield not_checked(path, gap, rule)
+            yield not_checked(path, gap)
         elif role is None:
             near = (n for n in list(roles)[:_ROLES] if isinstance(n, str) and len(n) < _CUT)
             seen = f"there is no role {display(name)}"
-            yield Finding(
-                path=path, seen=seen, remedy=suggest_name(key_text(name), near), rule=rule
-            )
+            yield Finding(path=path, seen=seen, remedy=suggest_name(key_text(name), near))
         else:
             yield from _minimum(view, role, path, whole(stated))
 
 
 @part_of_rule
 def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> Iterator[Finding]:
-    rule, what = "kthena-gang-minimum", "replicas"
+    what = "replicas"
     counted: tuple[MaybeInt | None, ...] = (role.replicas,)
     if not view.since("0.3"):
         counted, what = (role.replicas, role.workers), "replicas and workers"
@@ -243,13 +233,14 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
         return
     if least < 0:
         seen = f"is {display(least)}, but must be at least 0"
-        yield Finding(path=path, seen=seen, remedy=or_more(0), rule=rule)
+        yield Finding(path=path, seen=seen, remedy=or_more(0))
     elif least > most:
         seen = f"is {display(least)}, but role {display(role.name)} has {most} {what}"
-        yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}", rule=rule)
+        yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}")
 
 
-def kthena_worker_template(view: Serving) -> Iterator[Finding]:
+@each_of(_roles)
+def kthena_worker_template(view: Serving, role: Role) -> Iterator[Finding]:
     """Workers need a template. Rejected since 0.4; before, Kthena created no workers or crashed.
 
     Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.
@@ -257,24 +248,22 @@ def kthena_worker_template(view: Serving) -> Iterator[Finding]:
     Level: mandatory; advisory before 0.4.
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
     """
-    for role in view.roles:
-        path = f"{role.path}.workerTemplate"
-        if role.fields.get("workerTemplate") is not None:
-            continue
-        if gap := unknown_in(role.workers):
-            yield not_checked(path, gap)
-        elif isinstance(role.workers, int) and role.workers > 0:
-            ends = "its controller crashes" if view.since("0.3") else "starts no worker"
-            ends = "" if view.since("0.4") else f", and Kthena {view.version} accepts it but {ends}"
-            yield Finding(
-                path=path,
-                seen=f"is missing, but workerReplicas is {role.workers}{ends}",
-                remedy=either(
-                    "add workerTemplate",
-                    write(0, "write workerReplicas: 0", at=f"{role.path}.workerReplicas"),
-                ),
-                level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
-            )
+    if role.fields.get("workerTemplate") is not None:
+        return
+    path = f"{role.path}.workerTemplate"
+    workers = known(role.workers, path)
+    if workers is not None and workers > 0:
+        ends = "its controller crashes" if view.since("0.3") else "starts no worker"
+        ends = "" if view.since("0.4") else f", and Kthena {view.version} accepts it but {ends}"
+        yield Finding(
+            path=path,
+            seen=f"is missing, but workerReplicas is {workers}{ends}",
+            remedy=either(
+                "add workerTemplate",
+                write(0, "write workerReplicas: 0", at=f"{role.path}.workerReplicas"),
+            ),
+            level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
+        )
 
 
 def _label(name: str, longest: int) -> str:

@@ -5,7 +5,7 @@ Each function is one rule of rules.RULES.
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
 from kthena_components.core.remedies import at_least, at_most, either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
@@ -17,7 +17,7 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_known, known
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
 
 _STRATEGY = "spec.rolloutStrategy"
@@ -25,7 +25,6 @@ _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
 _MOST = 100
 """Maximum percentage of a budget or a partition."""
 GROUP_RECREATE, SURGE = "ServingGroupRecreate", "maxSurge"
-_ROLLING, _BUDGET = "kthena-rolling-update", "kthena-role-budget"
 
 
 def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
@@ -53,32 +52,25 @@ def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
         return
     budget = _budget(configuration.get("maxUnavailable"))
     path = f"{_CONFIGURATION}.maxUnavailable"
-    yield from _format(path, budget, _ROLLING)
+    yield from _format(path, budget)
     if view.since("0.3") or _is_zero(configuration.get(SURGE)):
-        yield from _not_zero(path, budget, view.replicas, "groups", _ROLLING)
+        yield from _not_zero(path, budget, view.replicas, "groups")
     yield from _partition(view, _budget(configuration.get("partition")))
 
 
 def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterator[Finding]:
     path = f"{_CONFIGURATION}.partition"
     if view.since("0.4"):
-        yield from _format(path, partition, _ROLLING)
+        yield from _format(path, partition)
     elif isinstance(partition, int) and partition < 0:
         seen = f"is {partition}, but must be at least 0"
         yield Finding(path=path, seen=seen, remedy=or_more(0))
-    elif partition is None or isinstance(partition, str):
-        return
-    elif gap := first_unknown(partition, view.replicas):
-        yield not_checked(path, gap)
-    elif (
-        isinstance(partition, int) and isinstance(view.replicas, int) and partition >= view.replicas
-    ):
-        seen = (
-            f"is {partition}, but Kthena {view.version} requires it to be below replicas, "
-            f"{view.replicas}"
-        )
-        remedy = either(at_most(max(view.replicas - 1, 0)), remove())
-        yield Finding(path=path, seen=seen, remedy=remedy)
+    elif partition is not None and not isinstance(partition, str):
+        held, replicas = known(partition, path), known(view.replicas, path)
+        if replicas is not None and held >= replicas:
+            seen = f"is {held}, but Kthena {view.version} requires it to be below replicas, "
+            remedy = either(at_most(max(replicas - 1, 0)), remove())
+            yield Finding(path=path, seen=f"{seen}{replicas}", remedy=remedy)
 
 
 def kthena_role_budget(view: Serving) -> Iterator[Finding]:
@@ -96,25 +88,28 @@ def kthena_role_budget(view: Serving) -> Iterator[Finding]:
         stated = role.fields.get("maxUnavailable")
         if stated is None:
             continue
-        path = f"{role.path}.maxUnavailable"
-        if gap := first_unknown(stated, view.rollout):
-            yield not_checked(path, gap)
-        elif view.rollout == BY_GROUP:
-            seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
-            by_role = write(BY_ROLE, f"write type: {BY_ROLE}", at=f"{_STRATEGY}.type")
-            remedy = either(by_role, remove())
-            yield Finding(path=path, seen=seen, remedy=remedy)
-        budget = _budget(stated)
-        yield from _format(path, budget, _BUDGET)
-        yield from _not_zero(path, budget, role.replicas, "replicas", _BUDGET)
+        path, budget = f"{role.path}.maxUnavailable", _budget(stated)
+        yield from _of_rollout(path, stated, view)
+        yield from _format(path, budget)
+        yield from _not_zero(path, budget, role.replicas, "replicas")
         yield from _within(path, budget, role)
 
 
+@part_of_rule
+def _of_rollout(path: str, stated: object, view: Serving) -> Iterator[Finding]:
+    require_known(path, stated, view.rollout)
+    if view.rollout == BY_GROUP:
+        seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
+        by_role = write(BY_ROLE, f"write type: {BY_ROLE}", at=f"{_STRATEGY}.type")
+        yield Finding(path=path, seen=seen, remedy=either(by_role, remove()))
+
+
+@part_of_rule
 def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Iterator[Finding]:
-    share = _share(budget, role.replicas)
-    if isinstance(budget, int) and (gap := unknown_in(role.replicas)):
-        yield not_checked(path, gap)
-    elif isinstance(share, int) and isinstance(role.replicas, int) and share > role.replicas >= 0:
+    if not isinstance(budget, int):
+        return
+    replicas = known(role.replicas, path)
+    if replicas is not None and budget > replicas >= 0:
         seen = f"is {display(budget)}, but the role has {role.replicas} replicas"
         remedy = f"write at most {role.replicas}" if role.replicas else remove()
         yield Finding(path=path, seen=seen, remedy=remedy)
@@ -195,28 +190,23 @@ def _budget(value: object) -> MaybeInt | MaybeText | None:
     return text(value) if isinstance(value, str) else count(value)
 
 
-def _format(path: str, budget: MaybeInt | MaybeText | None, rule: str) -> Iterator[Finding]:
-    if gap := unknown_in(budget):
-        yield not_checked(path, gap, rule)
-    elif budget is not None and _share(budget, 1) is None:
-        seen = (
-            f"is {display(budget)}, but must be a count of at least 0 or a percentage "
-            "from 0% to 100%"
-        )
-        yield Finding(path=path, seen=seen, remedy="write for example 1 or 25%", rule=rule)
+@part_of_rule
+def _format(path: str, budget: MaybeInt | MaybeText | None) -> Iterator[Finding]:
+    if known(budget, path) is not None and _share(budget, 1) is None:
+        seen = f"is {display(budget)}, but must be a count of at least 0 or a percentage "
+        remedy = "write for example 1 or 25%"
+        yield Finding(path=path, seen=f"{seen}from 0% to 100%", remedy=remedy)
 
 
+@part_of_rule
 def _not_zero(
-    path: str, budget: MaybeInt | MaybeText | None, of: MaybeInt | None, what: str, rule: str
+    path: str, budget: MaybeInt | MaybeText | None, of: MaybeInt | None, what: str
 ) -> Iterator[Finding]:
-    share = _share(budget, of)
-    if isinstance(budget, str) and (gap := unknown_in(share)):
-        yield not_checked(path, gap, rule)
-    elif share == 0:
+    if is_known(budget) and known(_share(budget, of), path) == 0:
         rounds = f", which of {of} {what} rounds down to 0" if isinstance(budget, str) else ""
         shown = display(budget).strip("'")
         seen = f"is {shown}{rounds}, so nothing could ever be updated"
-        yield Finding(path=path, seen=seen, remedy=at_least(1), rule=rule)
+        yield Finding(path=path, seen=seen, remedy=at_least(1))
 
 
 def _share(budget: MaybeInt | MaybeText | None, of: MaybeInt | None) -> MaybeInt | None:

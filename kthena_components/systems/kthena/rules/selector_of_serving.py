@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, each_of, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, has_label, selects
 from kthena_components.core.objects.object import MODEL_SERVING, Object, PodSet
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.read import first_unknown, mapping, require_known, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kubernetes.selectors import Selector, selectors
 
@@ -33,7 +33,10 @@ def _of_servings(cluster: ClusterObjects) -> Iterator[tuple[Selector, Object, li
             yield each, serving, owned.get(serving.index, [])
 
 
-def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
+@each_of(_of_servings)
+def selector_of_serving(
+    each: Selector, serving: Object, pods: Sequence[PodSet]
+) -> Iterator[Finding]:
     """A selector that names a ModelServing among the objects matches some of its pods.
 
     Selectors are those of Services, ModelServers and InferencePools with the label
@@ -48,19 +51,16 @@ def selector_of_serving(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: volcano-sh/kthena v1.0.0 pkg/model-serving-controller/utils/utils.go createBasePod,
     GenerateEntryPod.
     """
-    for each, serving, pods in _of_servings(cluster):
-        at = each.owner.at(each.path)
-        found = [selects(each.labels, one) for one in pods]
-        gap = each.gap or (None if True in found else first_unknown(*found, _hidden(serving)))
-        if gap:
-            yield not_checked(at, gap)
-        elif True not in found and pods:
-            wrong = _wrong(each.labels, pods)
-            shown = ", ".join(f"{k}={display(v)}" for k, v in list(each.labels.items())[:_SHOWN])
-            seen = f"selects {shown}, which no pod of ModelServing {display(serving.name)} has"
-            if wrong:
-                seen += f": none has {wrong[0]}={display(each.labels[wrong[0]])}"
-            yield refuse(at, seen, _remedy(wrong, pods))
+    at = each.owner.at(each.path)
+    found = [selects(each.labels, one) for one in pods]
+    require_known(at, each.gap, *(() if True in found else (*found, _hidden(serving))))
+    if True not in found and pods:
+        wrong = _wrong(each.labels, pods)
+        shown = ", ".join(f"{k}={display(v)}" for k, v in list(each.labels.items())[:_SHOWN])
+        seen = f"selects {shown}, which no pod of ModelServing {display(serving.name)} has"
+        if wrong:
+            seen += f": none has {wrong[0]}={display(each.labels[wrong[0]])}"
+        yield refuse(at, seen, _remedy(wrong, pods))
 
 
 def _hidden(serving: Object) -> Unknown | None:

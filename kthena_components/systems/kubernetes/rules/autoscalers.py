@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, each_of
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.remedies import at_most, either, or_more, remove, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, whole
+from kthena_components.core.values.read import mapping, whole
+from kthena_components.core.values.unknown import known
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
@@ -18,7 +19,12 @@ _FIELDS: Mapping[GroupKind, tuple[str, int, str, int | None]] = {
 """The fields of the least and the most replicas, each with its default."""
 
 
-def autoscaler_range(cluster: ClusterObjects) -> Iterator[Finding]:
+def _scalers(cluster: ClusterObjects) -> Iterator[tuple[Object, tuple[str, int, str, int | None]]]:
+    yield from ((entry, fields) for kind, fields in _FIELDS.items() for entry in cluster.of(kind))
+
+
+@each_of(_scalers)
+def autoscaler_range(entry: Object, fields: tuple[str, int, str, int | None]) -> Iterator[Finding]:
     """The least replicas of an autoscaler are at most its most replicas, which are at least 1.
 
     It applies to a HorizontalPodAutoscaler and to KEDA's ScaledObject, whose idleReplicaCount is
@@ -31,20 +37,16 @@ def autoscaler_range(cluster: ClusterObjects) -> Iterator[Finding]:
     validateHorizontalPodAutoscalerSpec; kedacore/keda apis/keda/v1alpha1/scaledobject_types.go
     CheckReplicaCountBoundsAreValid.
     """
-    for kind, (lower, fewest, upper, most) in _FIELDS.items():
-        for entry in cluster.of(kind):
-            least, top = (whole(entry.spec.get(key, usual)) for key, usual in
-                          ((lower, fewest), (upper, most)))  # fmt: skip
-            idle = whole(entry.spec.get("idleReplicaCount")) if kind == SCALED_OBJECT else None
-            if gap := first_unknown(least, top, idle):
-                yield not_checked(entry.at(f"spec.{upper}"), gap)
-                continue
-            if isinstance(top, int) and isinstance(least, int):
-                yield from _bounds(entry, lower, least, upper, top)
-            if isinstance(idle, int) and isinstance(least, int) and idle >= least:
-                seen = f"is {idle}, but must be less than {lower}, which is {least}"
-                path = entry.at("spec.idleReplicaCount")
-                yield Finding(path=path, seen=seen, remedy=remove())
+    (lower, fewest, upper, most), path = fields, entry.at(f"spec.{fields[2]}")
+    least = known(whole(entry.spec.get(lower, fewest)), path)
+    top = known(whole(entry.spec.get(upper, most)), path)
+    is_keda = entry.group_kind == SCALED_OBJECT
+    idle = known(whole(entry.spec.get("idleReplicaCount")), path) if is_keda else None
+    if top is not None and least is not None:
+        yield from _bounds(entry, lower, least, upper, top)
+    if idle is not None and least is not None and idle >= least:
+        seen = f"is {idle}, but must be less than {lower}, which is {least}"
+        yield Finding(path=entry.at("spec.idleReplicaCount"), seen=seen, remedy=remove())
 
 
 def _bounds(entry: Object, lower: str, least: int, upper: str, top: int) -> Iterator[Finding]:

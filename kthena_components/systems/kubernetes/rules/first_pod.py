@@ -8,14 +8,21 @@ from kthena_components.core.facts.listening import listening
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.meetings import Meeting, meetings
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    is_name,
+    mapping,
+    require_known,
+    sequence,
+    whole,
+)
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
@@ -51,6 +58,7 @@ def first_pod_named(found: Object) -> Iterator[Finding]:
             return
 
 
+@part_of_rule
 def _wrong_name(
     found: Object, engine: EngineFacts, meeting: Meeting, host: re.Match[str], path: str
 ) -> Iterator[Finding]:
@@ -64,9 +72,8 @@ def _wrong_name(
     pod_number = re.fullmatch(rf"{re.escape(str(name))}-(\d+)", host["pod"])
     if pod_number is None:
         return
-    if gap := first_unknown(service, found.spec.get("replicas")):
-        yield not_checked(path, gap)
-    elif is_name(service) and host["domain"] != service:
+    require_known(path, service, found.spec.get("replicas"))
+    if is_name(service) and host["domain"] != service:
         seen += f", but serviceName is {display(service)}, and the pods have no names below "
         remedy = f"write {host['pod']}.{service} in {meeting.option}"
         yield refuse(path, f"{seen}another Service", remedy)

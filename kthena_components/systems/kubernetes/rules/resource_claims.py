@@ -4,14 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.claims import NAMES, FoundClaim, entry_named, find_claim
-from kthena_components.core.findings import (
-    Finding,
-    advise,
-    not_checked,
-    part_of_rule,
-    refuse,
-    suggest,
-)
+from kthena_components.core.findings import Finding, advise, part_of_rule, refuse, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.display import display
@@ -46,9 +39,7 @@ def _named(
     claim = find_claim(entry, pods.owner.context)
     if not is_name(name) or not isinstance(claim, Unknown):
         return
-    if not cluster.complete:
-        yield not_checked(at, claim)
-        return
+    require_known(at, None if cluster.complete else claim)
     seen = f"is {display(name)}, but {claim.because}, and the pod waits for it"
     kind = next(kind for kind, named in NAMES if named == field)
     known = (one.name for one in cluster.of(kind) if one.namespace == pods.owner.namespace)

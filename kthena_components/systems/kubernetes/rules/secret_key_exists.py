@@ -18,6 +18,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kubernetes.secret_sources import SOURCES, filled_names, is_copied
 
 SECRET: GroupKind = ("", "Secret")
 _MANY = 20
@@ -57,8 +58,8 @@ def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     """A Secret has every key that pods use.
 
     The rule compares variables (secretKeyRef), the items of secret and projected volumes, envFrom
-    and imagePullSecrets. Secrets that are elsewhere are not checked, and values are never
-    shown.
+    and imagePullSecrets. Secrets that are elsewhere are not checked, nor those that an
+    ExternalSecret, a SealedSecret or its like fills, and values are never shown.
 
     Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
     Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
@@ -70,11 +71,24 @@ def secret_key_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     pkg/controller/serviceaccount/tokens_controller.go.
     """
     secrets = {key: _secret(entry) for key, entry in cluster.named(SECRET).items()}
+    filled = _filled(cluster)
+    secrets = {key: secret for key, secret in secrets.items() if filled.isdisjoint({key, key[:1]})}
     for pods in cluster.pods if secrets else ():
         for reference in (*_variables(pods), *_files(pods)):
             yield from _judge_key(pods, reference, secrets)
         yield from _whole_secrets(pods, secrets)
         yield from _logins(pods, secrets)
+
+
+def _filled(cluster: ClusterObjects) -> set[tuple[str, ...]]:
+    """Return the Secrets that a controller fills; a namespace alone if a name is not known."""
+    found: set[tuple[str, ...]] = set()
+    for source in (one for kind in SOURCES for one in cluster.of(kind)):
+        for name in filled_names(source):
+            space = str(source.namespace)
+            found.add((space, name) if isinstance(name, str) and not unknown_in(name) else (space,))
+    copied = (key for key, one in cluster.named(SECRET).items() if is_copied(one))
+    return {*found, *copied}
 
 
 def _containers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening
 from kthena_components.core.facts.ports import resolved
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
 from kthena_components.core.objects.object import MODEL_SERVING, PodSet
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, unknown_in
+from kthena_components.core.values.read import require_known
 from kthena_components.systems.kubernetes.selectors import Selector, selectors
 
 _LWS_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
@@ -50,12 +50,11 @@ def selected_pods_answer(cluster: ClusterObjects) -> Iterator[Finding]:
             yield from _check(each, [(pods, ports) for pods, ports in found if ports])
 
 
+@part_of_rule
 def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Finding]:
-    stated = [unknown_in(target.stated) for target in each.targets]
-    gap = next(filter(None, stated), None) or first_unknown(*(p.answers for _, p in found))
-    if gap and found:
-        yield not_checked(each.owner.at(each.targets[0].path), gap)
-        return
+    at = each.owner.at(each.targets[0].path)
+    if found:
+        require_known(at, *(one.stated for one in each.targets), *(p.answers for _, p in found))
     named = [(pods, ports) for pods, ports in found if _numbers(each, ports)]
     if found and not named:
         yield _no_such_name(each, found[0][1])

@@ -13,6 +13,7 @@ from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.lws.view import ROLLING, Group
 
 _MOST = 100
@@ -38,10 +39,10 @@ def check_rollout(group: Group) -> Iterator[Finding]:
     yield from _can_begin(group, rolling, at)
 
 
+@part_of_rule
 def _budget(path: str, budget: object) -> Iterator[Finding]:
-    if gap := unknown_in(budget):
-        yield not_checked(path, gap, SHAPE)
-    elif is_refused(budget):
+    require_known(path, budget)
+    if is_refused(budget):
         seen = f"is {display(budget)}, but must be a count or a percentage up to {_MOST}%"
         yield refusal(path, seen, "write for example 1 or 25%")
 
@@ -88,14 +89,13 @@ def refusal(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=SHAPE)
 
 
+@part_of_rule
 def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
     """Check the minimum of a count that may be left out."""
-    number = whole(value)
+    number = known(whole(value), path)
     if value is None:
         return
-    if gap := unknown_in(value):
-        yield not_checked(path, gap, SHAPE)
-    elif not isinstance(number, int):
+    if number is None:
         yield refusal(
             path,
             f"is {display(value)}, but must be a whole number",

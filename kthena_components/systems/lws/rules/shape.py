@@ -19,9 +19,9 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.lws.rules.disaggregated import check_roles
-from kthena_components.systems.lws.rules.rollout import SHAPE, at_least, check_rollout, refusal
+from kthena_components.systems.lws.rules.rollout import at_least, check_rollout, refusal
 from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
 
 _STARTUP = "lws-gang-startup"
@@ -47,6 +47,7 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
     pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
     """
     yield from _name(view)
+    yield from _stem(view)
     for group in view.groups:
         yield from _counts(group)
         yield from _templates(group)
@@ -56,15 +57,13 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
         yield from check_roles(view)
 
 
+@part_of_rule
 def _name(view: Sets) -> Iterator[Finding]:
-    name = view.object.name
-    if gap := unknown_in(name):
-        yield not_checked("metadata.name", gap, SHAPE)
-    elif isinstance(name, str) and name and not _is_label(name):
+    name = known(view.object.name, "metadata.name")
+    if name and not _is_label(name):
         seen = f"is {display(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
         remedy = "write lower-case letters, digits and dashes, a letter first, no dash last"
         yield refusal("metadata.name", seen, remedy)
-    yield from _stem(view)
 
 
 def _stem(view: Sets) -> Iterator[Finding]:
@@ -124,11 +123,11 @@ def _subgroups(group: Group) -> Iterator[Finding]:
         seen = "is missing, and the webhook of LWS fails without it"
         yield refusal(f"{at}.subGroupSize", seen, "write the number of pods of a subgroup")
     yield from at_least(f"{at}.subGroupSize", given, 1)
-    number, size = whole(given), group.size
-    if isinstance(number, int) and number > 0 and (gap := first_unknown(size, kind)):
-        yield not_checked(f"{at}.subGroupSize", gap, SHAPE)
-    elif isinstance(number, int) and isinstance(size, int) and number > 0 and size > 0:
-        yield from _divides(f"{at}.subGroupSize", number, size, kind)
+    number = whole(given)
+    if isinstance(number, int) and number > 0:
+        require_known(f"{at}.subGroupSize", group.size, kind)
+        if isinstance(group.size, int) and group.size > 0:
+            yield from _divides(f"{at}.subGroupSize", number, group.size, kind)
 
 
 def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]:

@@ -105,13 +105,12 @@ def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
         yield from needs_ray(view, _PRIORITY, f"{group.path}.priority", _RULE)
 
 
+@part_of_rule
 def needs_ray(view: RayView, least: tuple[int, ...], what: str, rule: str) -> Iterator[Finding]:
     """Check that rayVersion is given, and is as new as a field needs."""
     stated, path = text(view.fields.get("rayVersion"), ""), f"{view.path}.rayVersion"
     needed = ".".join(map(str, (*least, 0)))
-    if gap := first_unknown(stated):
-        yield not_checked(path, gap, rule)
-        return
+    require_known(path, stated)
     found = _NUMBERS.match(str(stated))
     numbers = tuple(int(part[:9]) for part in found[1].split(".")) if found else ()
     if numbers < least:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.remedies import write
 from kthena_components.core.rules.support.admission import refuse
 from kthena_components.core.values.display import display
@@ -84,13 +84,13 @@ def _scheduler(view: RbgView, role: RbgRole) -> Any:
     return mapping(mapping(body).get("spec")).get("schedulerName", "")
 
 
+@part_of_rule
 def _alone(role: RbgRole) -> Iterator[Finding]:
     own = mapping(role.fields.get("annotations")).get(_INSTANCE)
     size = role.size
     if role.pattern != LEADER_WORKER or size == 1 or own == "true" or size is None:
         return
-    if gap := unknown_in(own) or unknown_in(size):
-        yield not_checked(role.path, gap, _RULE)
-    elif isinstance(size, int) and size > 1:
+    require_known(role.path, own, size)
+    if isinstance(size, int) and size > 1:
         seen = f"creates {size} pods that must start together, but requests no gang"
         yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)

@@ -7,7 +7,14 @@ does, the object exists without pods. Advisory rules cover what is accepted and 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    count_of,
+    each_of,
+    not_checked,
+    part_of_rule,
+)
 from kthena_components.core.remedies import either, write
 from kthena_components.core.rules.support.admission import (
     at_least,
@@ -19,7 +26,14 @@ from kthena_components.core.rules.support.admission import (
 )
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import scaled
-from kthena_components.core.values.read import first_unknown, mapping, sequence, text, unknown_in
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
@@ -96,7 +110,12 @@ def _patterns(role: RbgRole) -> Iterator[Finding]:
         )
 
 
-def rbg_rollout(view: RbgView) -> Iterator[Finding]:
+def _roles(view: RbgView) -> Iterator[tuple[RbgRole]]:
+    yield from ((role,) for role in view.roles)
+
+
+@each_of(_roles)
+def rbg_rollout(role: RbgRole) -> Iterator[Finding]:
     """A role's rolling update can start and reaches a replica.
 
     maxSurge, whose percentages round up, and maxUnavailable, whose percentages round down, are not
@@ -108,17 +127,14 @@ def rbg_rollout(view: RbgView) -> Iterator[Finding]:
     Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go,
     ValidateRollingUpdate.
     """
-    for role in view.roles:
-        strategy = mapping(role.fields.get("rolloutStrategy"))
-        given, at = strategy.get("rollingUpdate"), f"{role.path}.rolloutStrategy.rollingUpdate"
-        rolling = mapping(given)
-        if given is None or role.replicas == 0:
-            continue
-        gaps = (given, role.replicas, *rolling.values())
-        if gap := next((gap for gap in map(unknown_in, gaps) if gap), None):
-            yield not_checked(at, gap, _ROLLOUT)
-        elif isinstance(role.replicas, int) and role.replicas > 0:
-            yield from _budgets(rolling, at, role.replicas)
+    strategy = mapping(role.fields.get("rolloutStrategy"))
+    given, at = strategy.get("rollingUpdate"), f"{role.path}.rolloutStrategy.rollingUpdate"
+    rolling = mapping(given)
+    if given is None or role.replicas == 0:
+        return
+    require_known(at, given, role.replicas, *rolling.values())
+    if isinstance(role.replicas, int) and role.replicas > 0:
+        yield from _budgets(rolling, at, role.replicas)
 
 
 def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Finding]:
@@ -216,11 +232,11 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
             yield from _source(role, None if hidden else known)
 
 
+@part_of_rule
 def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
     own, reference = role.held.get("template"), role.held.get("templateRef")
-    if gap := first_unknown(own, reference):
-        yield not_checked(role.at, gap, _RULE)
-    elif reference is not None:
+    require_known(role.at, own, reference)
+    if reference is not None:
         yield from _shared(role, known)
         if own is not None:
             seen = "has both template and templateRef, and a role has only one of them"

@@ -3,9 +3,17 @@
 The docstring of each rule is its documentation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from kthena_components.core.findings import Finding, advise, count_of, join_path, not_checked
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    count_of,
+    each_of,
+    join_path,
+    not_checked,
+)
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import or_more, write
 from kthena_components.core.values.display import display, key_text
@@ -21,7 +29,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
 from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule
@@ -30,7 +38,13 @@ _POLICIES = "spec.subGroupPolicy"
 _TASKS = "spec.minTaskMember"
 
 
-def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
+def _policies(found: Object) -> Iterator[tuple[Mapping[str, Any], str]]:
+    for i, policy in enumerate(sequence(found.spec.get("subGroupPolicy"))):
+        yield mapping(policy), f"{_POLICIES}[{i}]"
+
+
+@each_of(_policies)
+def subgroup_match_label_keys(policy: Mapping[str, Any], path: str) -> Iterator[Finding]:
     """A subgroup policy has matchLabelKeys; without them it matches no pod at all.
 
     A labelSelector alone is not enough: the values of these labels distinguish subgroups.
@@ -42,19 +56,16 @@ def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getOrCreateSubJob and sub_job_info.go
     getSubJobMatchValues; run on 1.14.1: never placed.
     """
-    for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
-        policy, path = mapping(item), f"{_POLICIES}[{i}]"
-        keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
-        if gap := unknown_inside(keys):
-            yield not_checked(f"{path}.matchLabelKeys", gap)
-        elif not any(isinstance(key, str) and key for key in sequence(keys)):
-            seen = "has no matchLabelKeys, so Volcano assigns no pod to this subgroup"
-            remedy = "add the label that distinguishes the pods of different subgroups"
-            if isinstance(least, int) and least > 0:
-                seen += f", and with minSubGroups {least} the gang waits forever"
-                yield Finding(path=path, seen=seen, remedy=remedy)
-            else:
-                yield advise(path, seen, remedy)
+    keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
+    require_known(f"{path}.matchLabelKeys", unknown_inside(keys))
+    if not any(isinstance(key, str) and key for key in sequence(keys)):
+        seen = "has no matchLabelKeys, so Volcano assigns no pod to this subgroup"
+        remedy = "add the label that distinguishes the pods of different subgroups"
+        if isinstance(least, int) and least > 0:
+            seen += f", and with minSubGroups {least} the gang waits forever"
+            yield Finding(path=path, seen=seen, remedy=remedy)
+        else:
+            yield advise(path, seen, remedy)
 
 
 def subgroup_names_unique(found: Object) -> Iterator[Finding]:
@@ -94,21 +105,15 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
     Level: advisory.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go (CheckSubJobReady and MinAvailable).
     """
-    spec = found.spec
-    member, total = count(spec.get("minMember"), 0), 0
-    for item in sequence(spec.get("subGroupPolicy")):
-        policy = mapping(item)
-        size, least = count(policy.get("subGroupSize"), 1), count(policy.get("minSubGroups"), 0)
-        if gap := first_unknown(size, least):
-            yield not_checked("spec.minMember", gap)
-            return
-        if isinstance(size, int) and isinstance(least, int):
-            total += max(size, 0) * max(least, 0)
-    if total and isinstance(member, Unknown):
-        yield not_checked("spec.minMember", member)
-    elif isinstance(member, int) and 0 <= member < total:
+    total, path = 0, "spec.minMember"
+    for policy, _ in _policies(found):
+        size = known(count(policy.get("subGroupSize"), 1), path)
+        least = known(count(policy.get("minSubGroups"), 0), path)
+        total += max(size or 0, 0) * max(least or 0, 0)
+    member = known(count(found.spec.get("minMember"), 0), path) if total else None
+    if member is not None and 0 <= member < total:
         yield advise(
-            "spec.minMember",
+            path,
             f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
             "and Volcano waits for both",
             write(total, f"write minMember {total}"),
@@ -159,9 +164,8 @@ def task_minimum(found: Object) -> Iterator[Finding]:
             seen = f"is {display(least)}, but must be at least 0"
             yield Finding(path=path, seen=seen, remedy=or_more(0))
         total += least if isinstance(least, int) else 0
-    if total and isinstance(member, Unknown):
-        yield not_checked(_TASKS, member)
-    elif isinstance(member, int) and member < total:
+    require_known(_TASKS, member if total else None)
+    if isinstance(member, int) and member < total:
         yield Finding(
             path=_TASKS,
             seen=f"the minima add up to {display(total)}, but minMember is {member}, and "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from kthena_components.core.findings import Finding, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import (
     HYPER_NODE,
@@ -20,7 +20,14 @@ from kthena_components.core.objects.object import (
 )
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import count, mapping, pairs, unknown_in, unknown_within
+from kthena_components.core.values.read import (
+    count,
+    mapping,
+    pairs,
+    require_known,
+    unknown_in,
+    unknown_within,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
@@ -94,6 +101,7 @@ class _Gang:
     """What states that number, for a remedy."""
 
 
+@part_of_rule
 def _place(
     gang: _Gang, cap: int | Unknown | None, inside: "_Inside", late: Unknown | None
 ) -> Iterator[Finding]:
@@ -101,9 +109,8 @@ def _place(
     if not gang.pods or cap is None or gang.topology.mode != "hard" or member in {None, 0}:
         return
     least = _smallest(gang.pods)
-    if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or late:
-        yield not_checked(at, gap)
-    elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
+    require_known(at, least, member, cap, late)
+    if isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
         yield from _check(at, member, cap, inside.rooms(least), gang.number)
 
 
@@ -240,9 +247,7 @@ def _check(
     best = rooms[usable - 1] if usable else None
     if best is None or best.slots >= member or cap > rooms[-1].tier:
         return  # topology-tier-exists reports a cap below or above every tier
-    if not best.sure:
-        yield not_checked(at, _NODES)
-        return
+    require_known(at, None if best.sure else _NODES)
     yield Finding(
         path=at,
         seen=f"lets {count_of(member, 'pod')} start together in one HyperNode of tier {cap} or "

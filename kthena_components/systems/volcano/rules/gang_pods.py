@@ -7,7 +7,14 @@ namespace. PodGroups that Kthena and Volcano Jobs create are not in a stack, and
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    count_of,
+    join_path,
+    not_checked,
+    part_of_rule,
+)
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import POD_GROUP, VOLCANO, Object, PodSet, requests_of
 from kthena_components.core.remedies import either, write
@@ -22,7 +29,7 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, total
+from kthena_components.core.values.unknown import MaybeInt, Unknown, known, total
 from kthena_components.systems.volcano.view import Topology, topologies
 
 _NOBODY = Unknown("none of these pods has its name")
@@ -170,13 +177,12 @@ def _is_about(topology: Topology, pods: PodSet) -> bool:
     return not rest or pods.path.startswith(f"{task}.")
 
 
+@part_of_rule
 def _check_requests(entry: Object, item: PodSet) -> Iterator[Finding]:
-    asked, path = requests_of(item), "spec.containers"
-    if isinstance(asked, Unknown):
-        yield not_checked(item.at(path), asked)
-    elif not asked and item.count != 0:
+    path = item.at("spec.containers")
+    if not known(requests_of(item), path) and item.count != 0:
         yield Finding(
-            path=item.at(path),
+            path=path,
             seen=f"request no resources, so the hard network topology of {entry.kind} "
             f"{display(entry.name)} does not apply to these pods",
             remedy="add requests, for example of CPU, which restarts the pods",

@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.findings import Finding, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import JOB, POD_GROUP, VOLCANO, Object, PodSet
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_budget, scaled
-from kthena_components.core.values.read import count, first_unknown, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, total
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    mapping,
+    require_known,
+    sequence,
+)
+from kthena_components.core.values.unknown import MaybeInt, known, total
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 _LEAST = "scheduling.volcano.sh/group-min-member"
@@ -68,20 +74,17 @@ def _starts(gang: list[PodSet], member: int, whose: str) -> Iterator[Finding]:
         )
 
 
+@part_of_rule
 def _tasks_start(job: Object) -> Iterator[Finding]:
     tasks, stated = tasks_of(job), count(job.spec.get("minAvailable"), 0)
     late = [task for task in tasks if _waits(task, tasks)]
     if not late or job.spec.get("schedulerName") not in (None, "", VOLCANO):
         return
     at = job.at(f"{late[0].path}.dependsOn")
-    whole, later = (total([task.replicas or 0 for task in some]) for some in (tasks, late))
-    least = stated or total([_minimum(task) or 0 for task in tasks])
-    if gap := first_unknown(whole, later, least):
-        yield not_checked(at, gap)
-    elif isinstance(whole, int) and isinstance(later, int) and isinstance(least, int):
-        first = whole - later
-        if 0 < first < least <= whole:
-            yield _late(job, at, first, least, whole)
+    whole, later = (known(total([t.replicas or 0 for t in some]), at) for some in (tasks, late))
+    least = known(stated or total([_minimum(task) or 0 for task in tasks]), at)
+    if 0 < whole - later < least <= whole:
+        yield _late(job, at, whole - later, least, whole)
 
 
 def _late(job: Object, at: str, first: int, least: int, whole: int) -> Finding:
@@ -142,15 +145,17 @@ def gang_rollout(cluster: ClusterObjects) -> Iterator[Finding]:
         rolling = mapping(strategy.get("rollingUpdate"))
         at = owner.at("spec.strategy.rollingUpdate.maxSurge")
         stated = [rolling.get(key, _QUARTER) for key in ("maxSurge", "maxUnavailable")]
-        if gap := first_unknown(pods.count, *stated):
-            yield not_checked(at, gap)
-        elif isinstance(pods.count, int) and all(map(is_budget, stated)):
-            yield from _rollout(owner, at, member, pods.count, stated)
+        yield from _rollout(owner, at, member, pods.count, stated)
 
 
+@part_of_rule
 def _rollout(
-    owner: Object, at: str, member: int, replicas: int, stated: list[Any]
+    owner: Object, at: str, member: int, pods: MaybeInt, stated: list[Any]
 ) -> Iterator[Finding]:
+    replicas = known(pods, at)
+    require_known(at, *stated)
+    if not all(map(is_budget, stated)):
+        return
     surge, down = scaled(stated[0], replicas, up=True), scaled(stated[1], replicas, up=False)
     new = (surge or 0) + (down or 0) or 1
     if not new < member <= replicas:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.object import (
@@ -20,7 +20,7 @@ from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text
-from kthena_components.core.values.unknown import MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.volcano.amounts import exceeds
 
 _USUAL = "default"
@@ -129,11 +129,9 @@ def _amounts(stated: object) -> _Amounts:
     return {str(key): amount for key, amount in read if amount is not None}
 
 
+@part_of_rule
 def _check(wanted: _Wanted, name: str, queues: Mapping[str, Object]) -> Iterator[Finding]:
-    if isinstance(wanted.amounts, Unknown):
-        yield not_checked(wanted.path, wanted.amounts)
-        return
-    for resource, amount in wanted.amounts.items():
+    for resource, amount in known(wanted.amounts, wanted.path).items():
         for above in _upwards(name, queues):
             limits = mapping(queues[above].spec.get("capability"))
             stated = limits.get(resource)

@@ -21,6 +21,7 @@ from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     mapping,
     object_name,
+    require_known,
     sequence,
     unknown_in,
     unknown_inside,
@@ -142,9 +143,9 @@ def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
     """
     labels = mapping(found.metadata.get("labels"))
-    if DISCOVERY_LABEL not in labels and (gap := unknown_in(labels.get(DISCOVERY_LABEL))):
-        yield not_checked("metadata.labels", gap)
-    elif DISCOVERY_LABEL in labels:
+    if DISCOVERY_LABEL not in labels:
+        require_known("metadata.labels", labels.get(DISCOVERY_LABEL))
+    else:
         yield Finding(
             path="metadata.labels",
             level=Level.ADVISORY,

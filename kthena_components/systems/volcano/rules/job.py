@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
-from kthena_components.core.findings import (
-    Finding,
-    count_of,
-    not_checked,
-    refuse,
-    suggest,
-)
+from kthena_components.core.findings import Finding, count_of, not_checked, refuse, suggest
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_most, placed_at, write
@@ -136,9 +130,7 @@ def _order(tasks: list[Task], named: list[MaybeText | None]) -> Iterator[Finding
         listed = mapping(task.fields.get("dependsOn")).get("name")
         before = [text(word) for word in sequence(listed)]
         path = f"{task.path}.dependsOn.name"
-        if gap := first_unknown(name, listed, *before):
-            yield not_checked(path, gap)
-            return
+        require_known(path, name, listed, *before)
         waiting[str(name)] = [word for word in before if isinstance(word, str)]
         places[str(name)] = path
     for name, others in waiting.items():

@@ -69,15 +69,14 @@ def job_policies(found: Object) -> Iterator[Finding]:
         yield from _policies(task.fields.get("policies"), f"{task.path}.policies")
 
 
+@part_of_rule
 def _policies(listed: object, at: str) -> Iterator[Finding]:
     events, codes = set[str](), set[int]()
     for index, policy in enumerate(map(mapping, sequence(listed))):
         path, code = f"{at}[{index}]", whole(policy.get("exitCode"))
         words = [text(word) for word in (*sequence(policy.get("events")), policy.get("event"))]
         own = dict.fromkeys(word for word in words if isinstance(word, str) and word)
-        if gap := first_unknown(code, policy.get("action"), policy.get("events"), *words):
-            yield not_checked(path, gap)
-            return
+        require_known(path, code, policy.get("action"), policy.get("events"), *words)
         if bool(own) == (code is not None):
             what = "both events and an exit code" if own else "neither an event nor an exit code"
             remedy = "write one of event, events and exitCode"

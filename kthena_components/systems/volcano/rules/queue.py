@@ -5,21 +5,14 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, join_path, part_of_rule
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import at_most, or_more
 from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import (
-    first_unknown,
-    mapping,
-    require_known,
-    text,
-    unknown_in,
-    whole,
-)
-from kthena_components.core.values.unknown import Unknown, known
+from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
+from kthena_components.core.values.unknown import known
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule, name_problem
@@ -78,17 +71,16 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
             yield from _guaranteed_alone(less, newer=newer)
         if less is None or more is None or (newer and high == "capability" != low != "deserved"):
             continue
-        if gap := first_unknown(less, more):
-            yield not_checked(f"spec.{low}", gap)
-        elif mapping(more):  # An empty list equals a missing one.
-            yield from _compared(f"spec.{low}", high, (mapping(less), mapping(more)), newer=newer)
+        yield from _compared(f"spec.{low}", high, (less, more), newer=newer)
 
 
+@part_of_rule
 def _compared(
-    low: str, high: str, lists: tuple[Mapping[Any, Any], Mapping[Any, Any]], *, newer: bool
+    low: str, high: str, lists: tuple[object, object], *, newer: bool
 ) -> Iterator[Finding]:
-    less, more = lists
-    for resource, amount in less.items():
+    require_known(low, *lists)
+    less, more = map(mapping, lists)
+    for resource, amount in less.items() if more else ():  # An empty list equals a missing one.
         path = join_path(low, key_text(resource))
         if resource in more:
             yield from _ordered(path, high, resource, (amount, more[resource]), newer=newer)
@@ -126,12 +118,13 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
         yield Finding(path=path, seen=seen, remedy="write a whole number")
 
 
+@part_of_rule
 def _guaranteed_alone(guaranteed: object, *, newer: bool) -> Iterator[Finding]:
-    if gap := unknown_in(guaranteed):
-        yield not_checked("spec.guarantee.resource", gap)
-    elif any(newer or _exceeds(*stated, None) for stated in mapping(guaranteed).items()):
+    path = "spec.guarantee.resource"
+    require_known(path, guaranteed)
+    if any(newer or _exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
-            path="spec.guarantee.resource",
+            path=path,
             seen="is given without deserved, and Volcano's webhook rejects a guarantee above that",
             remedy="add deserved, with as much of each resource",
         )
@@ -142,13 +135,13 @@ def _exceeds(resource: object, amount: object, limit: object) -> bool:
     return number is not None and exceeds(str(resource), [number], parse_quantity(limit))
 
 
+@part_of_rule
 def _not_named(
     path: str, high: str, resource: object, amount: object, *, newer: bool
 ) -> Iterator[Finding]:
     """Check an amount that the larger list does not name; counts of objects are not resources."""
-    if gap := unknown_in(amount):
-        yield not_checked(path, gap)
-    elif newer or _exceeds(resource, amount, None):
+    require_known(path, amount)
+    if newer or _exceeds(resource, amount, None):
         why = "" if newer else " counts that as 0 and"
         yield Finding(
             path=path,
@@ -191,9 +184,8 @@ def queue_parent(found: Object) -> Iterator[Finding]:
     parent, name = found.spec.get("parent"), found.metadata.get("name")
     if parent is None:
         return
-    if unknown_in(name) and not unknown_in(parent):
-        yield not_checked("spec.parent", unknown_in(name) or Unknown(""))
-    elif isinstance(parent, str) and parent == name and not unknown_in(parent):
+    require_known("spec.parent", None if unknown_in(parent) else name)
+    if isinstance(parent, str) and parent == name and not unknown_in(parent):
         yield Finding(
             path="spec.parent",
             seen=f"is {display(parent)}, the queue itself, and Volcano's webhook rejects that",

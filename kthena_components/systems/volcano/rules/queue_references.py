@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, join_path, not_checked, part_of_rule
+from kthena_components.core.findings import Finding, each_of, join_path, not_checked, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, QUEUE, Object
 from kthena_components.core.remedies import at_least, at_most
@@ -18,7 +18,7 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown, known
 from kthena_components.systems.volcano.amounts import exceeds, together
 from kthena_components.systems.volcano.rules.queue import caps_only_what_it_names
 
@@ -32,7 +32,23 @@ _SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
 """Lists that a parent's queues share, with a verb for messages."""
 
 
-def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
+def _queues_named(
+    cluster: ClusterObjects,
+) -> Iterator[tuple[ClusterObjects, str, MaybeText | None]]:
+    """Return the path of each name of a queue, and the name."""
+    for kind in (POD_GROUP, JOB):
+        for entry in cluster.of(kind):
+            yield cluster, entry.at("spec.queue"), text(entry.spec.get("queue"))
+    for entry in cluster.of(MODEL_SERVING):
+        metadata = mapping(entry.body.get("metadata"))
+        name = text(mapping(metadata.get("annotations")).get(naming.QUEUE_NAME))
+        yield cluster, entry.at(f"metadata.annotations.{naming.QUEUE_NAME}"), name
+    for entry in cluster.of(QUEUE):
+        yield cluster, entry.at("spec.parent"), text(entry.spec.get("parent"))
+
+
+@each_of(_queues_named)
+def queue_exists(cluster: ClusterObjects, path: str, stated: MaybeText | None) -> Iterator[Finding]:
     """The queue of pods exists and is open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
@@ -41,37 +57,20 @@ def queue_exists(cluster: ClusterObjects) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
     """
-    queues = cluster.named(QUEUE)
-    for entry, path, name in _queues_named(cluster):
-        if name in _ALWAYS or name in {None, ""}:
-            continue
-        if isinstance(name, Unknown):
-            yield not_checked(entry.at(path), name)
-            continue
-        queue = queues.get(("", str(name)))
-        state = mapping(queue.body.get("status")).get("state") if queue else None
-        missing = Unknown(f"the queue {display(name)} is not among these objects")
-        if gap := unknown_in(state) if queue else missing:
-            yield not_checked(entry.at(path), gap)
-        elif state in ("Closed", "Closing"):
-            yield Finding(
-                path=entry.at(path),
-                seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
-                "nothing new in it",
-                remedy="open the queue, or name another one",
-            )
-
-
-def _queues_named(cluster: ClusterObjects) -> Iterator[tuple[Object, str, MaybeText | None]]:
-    for kind in (POD_GROUP, JOB):
-        for entry in cluster.of(kind):
-            yield entry, "spec.queue", text(entry.spec.get("queue"))
-    for entry in cluster.of(MODEL_SERVING):
-        metadata = mapping(entry.body.get("metadata"))
-        name = text(mapping(metadata.get("annotations")).get(naming.QUEUE_NAME))
-        yield entry, f"metadata.annotations.{naming.QUEUE_NAME}", name
-    for entry in cluster.of(QUEUE):
-        yield entry, "spec.parent", text(entry.spec.get("parent"))
+    if stated in _ALWAYS or stated in {None, ""}:
+        return
+    name = known(stated, path)
+    queue = cluster.named(QUEUE).get(("", str(name)))
+    missing = Unknown(f"the queue {display(name)} is not among these objects")
+    state = mapping(queue.body.get("status")).get("state") if queue else missing
+    require_known(path, state)
+    if state in ("Closed", "Closing"):
+        yield Finding(
+            path=path,
+            seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
+            "nothing new in it",
+            remedy="open the queue, or name another one",
+        )
 
 
 def queue_cycle(cluster: ClusterObjects) -> Iterator[Finding]:

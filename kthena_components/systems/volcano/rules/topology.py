@@ -6,15 +6,20 @@ docstring of each rule is its documentation.
 
 from collections.abc import Callable, Iterator
 
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, each_of
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown
-from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.view import HasBody, topologies
+from kthena_components.core.values.read import require_known
+from kthena_components.core.values.unknown import known
+from kthena_components.systems.volcano.view import HasBody, Topology, topologies
 
 
-def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
+def _topologies(found: HasBody) -> Iterator[tuple[Topology]]:
+    yield from ((topology,) for topology in topologies(found.body))
+
+
+@each_of(_topologies)
+def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
     """A hard topology states how far apart its pods may be; otherwise Volcano drops it.
 
     Up to 1.13 the CRD's default was highestTierAllowed 1. Since 1.14 there is none, and the pods
@@ -26,25 +31,23 @@ def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go IsHardTopologyMode; run on 1.14.1: placed
     over both racks.
     """
-    for topology in topologies(found.body):
-        stated = topology.fields.get("highestTierAllowed") is not None
-        if stated or topology.tier_name is not None:
-            continue
-        if isinstance(topology.mode, Unknown):
-            yield not_checked(topology.path, topology.mode)
-        elif topology.mode == "hard":
-            yield Finding(
-                path=topology.path,
-                seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
-                remedy=write(
-                    1,
-                    "add highestTierAllowed, for example 1 for the closest tier",
-                    at=f"{topology.path}.highestTierAllowed",
-                ),
-            )
+    stated = topology.fields.get("highestTierAllowed") is not None
+    if stated or topology.tier_name is not None:
+        return
+    if known(topology.mode, topology.path) == "hard":
+        yield Finding(
+            path=topology.path,
+            seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
+            remedy=write(
+                1,
+                "add highestTierAllowed, for example 1 for the closest tier",
+                at=f"{topology.path}.highestTierAllowed",
+            ),
+        )
 
 
-def topology_one_cap(found: HasBody) -> Iterator[Finding]:
+@each_of(_topologies)
+def topology_one_cap(topology: Topology) -> Iterator[Finding]:
     """The highest tier is given by number or by name, never both.
 
     Pass: highestTierName rack.
@@ -53,22 +56,20 @@ def topology_one_cap(found: HasBody) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go,
     on HighestTierAllowed and HighestTierName.
     """
-    for topology in topologies(found.body):
-        tier, name = topology.tier, topology.tier_name
-        if tier is None or name is None:
-            continue
-        if gap := first_unknown(tier, name):
-            yield not_checked(topology.path, gap)
-            continue
-        yield Finding(
-            path=topology.path,
-            seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
-            "given, and Volcano's webhook rejects that",
-            remedy="keep one of the two",
-        )
+    tier, name = topology.tier, topology.tier_name
+    if tier is None or name is None:
+        return
+    require_known(topology.path, tier, name)
+    yield Finding(
+        path=topology.path,
+        seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
+        "given, and Volcano's webhook rejects that",
+        remedy="keep one of the two",
+    )
 
 
-def topology_cap_reachable(found: HasBody) -> Iterator[Finding]:
+@each_of(_topologies)
+def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
     """A hard cap is at least the closest tier, 1; there is no HyperNode below it.
 
     Pass: highestTierAllowed 1.
@@ -76,17 +77,15 @@ def topology_cap_reachable(found: HasBody) -> Iterator[Finding]:
     Level: mandatory.
     Source: run on Volcano 1.14.1: a group with cap 0 is never placed.
     """
-    for topology in topologies(found.body):
-        tier, mode = topology.tier, topology.mode
-        path = f"{topology.path}.highestTierAllowed"
-        if gap := first_unknown(tier, mode if tier == 0 else None) if mode != "soft" else None:
-            yield not_checked(path, gap)
-        elif mode == "hard" and tier == 0:
-            yield Finding(
-                path=path,
-                seen="is 0, below the closest tier, so Volcano never places these pods",
-                remedy=write(1, "write 1 for the closest tier"),
-            )
+    path = f"{topology.path}.highestTierAllowed"
+    if topology.mode == "soft" or known(topology.tier, path) != 0:
+        return
+    if known(topology.mode, path) == "hard":
+        yield Finding(
+            path=path,
+            seen="is 0, below the closest tier, so Volcano never places these pods",
+            remedy=write(1, "write 1 for the closest tier"),
+        )
 
 
 TOPOLOGY_RULES: tuple[Callable[[HasBody], Iterator[Finding]], ...] = (

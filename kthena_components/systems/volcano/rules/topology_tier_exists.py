@@ -183,9 +183,8 @@ def _check_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
     lowest, top = tiers.lowest, tiers.top
     if lowest <= tier <= top:
         return
-    if tiers.gap:
-        yield not_checked(path, tiers.gap)
-    elif tier > top:
+    require_known(path, tiers.gap)
+    if tier > top:
         yield Finding(
             path=path,
             seen=f"is {tier}, but the highest tier of these HyperNodes is {top}; above "

@@ -1,9 +1,12 @@
-"""Checks objects together: engines of several objects, gangs, references. Pure."""
+"""Checks all objects of a cluster together: engines of several objects, gangs, references. Pure.
+
+The command line and the policies read them in their own ways, and both check `ReadObjects`.
+"""
 
 import json
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -18,12 +21,15 @@ from kthena_components.checker.manifest import (
 from kthena_components.checker.split_engines import check_split_engines
 from kthena_components.checker.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.facts.context import Context, ReferencedObjects, gather
-from kthena_components.core.facts.split_engines import read_engine_part
+from kthena_components.core.facts.serving import GpuDemand
+from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
 from kthena_components.core.findings import READING_ALL, Finding, run_rule
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
+from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.rules.registry import run_checks
+from kthena_components.core.values.read import mapping
 from kthena_components.systems import COMPLETING, NAMED_BY
-from kthena_components.systems.native.facts import read_group
+from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
@@ -31,6 +37,66 @@ _REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourc
 """Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """The options for all objects together."""
+
+    whole: bool = False
+    """Whether these are all objects of one cluster, so that missing objects are reported."""
+    budget: int | None = None
+    gpu_types: Sequence[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadObjects:
+    """What the rules need of the objects of one cluster. Each part is read when it is used."""
+
+    bodies: Sequence[Mapping[str, Any]]
+    paths: Sequence[str]
+    members: Iterable[GroupMember]
+    """Their parts of ServingGroups of the native backend."""
+    engine_parts: Iterable[EnginePart]
+    """Their parts of engines of several objects."""
+    held: Iterable[tuple[int, GpuDemand]]
+    """GPUs of objects without pod templates, by index."""
+    sources: Sequence[str] = ()
+    """Their files; one if left out."""
+    ports: Mapping[int, Ports] | None = None
+    """Where their pods listen, by index, if their command lines are left out."""
+
+
+def check_engines(objects: ReadObjects) -> list[Finding]:
+    """Check engines of several objects."""
+    return list(run_rule(_check_engines, objects, name=READING_ALL))
+
+
+def _check_engines(objects: ReadObjects) -> Iterator[Finding]:
+    for facts in join_parts(objects.members):
+        yield from run_checks(facts)
+    yield from check_split_engines([*objects.engine_parts], objects.bodies)
+
+
+def compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
+    """Check the objects by the rules that compare all objects of a cluster."""
+    return list(run_rule(_compare, objects, asked, name=READING_ALL))
+
+
+def _compare(objects: ReadObjects, asked: StackOptions) -> list[Finding]:
+    return compare_objects(
+        objects.bodies,
+        objects.paths,
+        held=dict(objects.held),
+        budget=asked.budget,
+        gpu_types=asked.gpu_types,
+        complete=asked.whole,
+        sources=objects.sources,
+        ports=objects.ports,
+        versions=asked.versions,
+    )
 
 
 def check_objects_together(
@@ -60,8 +126,11 @@ def check_objects_together(
         beside.add(body)
     maps, named = gather(bodies.values()), Context(gpus=gpus)
     context = replace(named, config_maps=maps, referenced=beside, versions=versions)
-    findings = list(run_rule(_grouped, bodies, context, name=READING_ALL))
-    findings += run_rule(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
+    objects = _read(bodies, context)
+    findings = check_engines(objects)
+    findings += compare(
+        objects, StackOptions(budget=budget, gpu_types=gpu_types, versions=versions)
+    )
     findings += run_rule(_completed, bodies, context, name=READING_ALL)
     if findings:
         alone = (
@@ -75,28 +144,16 @@ def check_objects_together(
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
 
 
-def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
-    """Check engines of several objects."""
-    for facts in read_group(bodies.values(), list(bodies), context):
-        yield from run_checks(facts)
-    read = (read_engine_part(body, name, context) for name, body in bodies.items())
-    yield from check_split_engines([part for part in read if part], bodies.values())
-
-
-def _compared(
-    bodies: Bodies, context: Context, budget: int | None, gpu_types: Sequence[str]
-) -> list[Finding]:
-    held = {
-        i: held for i, body in enumerate(bodies.values()) if (held := read_demand(body, context))
-    }
-    return compare_objects(
-        list(bodies.values()),
-        list(bodies),
-        held=held,
-        budget=budget,
-        gpu_types=gpu_types,
-        complete=False,
-        versions=context.versions,
+def _read(bodies: Bodies, context: Context) -> ReadObjects:
+    members = (read_part(mapping(body), name, context) for name, body in bodies.items())
+    parts = (read_engine_part(body, name, context) for name, body in bodies.items())
+    held = ((i, read_demand(body, context)) for i, body in enumerate(bodies.values()))
+    return ReadObjects(
+        bodies=[*bodies.values()],
+        paths=[*bodies],
+        members=(one for one in members if one is not None),
+        engine_parts=(one for one in parts if one is not None),
+        held=((i, demand) for i, demand in held if demand),
     )
 
 

@@ -6,13 +6,17 @@ numbers. It reads a file again to find the lines of its findings.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.checker.cluster_rules import compare_objects
-from kthena_components.checker.split_engines import check_split_engines
+from kthena_components.checker.all_objects import (
+    ReadObjects,
+    StackOptions,
+    check_engines,
+    compare,
+)
 from kthena_components.checker.waivers import Stated, annotated, waive
 from kthena_components.cli.check.kept_objects import (
     OBJECT_IN_TEXT,
@@ -23,30 +27,14 @@ from kthena_components.cli.check.kept_objects import (
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.cli.sources import Source
 from kthena_components.core.findings import (
-    READING_ALL,
     RULE_FAULT,
     Finding,
     Level,
-    run_rule,
 )
-from kthena_components.core.rules.registry import run_checks
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.systems.native.facts import join_parts
 
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackOptions:
-    """The options for all objects together."""
-
-    whole: bool = False
-    """Whether these are all objects of one cluster, so that missing objects are reported."""
-    budget: int | None = None
-    gpu_types: tuple[str, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
-    """Releases that the cluster runs, by system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +49,7 @@ class LocatedFinding:
 
 
 @dataclass(slots=True)
-class Together:
+class AllObjects:
     """The objects of all files."""
 
     sources: Sequence[Source]
@@ -163,21 +151,16 @@ class Together:
         return waive([finding], stated, self.today)[0]
 
     def _findings(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
-        found = list(run_rule(_grouped, kept, name=READING_ALL))
-        return found + self._sure(run_rule(self._compared, kept, numbers, name=READING_ALL))
-
-    def _compared(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
-        return compare_objects(
-            [one.body for one in kept],
-            [path_of_object(number) for number in numbers],
-            held={i: one.held for i, one in enumerate(kept) if one.held is not None},
-            budget=self.asked.budget,
-            gpu_types=self.asked.gpu_types,
-            complete=self.asked.whole,
+        objects = ReadObjects(
+            bodies=[one.body for one in kept],
+            paths=[path_of_object(number) for number in numbers],
+            members=[one.part for one in kept if one.part is not None],
+            engine_parts=[one.engine_part for one in kept if one.engine_part is not None],
+            held=[(i, one.held) for i, one in enumerate(kept) if one.held is not None],
             sources=[self.source(one).path for one in kept],
             ports={i: one.ports for i, one in enumerate(kept)},
-            versions=self.asked.versions,
         )
+        return check_engines(objects) + self._sure(compare(objects, self.asked))
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
         """Drop findings that were not checked, because the missing object may be in the cluster."""
@@ -224,11 +207,3 @@ class Together:
                 continue
             file, line = source.place(item, one.finding.path)
             yield replace(one, file=file, line=line)
-
-
-def _grouped(kept: Sequence[ReducedObject]) -> Iterator[Finding]:
-    """Check engines that consist of several objects."""
-    for facts in join_parts(one.part for one in kept if one.part is not None):
-        yield from run_checks(facts)
-    parts = [one.engine_part for one in kept if one.engine_part is not None]
-    yield from check_split_engines(parts, (one.body for one in kept))

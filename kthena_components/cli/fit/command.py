@@ -1,0 +1,137 @@
+"""`kthena-components fit`: reads its options, answers, and writes rows, data and a page."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+from kthena_components.cli.connect import WRONG, add_cluster, opened
+from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
+from kthena_components.cli.terminal import Progress
+from kthena_components.core.values.safe_text import visible, visible_lines
+
+if TYPE_CHECKING:
+    from kthena_components.placement.answer import Asked
+    from kthena_components.placement.model import Cluster, Outcome
+
+FITS, MISFITS = 0, 1
+WIDTH = 100
+"""Columns of the racks where there is no terminal."""
+EXACT_SECONDS = 5.0
+"""How long the exact search may take for each group that the scheduler does not place."""
+_EXITS = """exit status:
+  0  every group fits; those whose pods are not known are listed as not checked
+  1  a group waits or never fits
+  2  wrong usage, or something cannot be read
+
+docs/fit.md explains what is modelled. Nothing is applied, and the cluster is not changed."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:
+    """Add the command to the parser of `kthena-components`."""
+    parser = commands.add_parser(
+        "fit",
+        help=told,
+        description="Show for each group of pods whether it fits into a cluster, in which "
+        "HyperNode and on which nodes; if not, why, and the smallest change after which it does.",
+        epilog=_EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "asked",
+        metavar="STACK|PATH",
+        nargs="+",
+        help="stacks of the project in the current folder; files, folders, charts, or - for "
+        "standard input",
+    )
+    parser.add_argument(
+        "--inventory",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="what the cluster has: a file of `inventory`, or the output of kubectl get -o yaml; "
+        "can be repeated; default: the cluster itself",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="default: text"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", type=Path, help="also write a picture as one HTML file"
+    )
+    add_racks_from(parser)
+    add_cluster(parser)
+    parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Write the answers to standard output, and return the exit status."""
+    # Imported here because most commands do not need it.
+    from kthena_components.cli.fit.sources import SourceError, objects_asked  # noqa: PLC0415
+    from kthena_components.placement.answer import answer, ask  # noqa: PLC0415
+    from kthena_components.placement.model import Verdict  # noqa: PLC0415
+
+    try:
+        objects, notes = objects_asked(asked.asked, Path())
+    except SourceError as error:
+        stop(parser, error.reasons)
+    question = ask(_cluster(asked, parser), objects)
+    with Progress(sys.stderr, "placing"):
+        outcomes = answer(question, exact_seconds=EXACT_SECONDS)
+    for note in notes:
+        sys.stderr.write(f"{visible(note)}\n")
+    _write(question, outcomes, asked, parser)
+    misfits = {Verdict.WAITS, Verdict.NEVER}
+    return MISFITS if any(outcome.verdict in misfits for outcome in outcomes) else FITS
+
+
+def _cluster(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> "Cluster":
+    """Read the inventory, or the cluster."""
+    from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
+
+    if not asked.inventory:
+        with opened(asked, parser) as (api, _version):
+            return live_cluster(api, asked, parser)
+    if asked.context or asked.kubeconfig:
+        parser.error("--inventory replaces a cluster: leave out --context and --kubeconfig")
+    try:
+        return read_inventory(asked.inventory, racks_from=asked.racks_from)
+    except InventoryError as error:
+        stop(parser, error.reasons)
+
+
+def _write(
+    question: "Asked",
+    outcomes: "Sequence[Outcome]",
+    asked: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+) -> None:
+    from kthena_components.cli.fit.output import describe, render  # noqa: PLC0415
+    from kthena_components.drawing.from_outcomes import picture_of  # noqa: PLC0415
+    from kthena_components.drawing.page import draw_page  # noqa: PLC0415
+    from kthena_components.drawing.rows import draw_rows  # noqa: PLC0415
+
+    picture = picture_of(question.drawn, outcomes)
+    if asked.html is not None:
+        try:
+            asked.html.write_text(draw_page(picture), encoding="utf-8")
+        except OSError as error:
+            parser.exit(WRONG, f"{parser.prog}: {asked.html}: {error.strerror or error}\n")
+    if asked.output == "json":
+        sys.stdout.write(f"{json.dumps(describe(question.drawn, outcomes))}\n")
+    else:
+        width = get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+        rows = draw_rows(picture, width=width, blocks=_draws_blocks())
+        sys.stdout.write(f"{visible_lines(render(question.drawn, outcomes, rows))}\n")
+    sys.stdout.flush()
+
+
+def _draws_blocks() -> bool:
+    """Return whether standard output can write block characters."""
+    try:
+        "\N{FULL BLOCK}".encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True

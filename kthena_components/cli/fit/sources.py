@@ -1,0 +1,106 @@
+"""Reads the objects that `fit` is asked about: manifests, charts, and the servings of stacks."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kthena_components.cli.check.files import CheckOptions, rendered_in
+from kthena_components.cli.objects import is_wanted, objects_of
+from kthena_components.cluster.stack_servings import ReadStack, StackFileError, read_stack_file
+from kthena_components.reading.documents import read_documents
+from kthena_components.reading.files import STDIN, Unreadable, read_text
+from kthena_components.reading.folders import find_files
+from kthena_components.reading.layout import arrange
+from kthena_components.systems import find_emitter
+from kthena_components.systems.volcano.emit_cluster import emit_queue
+
+Body = Mapping[str, Any]
+
+
+class SourceError(ValueError):
+    """What is asked about cannot be read. One sentence for each reason."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        """Keep the sentences."""
+        self.reasons = tuple(reasons)
+        super().__init__("\n".join(self.reasons))
+
+
+def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[str]]:
+    """Return the objects of stacks and paths, and notes about what was not rendered.
+
+    A word without a slash and a suffix is a stack of the project in the folder, if it has it.
+
+    Raises:
+        SourceError: With all reasons at once.
+    """
+    paths, found, wrong = list[str](), list[Body](), list[str]()
+    for word in asked:
+        if word == STDIN or "/" in word or Path(word).suffix:
+            paths.append(word)
+            continue
+        try:
+            found += stack_objects(read_stack_file(folder, word))
+        except SourceError as error:
+            wrong += error.reasons
+        except StackFileError as error:
+            if Path(word).exists():
+                paths.append(word)
+            else:
+                wrong.append(f"{error}; and there is no file or folder '{word}'.")
+    notes = list[str]()
+    for each in _in_paths(paths) if paths else ():
+        if not isinstance(each, Unreadable):
+            found.append(each)
+        elif each.is_note:
+            notes.append(str(each))
+        else:
+            wrong.append(f"{each}.")
+    if wrong:
+        raise SourceError(wrong)
+    return found, notes
+
+
+def stack_objects(stack: ReadStack) -> list[Body]:
+    """Return what a stack creates: HyperNodes, queues, and the objects of its servings.
+
+    Raises:
+        SourceError: An update would be refused.
+    """
+    if stack.refusals:
+        raise SourceError([f"{stack.file}: {finding}" for finding in stack.refusals])
+    emitters = [(plan, find_emitter(plan.backend)) for plan in stack.need.plans]
+    return [
+        *stack.need.hyper_nodes,
+        *(emit_queue(queue).body for queue in stack.spec.queues),
+        *(m.body for plan, emitter in emitters if emitter for m in emitter.emit(plan)),
+    ]
+
+
+def _in_paths(paths: Sequence[str]) -> Iterator[Body | Unreadable]:
+    """Yield the objects in files, folders, charts and kustomizations, and what cannot be read."""
+    found = find_files(paths)
+    layout = arrange(found)
+    with rendered_in(layout, found, CheckOptions()) as rendered:
+        yield from rendered.notes
+        yield from layout.unreadable
+        walked = [each for each in found.files if isinstance(each, str)]
+        loose = [each for each in walked if each not in found.named]
+        kept = found.named.union(layout.objects(loose, rendered.covered))
+        yield from (each for each in found.files if isinstance(each, Unreadable))
+        for path in (each for each in walked if each in kept):
+            yield from _in_text(path, path, named=path in found.named)
+        for rendering in rendered.renderings:
+            yield from _in_text(str(rendering.output), rendering.name, named=False)
+
+
+def _in_text(path: str, name: str, *, named: bool) -> Iterator[Body | Unreadable]:
+    text = read_text(path, named=named)
+    if isinstance(text, Unreadable):
+        yield text
+        return
+    for document in read_documents(text, name, is_wanted):
+        if isinstance(document, Unreadable):
+            yield document
+        else:
+            yield from (item.body for item in objects_of(document))

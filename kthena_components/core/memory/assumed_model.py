@@ -1,0 +1,20 @@
+"""The model that a command line does not name, but that a folder or the served name suggests."""
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.models import ModelShape, find_by_folder, find_model
+
+
+def assumed_model(command: CommandFacts) -> ModelShape | None:
+    """Return the model that a folder, or else the served name, is named after; None: neither is."""
+    found, served = find_by_folder(command.model), served_name(command)
+    if found is not None or served is None:
+        return found
+    shape = find_model(served)
+    return shape if isinstance(shape, ModelShape) else None
+
+
+def served_name(command: CommandFacts) -> str | None:
+    """Return the first name under which an engine serves its model, if it is stated."""
+    stated = command.options.get("--served-model-name")
+    first = stated[0] if isinstance(stated, tuple) and stated else stated
+    return first if isinstance(first, str) else None

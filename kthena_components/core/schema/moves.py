@@ -1,0 +1,73 @@
+"""Fields at the wrong depth: the same name is a field one or a few levels up, or one level down."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.findings import Level, join_path
+from kthena_components.core.remedies import Change, Remedy
+from kthena_components.core.schema.language import Fields, Items, Schema, check_shape
+from kthena_components.core.values.display import key_text
+
+_LEVELS = 3
+"""From a container up to the spec of its pod, its template and what has the template."""
+_NOT_INTO = frozenset({"metadata", "status"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    """A map of an object with its known fields."""
+
+    path: str
+    fields: Fields
+    held: Mapping[Any, Any]
+
+    def takes(self, key: object, item: object) -> bool:
+        """Return whether a field can be moved here as it is."""
+        known = self.fields.fields.get(str(key))
+        lists = isinstance(item, list) and isinstance(self.held.get(key), list)
+        if known is None or (key in self.held and not lists):
+            return False
+        return not any(each.level is Level.MANDATORY for each in check_shape(item, known))
+
+
+def moves(
+    value: object, schema: Schema, path: str = "", above: Sequence[_Map] = ()
+) -> Iterator[tuple[str, Remedy]]:
+    """Yield the fields that a schema does not have there, with the place where it has them."""
+    if isinstance(schema, Items) and isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from moves(item, schema.of, f"{path}[{index}]", above)
+    if not (isinstance(schema, Fields) and isinstance(value, Mapping)):
+        return
+    here = _Map(path, schema, value)
+    for key, item in value.items():
+        known, at = schema.fields.get(key), join_path(path, key_text(key))
+        if known is not None:
+            yield from moves(item, known, at, (here, *above)[:_LEVELS])
+        elif (place := _place(key, item, here, above)) is not None:
+            yield at, _move(key, item, place)
+
+
+def _place(key: object, item: object, here: _Map, above: Sequence[_Map]) -> _Map | None:
+    """Return the one map below, or the nearest above, that has such a field."""
+    below = [
+        _Map(join_path(here.path, name), known, held)
+        for name, held in here.held.items()
+        if isinstance(known := here.fields.fields.get(name), Fields)
+        and isinstance(held, Mapping)
+        and name not in _NOT_INTO
+    ]
+    inside = [each for each in below if each.takes(key, item)]
+    if len(inside) == 1:
+        return inside[0]
+    return next((each for each in above if each.path and each.takes(key, item)), None)
+
+
+def _move(key: object, item: object, place: _Map) -> Remedy:
+    target = join_path(place.path, key_text(key))
+    if key in place.held:
+        return Remedy(f"move its items to {target}")
+    plain = isinstance(item, str | int | float)
+    fixes = [(Change(), Change(value=item, path=target))] if plain else []
+    return Remedy(f"move it to {place.path}", fixes)

@@ -1,0 +1,182 @@
+"""Replaces the names of workloads by fingerprints, and finds a user's own groups again. Pure.
+
+A fingerprint is a part of a hash of the name: equal names stay equal, so that an inventory without
+names still tells which of its groups a change replaces. Who guesses a name can confirm it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.placement.model import (
+    Cluster,
+    PodGroup,
+    PodSet,
+    Quota,
+    Running,
+    SubGroupPolicy,
+)
+
+_LENGTH = 10
+_CLAIM = "persistentVolumeClaim"
+_KEPT_TERMS = ("nodeAffinity",)
+"""Parts of an affinity that name no other pods."""
+
+
+def fingerprint(kind: str, *names: str) -> str:
+    """Return a name that tells nothing, and that equal names share."""
+    return f"{kind}-{hashlib.sha256('/'.join(names).encode()).hexdigest()[:_LENGTH]}"
+
+
+def without_names(cluster: Cluster) -> Cluster:
+    """Replace the names of namespaces, groups, pods, claims and the values of their labels."""
+    return replace(
+        cluster,
+        quotas=tuple(_quota(each) for each in cluster.quotas),
+        volumes=tuple(map(_volume, cluster.volumes)),
+        running=tuple(Running(group=_group(one.group), nodes=one.nodes) for one in cluster.running),
+        waiting=tuple(map(_group, cluster.waiting)),
+    )
+
+
+def with_names_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Cluster:
+    """Give their names back to some groups, and to the namespaces and claims that they use.
+
+    A cluster with names stays as it is.
+    """
+    words: dict[str, str] = {}
+    for one in groups:
+        space, owner = one.namespace, one.owner.rpartition("/")[2]
+        words[fingerprint("ns", space)] = space
+        words[fingerprint("group", space, one.name)] = one.name
+        words[fingerprint("owner", space, owner)] = owner
+        words |= {fingerprint("claim", space, name): name for name in _claims(one)}
+    return replace(
+        cluster,
+        quotas=tuple(
+            replace(each, namespace=_word(words, each.namespace)) for each in cluster.quotas
+        ),
+        volumes=tuple(_renamed_volume(each, words) for each in cluster.volumes),
+        running=tuple(
+            Running(group=_renamed(one.group, words), nodes=one.nodes) for one in cluster.running
+        ),
+        waiting=tuple(_renamed(one, words) for one in cluster.waiting),
+    )
+
+
+def _word(words: Mapping[str, str], name: str) -> str:
+    return words.get(name, name)
+
+
+def _renamed(group: PodGroup, words: Mapping[str, str]) -> PodGroup:
+    kind, _, title = group.owner.partition(" ")
+    owner = "/".join(_word(words, part) for part in title.split("/"))
+    return replace(
+        group,
+        namespace=_word(words, group.namespace),
+        name=_word(words, group.name),
+        owner=f"{kind} {owner}".strip(),
+    )
+
+
+def _renamed_volume(body: Mapping[str, Any], words: Mapping[str, str]) -> Mapping[str, Any]:
+    metadata = mapping(body.get("metadata"))
+    if body.get("kind") != "PersistentVolumeClaim":
+        return body
+    named = {
+        key: _word(words, str(metadata[key])) for key in ("name", "namespace") if key in metadata
+    }
+    return {**body, "metadata": {**metadata, **named}}
+
+
+def _claims(group: PodGroup) -> Iterator[str]:
+    """List the claims that the pods of a group name."""
+    for pods in group.pods:
+        for volume in map(mapping, sequence(pods.spec.get("volumes"))):
+            if name := mapping(volume.get(_CLAIM)).get("claimName"):
+                yield str(name)
+
+
+def _group(group: PodGroup) -> PodGroup:
+    space = fingerprint("ns", group.namespace)
+    kind, _, title = group.owner.partition(" ")
+    owner = fingerprint("owner", group.namespace, title.rpartition("/")[2])
+    return replace(
+        group,
+        namespace=space,
+        name=fingerprint("group", group.namespace, group.name),
+        owner=f"{kind} {space}/{owner}",
+        pods=tuple(_pods(each, group) for each in group.pods),
+        task_minimum={fingerprint("task", task): n for task, n in group.task_minimum.items()},
+        subgroups=tuple(map(_subgroup, group.subgroups)),
+    )
+
+
+def _pods(pods: PodSet, group: PodGroup) -> PodSet:
+    """Keep the labels that tell subgroups apart, and what decides about nodes."""
+    keys = {key for one in group.subgroups for key in _keys_of(one)}
+    affinity = mapping(pods.spec.get("affinity"))
+    kept = {key: affinity[key] for key in _KEPT_TERMS if key in affinity}
+    volumes = [_volume_of(each, group) for each in sequence(pods.spec.get("volumes"))]
+    changed = {"affinity": kept, "volumes": volumes, "topologySpreadConstraints": None}
+    spec = {key: value for key, value in {**pods.spec, **changed}.items() if value}
+    return replace(
+        pods,
+        name="pods",
+        labels={key: _value(value) for key, value in pods.labels.items() if key in keys},
+        task=fingerprint("task", pods.task) if pods.task else "",
+        spec=spec,
+    )
+
+
+def _value(value: object) -> str:
+    return fingerprint("v", str(value))
+
+
+def _keys_of(policy: SubGroupPolicy) -> set[str]:
+    selector = policy.match_labels
+    stated = map(mapping, sequence(selector.get("matchExpressions")))
+    named = {str(each.get("key")) for each in stated}
+    return {*mapping(selector.get("matchLabels")), *named, *policy.match_label_keys}
+
+
+def _subgroup(policy: SubGroupPolicy) -> SubGroupPolicy:
+    selector = policy.match_labels
+    plain = {key: _value(value) for key, value in mapping(selector.get("matchLabels")).items()}
+    stated = [
+        {**each, "values": [_value(value) for value in sequence(each.get("values"))]}
+        for each in map(mapping, sequence(selector.get("matchExpressions")))
+    ]
+    changed = {"matchLabels": plain, "matchExpressions": stated}
+    return replace(
+        policy,
+        name=fingerprint("v", policy.name) if policy.name else "",
+        match_labels={key: value for key, value in changed.items() if value},
+    )
+
+
+def _quota(quota: Quota) -> Quota:
+    space = fingerprint("ns", quota.namespace)
+    return replace(quota, namespace=space, name=fingerprint("quota", quota.namespace, quota.name))
+
+
+def _volume_of(volume: object, group: PodGroup) -> dict[str, Any]:
+    """Write a volume of a pod without its name."""
+    claim = mapping(mapping(volume).get(_CLAIM)).get("claimName")
+    named = fingerprint("claim", group.namespace, str(claim))
+    return {_CLAIM: {"claimName": named}} if claim else {"ephemeral": {}}
+
+
+def _volume(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep of a claim or a volume what decides about nodes. A volume is named by its cluster."""
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    if body.get("kind") != "PersistentVolumeClaim":
+        return body
+    space = str(metadata.get("namespace", ""))
+    named = {
+        "name": fingerprint("claim", space, str(metadata.get("name"))),
+        "namespace": fingerprint("ns", space),
+    }
+    return {**body, "metadata": {**metadata, **named}, "spec": spec}

@@ -1,0 +1,175 @@
+"""Answers where the pods of some objects run on a cluster that may run them already. Pure.
+
+What a cluster runs of the same servings is taken away first, unless it stays as it is. HyperNodes
+and queues among the objects replace those of the cluster.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.cluster.node_fit import Amounts
+from kthena_components.cluster.objects import name_of, node_labels
+from kthena_components.core.objects.object import HYPER_NODE, QUEUE
+from kthena_components.core.topology.domains import lowest, read_domains
+from kthena_components.core.values.read import group_kind
+from kthena_components.placement.anonymous import with_names_of
+from kthena_components.placement.from_objects import queue_of
+from kthena_components.placement.model import (
+    Cluster,
+    Outcome,
+    Placement,
+    PodGroup,
+    Queue,
+    Running,
+    Verdict,
+)
+from kthena_components.placement.place import place
+from kthena_components.placement.pod_requests import slot_and
+from kthena_components.placement.workloads import pod_groups_of
+
+Body = Mapping[str, Any]
+STAYS = "runs already and stays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked about a cluster."""
+
+    cluster: Cluster
+    """Without what the objects replace."""
+    groups: tuple[PodGroup, ...]
+    """All groups of the objects."""
+    staying: Mapping[int, Running]
+    """Those that run already, by their index."""
+
+    @property
+    def drawn(self) -> Cluster:
+        """The cluster without any of the groups, for a picture in which the answers are placed."""
+        return without(self.cluster, list(self.staying.values()))
+
+
+def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
+    """Prepare the question whether the pods of some objects fit."""
+    bodies = list(objects)
+    groups = pod_groups_of(bodies, cluster.priorities)
+    named = with_stated(with_names_of(cluster, groups), bodies)
+    staying = _staying(named, groups)
+    kept = {id(running) for running in staying.values()}
+    owners = {group.owner for group in groups} | {group.title for group in groups}
+    gone = [
+        running
+        for running in named.running
+        if id(running) not in kept and owners & {running.group.owner, running.group.title}
+    ]
+    waiting = [one for one in named.waiting if not owners & {one.owner, one.title}]
+    left = replace(without(named, gone), waiting=tuple(waiting))
+    return Asked(cluster=left, groups=tuple(groups), staying=staying)
+
+
+def answer(asked: Asked, *, exact_seconds: float) -> list[Outcome]:
+    """Return the answer for each group, in the order of the objects."""
+    new = [group for index, group in enumerate(asked.groups) if index not in asked.staying]
+    placed = iter(place(asked.cluster, new, exact_seconds=exact_seconds))
+    return [
+        _stays(asked, group, asked.staying[index]) if index in asked.staying else next(placed)
+        for index, group in enumerate(asked.groups)
+    ]
+
+
+def _stays(asked: Asked, group: PodGroup, running: Running) -> Outcome:
+    domain = lowest(asked.cluster.domains, frozenset(filter(None, running.nodes)))
+    where = Placement(nodes=running.nodes, domain=domain)
+    return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True, note=STAYS)
+
+
+def _staying(cluster: Cluster, groups: Sequence[PodGroup]) -> dict[int, Running]:
+    """Find the groups that run as they are asked for, each with all its pods."""
+    free: dict[object, list[Running]] = {}
+    for running in cluster.running:
+        if all(running.nodes):
+            free.setdefault((running.group.owner, shape(running.group)), []).append(running)
+    found: dict[int, Running] = {}
+    for index, group in enumerate(groups):
+        alike = free.get((group.owner, shape(group)), [])
+        same = [one for one in alike if one.group.title == group.title] or alike
+        if group.unknown is None and same:
+            found[index] = same[0]
+            alike.remove(same[0])
+    return found
+
+
+def shape(group: PodGroup) -> object:
+    """Return what decides where a group fits, equal for equal groups."""
+    counted: dict[object, int] = {}
+    for pods in group.pods:
+        selector = tuple(sorted(dict(pods.spec.get("nodeSelector") or {}).items()))
+        key = (tuple(sorted(pods.requests.items())), selector)
+        counted[key] = counted.get(key, 0) + pods.count
+    tiers = tuple((policy.size, policy.topology) for policy in group.subgroups)
+    return (tuple(sorted(counted.items(), key=repr)), group.minimum, group.topology, tiers)
+
+
+def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
+    """Take running groups off their nodes, their queues and the quotas of their namespaces."""
+    nodes: dict[str, list[Amounts]] = {}
+    queues: dict[str, list[Amounts]] = {}
+    spaces: dict[str, list[Amounts]] = {}
+    for running in gone:
+        each = [pods.requests for pods in running.group.pods for _ in range(pods.count)]
+        for requests, node in zip(each, running.nodes, strict=True):
+            if node:
+                nodes.setdefault(node, []).append(slot_and(requests))
+                queues.setdefault(running.group.queue, []).append(slot_and(requests))
+                spaces.setdefault(running.group.namespace, []).append(_charged(requests))
+    left = {id(running) for running in gone}
+    return replace(
+        cluster,
+        nodes=[replace(n, used=_less(n.used, nodes.get(n.name, []))) for n in cluster.nodes],
+        queues=[replace(q, used=_less(q.used, queues.get(q.name, []))) for q in cluster.queues],
+        quotas=[
+            replace(q, used=_less(q.used, spaces.get(q.namespace, []))) for q in cluster.quotas
+        ],
+        running=tuple(one for one in cluster.running if id(one) not in left),
+    )
+
+
+def _charged(requests: Amounts) -> dict[str, Decimal]:
+    """Return what a pod counts for in a ResourceQuota: by both keys, and as one pod."""
+    return {
+        "pods": Decimal(1),
+        "count/pods": Decimal(1),
+        **requests,
+        **{f"requests.{key}": amount for key, amount in requests.items()},
+    }
+
+
+def _less(used: Amounts, taken: Sequence[Amounts]) -> dict[str, Decimal]:
+    left = dict(used)
+    for amounts in taken:
+        for key in left.keys() & amounts.keys():
+            left[key] = max(Decimal(0), left[key] - amounts[key])
+    return left
+
+
+def with_stated(cluster: Cluster, objects: Iterable[Body]) -> Cluster:
+    """Replace the HyperNodes and queues of a cluster by those of the same names."""
+    bodies = list(objects)
+    hyper_nodes = [body for body in bodies if group_kind(body) == HYPER_NODE]
+    queues = {name_of(body): body for body in bodies if group_kind(body) == QUEUE}
+    if hyper_nodes:
+        all_nodes = {name_of(body): body for body in (*cluster.hyper_nodes, *hyper_nodes)}
+        labels = node_labels([node.body for node in cluster.nodes])
+        domains = read_domains(all_nodes.values(), labels)
+        cluster = replace(cluster, hyper_nodes=tuple(all_nodes.values()), domains=domains)
+    if queues:
+        used = {queue.name: queue.used for queue in cluster.queues}
+        stated = [_queue(body, used) for body in queues.values()]
+        kept = [queue for queue in cluster.queues if queue.name not in queues]
+        cluster = replace(cluster, queues=[*kept, *stated])
+    return cluster
+
+
+def _queue(body: Body, used: Mapping[str, Amounts]) -> Queue:
+    return replace(queue_of(body, ()), used=used.get(name_of(body), {}))

@@ -1,0 +1,237 @@
+"""Reads the state of a cluster from its objects, as `kubectl get -o yaml` lists them. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from kthena_components.cluster.node_fit import Amounts
+from kthena_components.cluster.objects import (
+    Body,
+    allocatable,
+    name_of,
+    namespace_of,
+    node_labels,
+    status_of,
+    takes_pods,
+    title_of,
+)
+from kthena_components.cluster.pending import node_of
+from kthena_components.core.findings import Finding
+from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
+from kthena_components.core.topology.domains import Labels, read_domains
+from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
+from kthena_components.core.topology.tree import check_tree
+from kthena_components.core.values.quantity import add_resources, render_quantity
+from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.inventory_build import in_two
+from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler
+from kthena_components.placement.pod_groups import amounts_of, groups_in, number
+from kthena_components.placement.pod_requests import scheduled_requests, slot_and
+from kthena_components.placement.pod_sets import priority_classes
+from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
+from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
+
+NODE, POD, QUOTA = ("", "Node"), ("", "Pod"), ("", "ResourceQuota")
+VOLUME, CLAIM = ("", "PersistentVolume"), ("", "PersistentVolumeClaim")
+CONFIG_MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
+PRIORITY, TOPOLOGY = ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "Topology")
+READ_KINDS: frozenset[GroupKind] = frozenset(
+    {NODE, POD, QUOTA, VOLUME, CLAIM, CONFIG_MAP, DEPLOYMENT, PRIORITY, TOPOLOGY, HYPER_NODE,
+     QUEUE, POD_GROUP}
+)  # fmt: skip
+"""The kinds that are read. Others are passed over."""
+_ENDED = frozenset({"Succeeded", "Failed"})
+_CONFIG = "volcano-scheduler-configmap"
+_IMAGE = re.compile(r"/vc-scheduler:(v[0-9][0-9A-Za-z.+-]*)")
+_BREAKS = frozenset({"hypernode-cycle", "hypernode-two-parents"})
+"""Rules of a tree without which Volcano places nothing that has a topology."""
+
+
+def cluster_of(
+    objects: Iterable[Body],
+    *,
+    racks_from: Sequence[str] = (),
+    taken: datetime | None = None,
+    source: str = "",
+    notes: Sequence[str] = (),
+) -> tuple[Cluster, list[Finding]]:
+    """Return the cluster that has these objects. It is of use only if there are no findings.
+
+    Args:
+        objects: Objects of any kinds, each once.
+        racks_from: Labels whose values are racks if there are no HyperNodes; or `labels`, or
+            `kueue`.
+        taken: When they were read.
+        source: Where they were read.
+        notes: What could not be read.
+    """
+    kinds: dict[GroupKind, list[Body]] = {}
+    for body in objects:
+        kinds.setdefault(group_kind(body), []).append(body)
+    nodes, pods = kinds.get(NODE, []), kinds.get(POD, [])
+    labels = node_labels(nodes)
+    hyper_nodes = kinds.get(HYPER_NODE, []) or _made(kinds, labels, racks_from)
+    domains = read_domains(hyper_nodes, labels)
+    priorities = priority_classes(kinds.get(PRIORITY, []))
+    running, waiting = groups_in(kinds.get(POD_GROUP, []), pods, priorities)
+    held = _held(pods)
+    cluster = Cluster(
+        nodes=[_node(body, held.get(name_of(body), {})) for body in nodes],
+        domains=domains,
+        hyper_nodes=tuple(hyper_nodes),
+        queues=tuple(queue_of(body, running) for body in kinds.get(QUEUE, [])),
+        quotas=tuple(_quotas(kinds.get(QUOTA, []))),
+        volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
+        running=tuple(running),
+        waiting=tuple(waiting),
+        scheduler=_scheduler(kinds),
+        priorities=priorities,
+        taken=taken,
+        source=source,
+        notes=notes,
+    )
+    wrong = list(_check_tree(hyper_nodes)) or list(in_two(domains))
+    return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
+
+
+def _made(
+    kinds: Mapping[GroupKind, Sequence[Body]], labels: Mapping[str, Labels], stated: Sequence[str]
+) -> list[Body]:
+    chosen: Sequence[str] = stated
+    if list(stated) == [USUAL]:
+        chosen = usual_labels(labels)
+    elif list(stated) == [KUEUE]:
+        chosen = levels_of(kinds.get(TOPOLOGY, []))
+    return list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
+
+
+def _node(body: Body, held: Amounts) -> Node:
+    return Node(
+        name=name_of(body),
+        body=body,
+        allocatable=allocatable(body),
+        used=held,
+        accepts_pods=takes_pods(body),
+    )
+
+
+def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
+    """Add up what the pods of each node request, with their slots."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for pod in pods:
+        node, asked = node_of(pod), scheduled_requests(mapping(pod.get("spec")))
+        if node and status_of(pod).get("phase") not in _ENDED and not isinstance(asked, Unknown):
+            found[node] = add_resources(found.get(node, {}), slot_and(asked))
+    return found
+
+
+def queue_of(body: Body, running: Sequence[Running]) -> Queue:
+    """Read a Queue; what its status does not say of its use is added up."""
+    spec, status = mapping(body.get("spec")), status_of(body)
+    name = name_of(body)
+    stated = status.get("allocated")
+    return Queue(
+        name=name,
+        capability=amounts_of(spec.get("capability")),
+        deserved=amounts_of(spec.get("deserved")),
+        guarantee=amounts_of(mapping(spec.get("guarantee")).get("resource")),
+        used=_used_of(name, running) if stated is None else amounts_of(stated),
+        parent=str(spec.get("parent") or ""),
+        weight=number(spec.get("weight"), 1),
+        open=status.get("state", "Open") == "Open",
+    )
+
+
+def _used_of(queue: str, running: Sequence[Running]) -> dict[str, Decimal]:
+    """Add up what the placed pods of a queue request, where its status does not say it."""
+    found: dict[str, Decimal] = {}
+    for one in running:
+        if one.group.queue == queue:
+            each = [pods.requests for pods in one.group.pods for _ in range(pods.count)]
+            for requests, node in zip(each, one.nodes, strict=True):
+                found = add_resources(found, slot_and(requests)) if node else found
+    return found
+
+
+def _quotas(bodies: Iterable[Body]) -> Iterator[Quota]:
+    """Return the quotas over all pods of a namespace; those with scopes count some pods only."""
+    for body in bodies:
+        spec, status = mapping(body.get("spec")), status_of(body)
+        if not (spec.get("scopes") or spec.get("scopeSelector")):
+            hard = amounts_of(status.get("hard") or spec.get("hard"))
+            yield Quota(namespace=namespace_of(body), name=name_of(body), hard=hard,
+                        used=amounts_of(status.get("used")))  # fmt: skip
+
+
+def _scheduler(kinds: Mapping[GroupKind, Sequence[Body]]) -> Scheduler:
+    """Read Volcano's version from its Deployment, and its plugins from its ConfigMap."""
+    usual = Scheduler()
+    images = (_IMAGE.search(str(mapping(body.get("spec")))) for body in kinds.get(DEPLOYMENT, []))
+    version = next((found[1] for found in images if found), usual.version)
+    for body in kinds.get(CONFIG_MAP, []):
+        if name_of(body) == _CONFIG and (read := _plugins(body)):
+            arguments = {name: stated for name, stated in read.items() if stated}
+            return Scheduler(version=version, plugins=frozenset(read), arguments=arguments)
+    return Scheduler(version=version)
+
+
+def _plugins(config: Body) -> dict[str, dict[str, str]]:
+    """Return the plugins of a scheduler config with their arguments; none if it is unreadable."""
+    for text in mapping(config.get("data")).values():
+        try:
+            tiers: Any = sequence(mapping(yaml.safe_load(str(text))).get("tiers"))
+        except yaml.YAMLError:
+            continue
+        found = [mapping(each) for tier in tiers for each in sequence(mapping(tier).get("plugins"))]
+        if found:
+            return {
+                str(each.get("name")): {
+                    str(key): str(value) for key, value in mapping(each.get("arguments")).items()
+                }
+                for each in found
+            }
+    return {}
+
+
+# What contradicts itself.
+
+
+def _check_nodes(nodes: Iterable[Body]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for node in nodes:
+        name = name_of(node)
+        if name in seen:
+            yield _finding(f"node '{name}' is listed twice", "list each object once")
+        seen.add(name)
+        for resource, amount in allocatable(node).items():
+            if amount < 0:
+                told = f"node '{name}' has {render_quantity(amount)} {resource}"
+                yield _finding(f"{told}, but a capacity is at least 0", "correct it")
+
+
+def _check_tree(hyper_nodes: Iterable[Body]) -> Iterator[Finding]:
+    """Report cycles and second parents. Volcano accepts whatever else there is."""
+    read = (read_hyper_node(body)[0] for body in hyper_nodes)
+    entries: list[HyperNodeSpec] = [entry for entry in read if entry]
+    for finding in check_tree(entries):
+        if finding.rule in _BREAKS:
+            yield _finding(finding.seen, finding.remedy)
+
+
+def _check_pods(pods: Iterable[Body], nodes: Mapping[str, Labels]) -> Iterator[Finding]:
+    """Report a pod of a node that is not listed."""
+    lost = [pod for pod in pods if node_of(pod) and node_of(pod) not in nodes
+            and status_of(pod).get("phase") not in _ENDED]  # fmt: skip
+    if lost:
+        told = f"{title_of(lost[0])} runs on node '{node_of(lost[0])}', which is not listed"
+        more = f", and {len(lost) - 1} more pods are alike" if len(lost) > 1 else ""
+        yield _finding(f"{told}{more}", "read nodes and pods again, at one time")
+
+
+def _finding(seen: str, remedy: str) -> Finding:
+    return Finding(path="", seen=seen, remedy=remedy, rule="inventory-objects")

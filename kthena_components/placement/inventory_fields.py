@@ -1,0 +1,206 @@
+"""The fields of an inventory file: what a cluster has, as a person or the command writes it.
+
+`kind: Inventory` of `kthena-components/v1`. docs/inventory.md documents it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from kthena_components.core.spec.fields import WORD, Count, DnsName, ResourceName, Spec, Word
+from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.topology.spec import HyperNodeSpec
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.placement.model import VOLCANO, Scheduler
+
+API_VERSION, KIND = "kthena-components/v1", "Inventory"
+MOST_COPIES = 100_000
+"""More racks, or nodes of one rack, are not counted out."""
+
+
+def _amount(value: object) -> Decimal:
+    amount = value if isinstance(value, Decimal) else parse_quantity(value)
+    if amount is None or amount < 0:
+        raise ValueError("an amount of at least 0, such as 96 or 2Ti")
+    return amount
+
+
+def _copies(value: object) -> object:
+    """Read a number of equal items as a list of items without fields."""
+    if isinstance(value, bool) or not isinstance(value, int | list):
+        raise ValueError("a count, or a list")  # noqa: TRY004 - pydantic reports a ValueError
+    if isinstance(value, list):
+        return value
+    if not 0 <= value <= MOST_COPIES:
+        raise ValueError(f"a count from 0 to {MOST_COPIES}, or a list")
+    return [{}] * value
+
+
+def _time(value: object) -> datetime:
+    """Read a time with its time zone; YAML makes one of a text without quotes."""
+    try:
+        taken = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        taken = None
+    if taken is None or taken.tzinfo is None:
+        raise ValueError("a time with its time zone, such as 2026-11-26T19:00:00Z")
+    return taken
+
+
+Amount = Annotated[Decimal, BeforeValidator(_amount)]
+Resources = dict[str, Amount]
+
+
+class TaintFields(Spec):
+    """A taint of nodes."""
+
+    key: Word
+    value: str = ""
+    effect: Word = "NoSchedule"
+
+
+class MachineFields(Spec):
+    """What nodes have. Racks and nodes take what they do not state from above."""
+
+    gpus: Count | None = None
+    resource: ResourceName | None = None
+    """By which pods request its GPUs. Default: nvidia.com/gpu, or the product's."""
+    product: Word | None = None
+    """A GPU by any usual name: H200, or the value of a node label."""
+    cpu: Amount | None = None
+    memory: Amount | None = None
+    pods: Amount | None = None
+    resources: Resources = Field(default_factory=dict)
+    """Any other allocatable resources."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    taints: list[TaintFields] | None = None
+    used: Resources = Field(default_factory=dict)
+    """What running pods request of each node. `gpus` stands for the resource of its GPUs."""
+    cordoned: bool = False
+    ready: bool = True
+
+
+class NodeFields(MachineFields):
+    """One node, or several equal ones by their names."""
+
+    name: DnsName | None = None
+    names: list[DnsName] | None = None
+
+
+class RackFields(MachineFields):
+    """A rack: a HyperNode of tier 1, with its nodes."""
+
+    name: DnsName | None = None
+    nodes: Annotated[list[NodeFields], BeforeValidator(_copies)] | None = None
+
+
+class QueueFields(Spec):
+    """A Volcano queue."""
+
+    name: DnsName
+    weight: Count = 1
+    parent: DnsName | None = None
+    capability: Resources = Field(default_factory=dict)
+    deserved: Resources = Field(default_factory=dict)
+    guarantee: Resources = Field(default_factory=dict)
+    used: Resources = Field(default_factory=dict)
+    open: bool = True
+
+
+class QuotaFields(Spec):
+    """A ResourceQuota of a namespace."""
+
+    namespace: DnsName
+    name: DnsName
+    hard: Resources
+    used: Resources = Field(default_factory=dict)
+
+
+class SubgroupFields(Spec):
+    """One entry of subGroupPolicy."""
+
+    name: str = ""
+    match_labels: dict[str, Any] = Field(default_factory=dict)
+    """A label selector of Kubernetes."""
+    match_label_keys: list[str] = Field(default_factory=list)
+    size: Count = 1
+    minimum: Count = 0
+    topology: TopologySpec | None = None
+
+
+class PodFields(Spec):
+    """Equal pods of a group."""
+
+    name: Word
+    count: Count = 1
+    requests: Resources = Field(default_factory=dict)
+    spec: dict[str, Any] = Field(default_factory=dict)
+    """Their node selector, affinity, tolerations, host ports and volumes."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    task: str = ""
+    priority: int = 0
+
+
+class GroupFields(Spec):
+    """A PodGroup, or a pod by itself."""
+
+    namespace: DnsName
+    name: Word
+    owner: str = ""
+    pods: list[PodFields]
+    minimum: Count = 0
+    task_minimum: dict[str, Count] = Field(default_factory=dict)
+    min_resources: Resources | None = None
+    topology: TopologySpec | None = None
+    subgroups: list[SubgroupFields] = Field(default_factory=list)
+    queue: DnsName = "default"
+    priority: int = 0
+    scheduler: Word = VOLCANO
+
+
+class RunningFields(Spec):
+    """A group whose pods run."""
+
+    group: GroupFields
+    nodes: list[str]
+    """The node of each of its pods; empty for one that waits."""
+
+
+class SchedulerFields(Spec):
+    """Volcano's version, plugins and their arguments."""
+
+    version: Word = Scheduler().version
+    plugins: list[Word] | None = None
+    arguments: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+
+class InventoryFields(MachineFields):
+    """A whole inventory file."""
+
+    apiVersion: Annotated[str, WORD] = API_VERSION  # noqa: N815 - the name that Kubernetes uses
+    kind: str = KIND
+    taken: Annotated[datetime, BeforeValidator(_time)] | None = None
+    source: str = ""
+    notes: list[str] = Field(default_factory=list)
+    racks: Annotated[list[RackFields], BeforeValidator(_copies)] = Field(default_factory=list)
+    nodes_per_rack: Annotated[int, Field(ge=0, le=MOST_COPIES)] | None = None
+    nodes: list[NodeFields] = Field(default_factory=list)
+    hyper_nodes: list[HyperNodeSpec] = Field(default_factory=list)
+    racks_from: list[Word] = Field(default_factory=list)
+    """Node labels whose values are racks, then the domains above them; without HyperNodes only."""
+    queues: list[QueueFields] = Field(default_factory=list)
+    quotas: list[QuotaFields] = Field(default_factory=list)
+    priorities: dict[str, int] = Field(default_factory=dict)
+    """The values of priority classes; of the default one also without a name."""
+    volumes: list[dict[str, Any]] = Field(default_factory=list)
+    running: list[RunningFields] = Field(default_factory=list)
+    waiting: list[GroupFields] = Field(default_factory=list)
+    scheduler: SchedulerFields = SchedulerFields()
+
+
+def stated(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is empty or zero: a reader takes it as the default."""
+    return {key: value for key, value in fields.items() if value not in (None, "", 0, [], {})}

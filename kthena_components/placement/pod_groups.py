@@ -1,0 +1,205 @@
+"""Reads PodGroups of Volcano with their pods, as a cluster lists them. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+
+from kthena_components.cluster.objects import (
+    Body,
+    annotations_of,
+    in_order,
+    labels_of,
+    name_of,
+    namespace_of,
+    status_of,
+)
+from kthena_components.cluster.pending import node_of
+from kthena_components.core import naming
+from kthena_components.core.objects.object import EACH_POD
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import count, mapping, sequence, unknown_inside
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.model import (
+    PodGroup,
+    PodSet,
+    Running,
+    SubGroupPolicy,
+    Topology,
+)
+from kthena_components.placement.owners import controller_of, labelled_owner, owner_of
+from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
+from kthena_components.placement.pod_sets import priority_in
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def amounts_of(stated: object) -> dict[str, Decimal]:
+    """Read a list of resources; amounts that are not quantities are left out."""
+    read = ((str(key), parse_quantity(amount)) for key, amount in mapping(stated).items())
+    return {key: amount for key, amount in read if amount is not None}
+
+
+def read_topology(stated: object) -> Topology | None:
+    """Read a networkTopology; None if there is none."""
+    fields = mapping(stated)
+    if not fields:
+        return None
+    tier, name = fields.get("highestTierAllowed"), fields.get("highestTierName")
+    return Topology(
+        hard=fields.get("mode", "hard") != "soft",
+        highest_tier=tier if isinstance(tier, int) and not isinstance(tier, bool) else None,
+        highest_tier_name=name if isinstance(name, str) and name else None,
+    )
+
+
+def read_subgroup(stated: object) -> SubGroupPolicy:
+    """Read one entry of subGroupPolicy."""
+    fields = mapping(stated)
+    return SubGroupPolicy(
+        name=str(fields.get("name") or ""),
+        match_labels=mapping(fields.get("labelSelector")),
+        match_label_keys=tuple(map(str, sequence(fields.get("matchLabelKeys")))),
+        size=number(fields.get("subGroupSize"), 1),
+        minimum=number(fields.get("minSubGroups")),
+        topology=read_topology(fields.get("networkTopology")),
+    )
+
+
+def number(value: object, default: int = 0) -> int:
+    """Read a count; the default for anything else."""
+    whole = count(value, default)
+    return whole if isinstance(whole, int) and whole >= 0 else default
+
+
+def read_pod_group(
+    body: Body, pods: Sequence[PodSet], *, owner: str, priority: int = 0
+) -> PodGroup:
+    """Read a PodGroup, whose pods are known.
+
+    Args:
+        body: The PodGroup.
+        pods: Its pods.
+        owner: The object that makes it.
+        priority: The value of its priority class.
+    """
+    spec = mapping(body.get("spec"))
+    return PodGroup(
+        namespace=namespace_of(body) or "default",
+        name=name_of(body),
+        owner=owner,
+        pods=tuple(pods),
+        minimum=number(spec.get("minMember")),
+        task_minimum={
+            str(task): number(least) for task, least in mapping(spec.get("minTaskMember")).items()
+        },
+        min_resources=amounts_of(spec["minResources"]) if spec.get("minResources") else None,
+        topology=read_topology(spec.get("networkTopology")),
+        subgroups=tuple(map(read_subgroup, sequence(spec.get("subGroupPolicy")))),
+        queue=str(spec.get("queue") or "default"),
+        priority=priority,
+        unknown=unknown_inside(spec),
+    )
+
+
+# The groups of a cluster: those of PodGroups, and pods by themselves.
+
+
+def groups_in(
+    pod_groups: Iterable[Body], pods: Iterable[Body], priorities: Mapping[str, int]
+) -> tuple[list[Running], list[PodGroup]]:
+    """Return the groups that run, with the nodes of their pods, and those that wait.
+
+    Pods without a PodGroup are groups by their controllers: those that wait, and those that run and
+    hold accelerators. Of other pods only the sums by node count.
+    """
+    members: dict[tuple[str, str], list[Body]] = {}
+    others: dict[tuple[str, str, bool], list[Body]] = {}
+    for pod in pods:
+        if status_of(pod).get("phase") in _ENDED or mapping(pod.get("spec")).get("schedulingGates"):
+            continue
+        named = annotations_of(pod).get(naming.POD_GROUP)
+        if named:
+            members.setdefault((namespace_of(pod), named), []).append(pod)
+        elif not node_of(pod) or _holds_devices(pod):
+            key = (namespace_of(pod), _controller(pod), bool(node_of(pod)))
+            others.setdefault(key, []).append(pod)
+    running, waiting = list[Running](), list[PodGroup]()
+    for body in pod_groups:
+        found = members.get((namespace_of(body), name_of(body)), [])
+        listed, nodes = _sets_of(found)
+        priority = priority_in(mapping(body.get("spec")), priorities)
+        group = read_pod_group(body, listed, owner=_owner(body, found), priority=priority)
+        _sort(group, nodes, running, waiting)
+    for (namespace, name, _), found in others.items():
+        listed, nodes = _sets_of(found)
+        _sort(_alone(namespace, name, found, listed), nodes, running, waiting)
+    return running, waiting
+
+
+def _sort(
+    group: PodGroup, nodes: Sequence[str], running: list[Running], waiting: list[PodGroup]
+) -> None:
+    if any(nodes):
+        running.append(Running(group=group, nodes=tuple(nodes)))
+    elif group.pods:
+        waiting.append(group)
+
+
+def _alone(namespace: str, name: str, pods: Sequence[Body], sets: Sequence[PodSet]) -> PodGroup:
+    scheduler = str(mapping(pods[0].get("spec")).get("schedulerName") or "default-scheduler")
+    return PodGroup(
+        namespace=namespace,
+        name=name,
+        owner=owner_of({**pods[0], "kind": "Pod"}),
+        pods=tuple(sets),
+        minimum=0,
+        priority=max((each.priority for each in sets), default=0),
+        scheduler=scheduler,
+    )
+
+
+def _holds_devices(pod: Body) -> bool:
+    asked = scheduled_requests(mapping(pod.get("spec")))
+    return not isinstance(asked, Unknown) and any(map(is_accelerator, asked))
+
+
+def _controller(pod: Body) -> str:
+    """Return the name of the object that controls a pod; the pod's without one."""
+    return str(controller_of(pod).get("name") or name_of(pod))
+
+
+def _owner(body: Body, pods: Sequence[Body]) -> str:
+    """Return the object behind a PodGroup: what labels name, else what has created it."""
+    named = map(labelled_owner, (body, *pods[:1]))
+    return next(filter(None, named), "") or owner_of({**body, "kind": "PodGroup"})
+
+
+def _sets_of(pods: Sequence[Body]) -> tuple[list[PodSet], list[str]]:
+    """Return pods as sets of equal ones, and the node of each pod in their order."""
+    alike: dict[str, tuple[PodSet, list[str]]] = {}
+    for pod in sorted(pods, key=lambda one: in_order(name_of(one))):
+        made = _set_of(pod)
+        _, nodes = alike.setdefault(repr((made.requests, made.spec, made.labels, made.task,
+                                          made.priority)), (made, []))  # fmt: skip
+        nodes.append(node_of(pod))
+    sets = [
+        PodSet(name=made.name, count=len(nodes), requests=made.requests, spec=made.spec,
+               labels=made.labels, task=made.task, priority=made.priority)
+        for made, nodes in alike.values()
+    ]  # fmt: skip
+    return sets, [node for _, nodes in alike.values() for node in nodes]
+
+
+def _set_of(pod: Body) -> PodSet:
+    spec, labels = mapping(pod.get("spec")), labels_of(pod)
+    asked = scheduled_requests(spec)
+    priority = spec.get("priority")
+    task = annotations_of(pod).get(naming.TASK_SPEC) or labels.get(naming.TASK_SPEC) or ""
+    return PodSet(
+        name=task or labels.get(naming.ROLE) or _controller(pod),
+        count=1,
+        requests={} if isinstance(asked, Unknown) else asked,
+        spec=deciding_spec(spec),
+        labels={key: value for key, value in labels.items() if key not in EACH_POD},
+        task=task,
+        priority=priority if isinstance(priority, int) else 0,
+    )

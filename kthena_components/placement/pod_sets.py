@@ -1,0 +1,113 @@
+"""Turns the pods of a template into sets of equal pods with requests and labels. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import PodSet as Template
+from kthena_components.core.values.read import mapping, unknown_in, unknown_within
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.model import PodSet
+from kthena_components.placement.owners import owner_of
+from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
+
+_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_CLAIMED = Unknown("pods take devices by resource claims, which are not placed")
+_MOST = 100_000
+"""More pods of one template are not counted out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """An object with pod templates, and the priority classes of its cluster."""
+
+    owner: Object
+    priorities: Mapping[str, int]
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, as far as known."""
+        return self.owner.namespace if isinstance(self.owner.namespace, str) else "?"
+
+    @property
+    def name(self) -> str:
+        """Its name, as far as known."""
+        return self.owner.name if isinstance(self.owner.name, str) else "?"
+
+    @property
+    def title(self) -> str:
+        """Its kind, namespace and name, or those of the serving that it belongs to."""
+        return owner_of({**self.owner.body, "kind": self.owner.kind})
+
+    @property
+    def unnamed(self) -> Unknown | None:
+        """Why its name or namespace is not known."""
+        return unknown_in(self.owner.name) or unknown_in(self.owner.namespace)
+
+
+def pod_sets(
+    templates: Templates,
+    pods: Template,
+    count: int | None = None,
+    *,
+    name: str = "",
+    labels: Mapping[str, str] | None = None,
+    task: str | None = None,
+) -> list[PodSet] | Unknown:
+    """Return the pods of a template as one set; none if there are no pods.
+
+    Args:
+        templates: The object that has the template.
+        pods: The pods.
+        count: How many of them; all if left out.
+        name: What users call them; the object's name if left out.
+        labels: Labels that their controller adds.
+        task: Their task; what the template states if left out.
+    """
+    number = pods.count if count is None else count
+    if isinstance(number, Unknown):
+        return number
+    if number > _MOST:
+        return Unknown(f"{number} pods of one template are too many to place")
+    asked = scheduled_requests(pods.spec)
+    spec = deciding_spec(pods.spec)
+    stated = pods.task if task is None else task
+    gap = unknown_within(spec) or unknown_in(stated) or unknown_within(pods.labels)
+    gap = gap or (_CLAIMED if pods.spec.get("resourceClaims") else None)
+    if isinstance(asked, Unknown) or gap:
+        return asked if isinstance(asked, Unknown) else gap or Unknown("")
+    own = {str(key): str(value) for key, value in pods.labels.items()}
+    made = PodSet(
+        name=name or own.get(naming.ROLE_ID) or pods.name or templates.name,
+        count=number,
+        requests=asked,
+        spec=spec,
+        labels={**own, **(labels or {})},
+        task=str(stated or ""),
+        priority=priority_in(pods.spec, templates.priorities),
+    )
+    return [made] if number else []
+
+
+def priority_in(spec: Mapping[str, object], priorities: Mapping[str, int]) -> int:
+    """Return the priority of a spec: its own, its class's, or the default."""
+    stated = spec.get("priority")
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        return stated
+    named = spec.get("priorityClassName")
+    values = {**_SYSTEM, **priorities}
+    return values.get(named, 0) if isinstance(named, str) and named else priorities.get("", 0)
+
+
+def priority_classes(bodies: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the values of priority classes; the default one is also listed without a name."""
+    found: dict[str, int] = {}
+    for body in bodies:
+        name, value = mapping(body.get("metadata")).get("name"), body.get("value")
+        if body.get("kind") == "PriorityClass" and isinstance(name, str) and isinstance(value, int):
+            found[name] = value
+            if body.get("globalDefault") is True:
+                found[""] = value
+    return found

@@ -1,0 +1,165 @@
+"""Turns objects into the groups of pods that their controllers will make. Pure.
+
+A PodGroup is read with its pods; ModelServings, ModelInfers, LeaderWorkerSets and Volcano Jobs give
+the PodGroups of their controllers. All other pods start alone: they are one group without a
+minimum for each object. Where the pods are not known, the group says why.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.checker.cluster_objects import read_objects
+from kthena_components.cluster.objects import accelerators
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import gpu_demand
+from kthena_components.core.objects.cluster_objects import ClusterObjects
+from kthena_components.core.objects.object import JOB, MODEL_SERVING, POD_GROUP, Object
+from kthena_components.core.objects.object import PodSet as Template
+from kthena_components.core.values.read import mapping, text, unknown_within
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.gangs_of_jobs import groups_of_job
+from kthena_components.placement.gangs_of_servings import groups_of_serving, groups_of_sets
+from kthena_components.placement.model import PodGroup, PodSet
+from kthena_components.placement.owners import owner_of
+from kthena_components.placement.pod_groups import read_pod_group
+from kthena_components.placement.pod_sets import (
+    Templates,
+    pod_sets,
+    priority_classes,
+    priority_in,
+)
+from kthena_components.systems import find_kind
+from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
+from kthena_components.systems.matrixinfer.view import MODEL_INFERS
+
+_MAKERS = {
+    MODEL_SERVING: groups_of_serving,
+    **dict.fromkeys(MODEL_INFERS, groups_of_serving),
+    **dict.fromkeys((LEADER_WORKER_SET, DISAGGREGATED_SET), groups_of_sets),
+    JOB: groups_of_job,
+}
+"""Who makes the PodGroups of which kinds."""
+_TEMPLATE = ("", "PodTemplate")
+"""Who refers to it makes the pods."""
+NO_TEMPLATES = "its controller writes the pods, so their sizes are not known"
+
+
+def pod_groups_of(
+    objects: Iterable[Mapping[str, Any]], priorities: Mapping[str, int] | None = None
+) -> list[PodGroup]:
+    """Return the groups of all pods of some objects, in the order of the objects.
+
+    Args:
+        objects: Objects of one cluster. Those without pods are passed over.
+        priorities: The values of the cluster's priority classes; objects may add some.
+    """
+    bodies = list(objects)
+    cluster = read_objects(bodies, [])
+    values = {**(priorities or {}), **priority_classes(bodies)}
+    by_owner: dict[int, list[Template]] = {}
+    for pods in cluster.pods:
+        by_owner.setdefault(pods.owner.index, []).append(pods)
+    joined = cluster.named(POD_GROUP)
+    return [
+        group
+        for found in cluster.objects
+        for group in _groups(found, by_owner.get(found.index, []), cluster, joined, values)
+    ]
+
+
+def _groups(
+    found: Object,
+    pods: Sequence[Template],
+    cluster: ClusterObjects,
+    joined: Mapping[tuple[str, str], Object],
+    priorities: Mapping[str, int],
+) -> Iterator[PodGroup]:
+    templates, view = Templates(found, priorities), cluster.views[found.index]
+    if found.group_kind == POD_GROUP:
+        yield from _stated(found, cluster, priorities)
+    elif found.group_kind in _MAKERS:
+        yield from _MAKERS[found.group_kind](templates, view)
+    else:
+        alone = [each for each in pods if _group_of(each) not in joined]
+        group = _alone(templates, alone) if alone else None
+        if group is None or group.unknown is None:
+            shown = () if group is None else group.pods
+            hidden = None if pods and not alone else _without_templates(templates, view, shown)
+            group = hidden or group
+        if group is not None:
+            yield group
+
+
+def _group_of(pods: Template) -> tuple[str, str]:
+    """Return the namespace and name of the PodGroup that pods name."""
+    return str(pods.owner.namespace), str(pods.gang or "")
+
+
+def _stated(
+    found: Object, cluster: ClusterObjects, priorities: Mapping[str, int]
+) -> Iterator[PodGroup]:
+    """Return a PodGroup with the pods that name it."""
+    members = cluster.gangs.get((str(found.namespace), str(found.name)), [])
+    pods: list[PodSet] = []
+    gap = unknown_within(found.spec) or cluster.unsure
+    for each in members:
+        made = pod_sets(Templates(each.owner, priorities), each)
+        gap = gap or (made if isinstance(made, Unknown) else None)
+        pods += [] if isinstance(made, Unknown) else made
+    group = read_pod_group(found.body, pods, owner=owner_of(found.body),
+                           priority=priority_in(found.spec, priorities))  # fmt: skip
+    if members or gap:
+        yield replace(group, unknown=gap)
+
+
+def _alone(templates: Templates, pods: Sequence[Template]) -> PodGroup:
+    """Return pods that start one by one."""
+    made: list[PodSet] = []
+    gap = templates.unnamed
+    for each in pods:
+        one = pod_sets(templates, each)
+        gap = gap or (one if isinstance(one, Unknown) else None)
+        made += [] if isinstance(one, Unknown) else one
+    scheduler = text(pods[0].spec.get("schedulerName"), "default-scheduler")
+    queue = mapping(templates.owner.metadata.get("annotations")).get(naming.QUEUE_NAME)
+    return PodGroup(
+        namespace=templates.namespace,
+        name=templates.name,
+        owner=templates.title,
+        pods=tuple(made),
+        minimum=0,
+        queue=queue if isinstance(queue, str) else "default",
+        priority=max((one.priority for one in made), default=0),
+        scheduler=scheduler if isinstance(scheduler, str) and scheduler else "default-scheduler",
+        unknown=gap,
+    )
+
+
+def _without_templates(
+    templates: Templates, view: object, pods: Sequence[PodSet] = ()
+) -> PodGroup | None:
+    """Return a group without pods, if the controller gives pods GPUs that no template shows."""
+    kind = find_kind(templates.owner.group_kind)
+    if (
+        kind is None
+        or kind.completes
+        or kind.group_kind == _TEMPLATE
+        or any(accelerators(each.requests) for each in pods)
+    ):
+        return None
+    demand = kind.demand(view) if kind.demand is not None else None
+    facts = kind.facts(view) if kind.facts is not None and demand is None else None
+    gpus = gpu_demand(facts).gpus if facts is not None else demand.gpus if demand else 0
+    if gpus == 0:
+        return None
+    many = f"{NO_TEMPLATES}; all request {gpus} GPUs" if isinstance(gpus, int) else NO_TEMPLATES
+    return PodGroup(
+        namespace=templates.namespace,
+        name=templates.name,
+        owner=templates.title,
+        pods=(),
+        minimum=0,
+        scheduler="default-scheduler",
+        unknown=templates.unnamed or Unknown(many),
+    )

@@ -1,0 +1,183 @@
+"""`fit`: which groups of stacks and manifests fit into an inventory, and wrong usage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.cli.main import main
+from tests.support.for_each import for_each
+
+ROOT = Path(__file__).parents[2]
+INVENTORY = {
+    "apiVersion": "kthena-components/v1", "kind": "Inventory", "gpus": 8, "cpu": 64,
+    "memory": "1Ti", "racks": [{"nodes": 2, "used": {"gpus": 8}}, {"nodes": 2}],
+}  # fmt: skip
+POD = {"spec": {"containers": [{"name": "e", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}}
+
+
+def serving(name: str = "chat", replicas: object = 1, workers: int = 1) -> dict[str, Any]:
+    role = {"name": "decode", "replicas": 1, "workerReplicas": workers, "entryTemplate": POD,
+            "workerTemplate": POD}  # fmt: skip
+    tier = {"groupPolicy": {"mode": "hard", "highestTierAllowed": 1}}
+    return {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing",
+        "metadata": {"name": name, "namespace": "serving"},
+        "spec": {"replicas": replicas, "template": {"roles": [role], "networkTopology": tier}},
+    }  # fmt: skip
+
+
+def written(folder: Path, name: str, *bodies: object) -> str:
+    path = folder / name
+    path.write_text(yaml.safe_dump_all(bodies))
+    return str(path)
+
+
+def fit(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    try:
+        status = main(["fit", *arguments])
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def data(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fit(capsys, *arguments, "-o", "json")[1])
+    return found
+
+
+def test_a_serving_that_fits_has_a_rack_and_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    status, out, err = fit(capsys, written(tmp_path, "s.yaml", serving()), "--inventory", cluster)
+    assert (status, err) == (0, "")
+    head, _, row, *rest = out.splitlines()
+    assert head.split() == ["verdict", "group", "pods", "GPUs", "HyperNode", "nodes"]
+    assert row.split() == [
+        "fits", "serving/chat-0", "2", "16", "rack-2", "(tier", "1)", "rack-2-node-1,",
+        "rack-2-node-2",
+    ]  # fmt: skip
+    assert "1 group: 1 fits." in rest
+    assert any(line.startswith("rack-1") and line.rstrip().endswith("16/16") for line in rest)
+
+
+def test_one_that_does_not_fit_waits_or_never_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    asked = written(tmp_path, "s.yaml", serving("two", 2), serving("wide", workers=2))
+    status, out, _ = fit(capsys, asked, "--inventory", cluster)
+    assert status == 1
+    assert [line.split()[:2] for line in out.splitlines()[2:5]] == [
+        ["fits", "serving/two-0"], ["waits", "serving/two-1"], ["never", "serving/wide-0"],
+    ]  # fmt: skip
+    assert "3 groups: 1 fits, 1 waits, 1 never fits." in out
+
+
+def test_what_is_not_known_is_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    asked = written(tmp_path, "s.yaml", serving("late", "${REPLICAS}"))
+    status, out, _ = fit(capsys, asked, "--inventory", cluster)
+    assert status == 0
+    assert "serving/late: not checked, because" in out
+    assert "1 group: 1 is not checked." in out
+
+
+def test_a_stack_brings_its_hyper_nodes_and_queues(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    nodes = {**INVENTORY, "racks": 0, "nodes": [
+        {"names": [f"gpu-rack-{r}-node-{n}" for r in (1, 2) for n in range(4)]}]}  # fmt: skip
+    found = data(capsys, "prod", "--inventory", written(tmp_path, "c.yaml", nodes))
+    assert [group["owner"] for group in found["groups"]]
+    assert {rack["name"] for rack in found["racks"]} == {"rack-1", "rack-2"}
+
+
+def running(gpus: int = 8) -> dict[str, Any]:
+    requests = {"nvidia.com/gpu": gpus}
+    return {
+        "group": {"namespace": "serving", "name": "chat-0", "owner": "ModelServing serving/chat",
+                  "minimum": 2, "topology": {"mode": "hard", "highest_tier_allowed": 1},
+                  "subgroups": [{"size": 2, "minimum": 1}],
+                  "pods": [{"name": "decode-0", "count": 2, "requests": requests}]},
+        "nodes": ["rack-1-node-1", "rack-1-node-2"],
+    }  # fmt: skip
+
+
+def test_what_runs_as_it_is_asked_for_stays_and_a_change_frees_its_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = written(tmp_path, "s.yaml", serving())
+    racks = [{"nodes": 2, "used": {"gpus": 8}}]
+    same = {**INVENTORY, "racks": racks, "running": [running()]}
+    found = data(capsys, asked, "--inventory", written(tmp_path, "same.yaml", same))
+    (group,) = found["groups"]
+    assert (group["verdict"], group["note"]) == ("fits", "runs already and stays")
+    assert group["nodes"] == ["rack-1-node-1", "rack-1-node-2"]
+    assert found["racks"] == [{"name": "rack-1", "gpus": 16, "left": 0}]
+    smaller = [{"nodes": 2, "used": {"gpus": 4}}]
+    other = {**INVENTORY, "racks": smaller, "running": [running(4)]}
+    (group,) = data(capsys, asked, "--inventory", written(tmp_path, "o.yaml", other))["groups"]
+    assert (group["verdict"], group["note"]) == ("fits", "")
+
+
+NO_FILE = "cannot be read: No such file or directory."
+NEITHER = (
+    "write `kind: Inventory` and `apiVersion: kthena-components/v1`, or name the output of "
+    "`kubectl get nodes -o yaml`."
+)
+WRONG = [
+    (["s.yaml", "--inventory", "none.yaml"], f"none.yaml: {NO_FILE}"),
+    (["gone.yaml", "--inventory", "c.yaml"], f"gone.yaml: {NO_FILE}"),
+    (
+        ["s.yaml", "--inventory", "bad.yaml"],
+        "bad.yaml: gpu: there is no field 'gpu' here: write 'gpus'.",
+    ),
+    (
+        ["s.yaml", "--inventory", "s.yaml"],
+        f"s.yaml: contains no node and no inventory: {NEITHER}",
+    ),
+]
+
+
+@for_each(("arguments", "told"), WRONG, ids=str)
+def test_what_cannot_be_read_is_told_in_one_sentence(
+    arguments: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "s.yaml", serving())
+    written(tmp_path, "c.yaml", INVENTORY)
+    written(tmp_path, "bad.yaml", {**INVENTORY, "gpu": 8})
+    assert fit(capsys, *arguments) == (2, "", f"kthena-components fit: {told}\n")
+
+
+def test_a_stack_that_does_not_exist_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    cluster = written(tmp_path, "c.yaml", INVENTORY)
+    status, out, err = fit(capsys, "prode", "--inventory", cluster)
+    assert (status, out) == (2, "")
+    assert "there is no stack 'prode': write 'prod'" in err
+
+
+def test_the_page_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster, page = written(tmp_path, "c.yaml", INVENTORY), tmp_path / "page.html"
+    asked = written(tmp_path, "s.yaml", serving())
+    assert fit(capsys, asked, "--inventory", cluster, "--html", str(page))[0] == 0
+    assert "serving/chat-0" in page.read_text()
+    nowhere = str(tmp_path / "none" / "page.html")
+    status, out, err = fit(capsys, asked, "--inventory", cluster, "--html", nowhere)
+    assert (status, out) == (2, "")
+    assert "No such file or directory" in err

@@ -1,0 +1,121 @@
+"""Writes one page for each component: its fields, in the names of each language, and its outputs.
+
+Everything is read from the schema from which Pulumi generates the SDKs.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolchain.site.staging import ROOT
+
+Schema = Mapping[str, Any]
+_SCHEMA = ROOT / "kthena_components/languages/schema.json"
+_PREFIX = "kthena:index:"
+_DEFAULT = re.compile(r"Default:? ((?:[^.`]|`[^`]*`|\.(?=\S))+)\.")
+_SIMPLE = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "text",
+    "boolean": "true or false",
+}
+
+
+def write_components(site: Path) -> list[str]:
+    """Write the pages of all components, and return their paths in the site, the list first."""
+    schema: Schema = json.loads(_SCHEMA.read_text())
+    folder = site / "components"
+    folder.mkdir(parents=True)
+    names = {token.removeprefix(_PREFIX): body for token, body in schema["resources"].items()}
+    (folder / "index.md").write_text("\n".join(_index(names)) + "\n")
+    for name, body in names.items():
+        (folder / f"{name}.md").write_text("\n".join(_page(schema, name, body)) + "\n")
+    return ["components/index.md", *(f"components/{name}.md" for name in names)]
+
+
+def _index(names: Mapping[str, Schema]) -> Iterator[str]:
+    yield "# Components\n"
+    yield (
+        "Field names are camelCase in TypeScript, Java and YAML, PascalCase in Go and C#, and "
+        "snake_case in Python. The pages show the name in YAML, and below it the one in Python "
+        "if it differs.\n"
+    )
+    yield "| component | what it is |\n|---|---|"
+    for name, body in names.items():
+        yield f"| [{name}]({name}.md) | {body['description']} |"
+
+
+def _page(schema: Schema, name: str, body: Schema) -> Iterator[str]:
+    yield f"# {name}\n\n{body['description']}\n"
+    yield "## Fields\n"
+    required = set(body.get("requiredInputs", ()))
+    yield from _table(schema, body["inputProperties"], required)
+    yield "## Outputs\n"
+    yield from _table(schema, body.get("properties", {}), set())
+    for token in _used(schema, body["inputProperties"]):
+        kind = schema["types"][f"{_PREFIX}{token}"]
+        yield f"## {token}\n\n{kind.get('description', '')}\n"
+        if "enum" in kind:
+            yield "One of " + ", ".join(f"`{one['value']}`" for one in kind["enum"]) + ".\n"
+        else:
+            yield from _table(schema, kind["properties"], set(kind.get("required", ())))
+
+
+def _table(schema: Schema, fields: Mapping[str, Schema], required: set[str]) -> Iterator[str]:
+    if not fields:
+        yield "None.\n"
+        return
+    yield "| field | type | meaning |\n|---|---|---|"
+    for name, field in fields.items():
+        told = field.get("description", "").replace("|", "\\|").replace("<", "&lt;")
+        stated = _DEFAULT.search(told)
+        default = f"default {stated[1]}" if stated else ""
+        kind = f"{_type(schema, field)}<br>{'required' if name in required else default}"
+        yield f"| {_names(name)} | {kind.removesuffix('<br>')} | {told} |"
+    yield ""
+
+
+def _names(name: str) -> str:
+    """Write the name of a field, and the one in Python where it is another."""
+    python = snake(name)
+    return f"`{name}`" if python == name else f"`{name}`<br>`{python}`"
+
+
+def snake(name: str) -> str:
+    """Return the name of a field in Python."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _type(schema: Schema, field: Schema) -> str:
+    if "oneOf" in field:
+        return " or ".join(dict.fromkeys(_type(schema, one) for one in field["oneOf"]))
+    reference = str(field.get("$ref", ""))
+    if reference.startswith("#/types/"):
+        token = reference.removeprefix(f"#/types/{_PREFIX}")
+        return f"[{token}](#{token.lower()})"
+    if field.get("type") == "array":
+        return f"list of {_type(schema, field.get('items', {}))}"
+    if field.get("type") == "object":
+        values = field.get("additionalProperties", {})
+        return f"map of {_type(schema, values)}"
+    return _SIMPLE.get(str(field.get("type")), "anything")
+
+
+def _used(schema: Schema, fields: Mapping[str, Schema]) -> list[str]:
+    """List the types that fields use, directly or inside others, in the order of their use."""
+    found: dict[str, None] = {}
+    waiting = list(fields.values())
+    for field in waiting:
+        reference = str(field.get("$ref", ""))
+        if reference.startswith("#/types/"):
+            token = reference.removeprefix(f"#/types/{_PREFIX}")
+            if token not in found:
+                found[token] = None
+                waiting += schema["types"][f"{_PREFIX}{token}"].get("properties", {}).values()
+        for nested in ("items", "additionalProperties"):
+            if isinstance(field.get(nested), Mapping):
+                waiting.append(field[nested])
+        waiting += field.get("oneOf", ())
+    return list(found)
