@@ -119,6 +119,10 @@ policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backe
 memory-docs: venv ## Regenerate docs/memory.md and its picture from the published start-ups
 	@$(RUN) -m toolchain.pages.memory
 
+.PHONY: pictures
+pictures: venv ## Draw the example of docs/pictures.md
+	@$(RUN) -m toolchain.pages.pictures
+
 .PHONY: house
 house: venv ## Draw the packages and their imports in docs/architecture.md
 	@$(RUN) -m toolchain.pages.house

@@ -97,14 +97,13 @@ def _placed(objects: Sequence[Body]) -> Iterator[Body]:
 def _system(cluster: Cluster) -> tuple[list[Body], tuple[str, ...]]:
     """Read the scheduler's configuration and version, which have defaults."""
     found, notes = list[Body](), list[str]()
-    for (version, kind, name), what in ((_CONFIG, "plugins"), (_DEPLOYMENT, "version")):
+    usual = ((_CONFIG, "Volcano's usual plugins are"), (_DEPLOYMENT, "the newest known version is"))
+    for (version, kind, name), what in usual:
         place = {"name": name, "namespace": _SYSTEM}
         body = read(cluster, {"apiVersion": version, "kind": kind, "metadata": place})
         if body is None or isinstance(body, Unknown):
             because = f"there is no {kind} {_SYSTEM}/{name}" if body is None else body.because
-            notes.append(
-                f"Volcano's usual {what} were assumed for the scheduler, because {because}"
-            )
+            notes.append(f"{what} assumed for the scheduler, because {because}")
         else:
             found.append({"apiVersion": version, "kind": kind, **body})
     return found, tuple(notes)

@@ -155,7 +155,7 @@ def draw_svg(picture: Picture, *, columns: int = 2) -> str:
     filled = _fill(picture.racks, columns)
     legend = [f"{numbers[g.title]} {g.title}: {g.verdict}" for g in picture.groups]
     width = _MARGIN + len(filled) * (WIDTH + _MARGIN)
-    top = _MARGIN + _HEADER * (len(legend) + 1)
+    top = _MARGIN + _HEADER * (len(legend) + 1) + _MARGIN // 2
     height = top + max(column.height for column in filled) + _MARGIN if filled else top
     root = Element("svg", {
         "xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {width} {height}",

@@ -121,7 +121,8 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
         for requests, node in zip(each, running.nodes, strict=True):
             if node:
                 nodes.setdefault(node, []).append(slot_and(requests))
-                queues.setdefault(running.group.queue, []).append(slot_and(requests))
+                for queue in _line(cluster, running.group.queue):
+                    queues.setdefault(queue, []).append(slot_and(requests))
                 spaces.setdefault(running.group.namespace, []).append(_charged(requests))
     left = {id(running) for running in gone}
     return replace(
@@ -133,6 +134,14 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
         ],
         running=tuple(one for one in cluster.running if id(one) not in left),
     )
+
+
+def _line(cluster: Cluster, name: str) -> list[str]:
+    """Return a queue and those above it, each of which counts what its pods request."""
+    parents, found = {queue.name: queue.parent for queue in cluster.queues}, [name]
+    while (above := parents.get(found[-1], "")) and above not in found:
+        found.append(above)
+    return found
 
 
 def _charged(requests: Amounts) -> dict[str, Decimal]:

@@ -3,13 +3,26 @@
 `place` answers for each group: it fits, it waits, or it never fits; where, and if not why.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from kthena_components.core.topology.domains import lowest
-from kthena_components.placement.model import Cluster, Outcome, Placement, PodGroup, Verdict
+from kthena_components.placement.changes import after, fits, starts
+from kthena_components.placement.model import (
+    Cluster,
+    Obstacle,
+    Outcome,
+    Placement,
+    PodGroup,
+    Verdict,
+)
+from kthena_components.placement.reasons import explain
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
+
+_EXPLAINED = 20
+"""Reasons are looked for in at most this many different groups."""
 
 
 def place(
@@ -29,11 +42,11 @@ def place(
     scheduler = Scheduler(cluster, [*cluster.waiting, *known])
     scheduler.run()
     jobs = iter(scheduler.jobs[len(cluster.waiting) :])
-    empty = emptied(cluster)
+    asked = _Asked(cluster, scheduler)
     return [
         Outcome(group=group, verdict=Verdict.UNKNOWN, note=group.unknown.because)
         if group.unknown is not None
-        else _outcome(cluster, group, next(jobs), empty)
+        else asked.outcome(group, next(jobs))
         for group in groups
     ]
 
@@ -49,24 +62,38 @@ def emptied(cluster: Cluster) -> Cluster:
     )  # fmt: skip
 
 
-def _outcome(cluster: Cluster, group: PodGroup, job: Job, empty: Cluster) -> Outcome:
-    where = _placement(cluster, job)
-    if starts(job):
-        return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True)
-    alone = Scheduler(empty, [group])
-    alone.run()
-    verdict = Verdict.WAITS if starts(alone.jobs[0]) else Verdict.NEVER
-    return Outcome(group=group, verdict=verdict, placement=where)
+class _Asked:
+    """What is asked about one cluster. Equal groups get equal answers."""
+
+    def __init__(self, cluster: Cluster, scheduler: Scheduler) -> None:
+        self._cluster = cluster
+        self._left = after(cluster, scheduler)
+        self._empty = emptied(cluster)
+        self._known: dict[str, tuple[Verdict, tuple[Obstacle, ...]]] = {}
+
+    def outcome(self, group: PodGroup, job: Job) -> Outcome:
+        """Answer for one group."""
+        where = _placement(self._cluster, job)
+        if starts(job):
+            return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True)
+        key = repr(replace(group, name="", namespace="", owner=""))
+        if key not in self._known:
+            verdict = Verdict.WAITS if fits(self._empty, group) else Verdict.NEVER
+            reasons: list[Obstacle] = []
+            if len(self._known) < _EXPLAINED:
+                reasons = explain(self._left, self._empty, _rest(group, job))
+            self._known[key] = verdict, tuple(reasons)
+        verdict, obstacles = self._known[key]
+        return Outcome(group=group, verdict=verdict, placement=where, obstacles=obstacles)
 
 
-def starts(job: Job) -> bool:
-    """Say whether the pods of a group that start together have nodes.
-
-    Of a group without a minimum, each pod starts alone, so that all of them count.
-    """
+def _rest(group: PodGroup, job: Job) -> PodGroup:
+    """Leave out the placed pods of a group whose pods start alone."""
     if job.minimum:
-        return job.ready
-    return all(task.node is not None for task in job.tasks)
+        return group
+    open_ = Counter(task.source for task in job.tasks if task.node is None)
+    pods = (replace(one, count=open_[at]) for at, one in enumerate(group.pods))
+    return replace(group, pods=tuple(one for one in pods if one.count))
 
 
 def _placement(cluster: Cluster, job: Job) -> Placement | None:

@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
+from kthena_components.placement.answer import STAYS
 from kthena_components.placement.model import Cluster, Outcome, Verdict
 
 HEADERS = ["verdict", "group", "pods", "GPUs", "HyperNode", "nodes"]
@@ -56,7 +57,7 @@ def _row(outcome: Outcome) -> list[str]:
     unknown = group.unknown is not None
     where = "" if placement is None or placement.domain is None else str(placement.domain)
     return [
-        str(outcome.verdict),
+        "fits (runs)" if outcome.note == STAYS else str(outcome.verdict),
         group.title,
         "?" if unknown else str(group.size),
         "?" if unknown else str(gpus),
@@ -77,7 +78,7 @@ def _told(outcome: Outcome) -> Iterator[str]:
     if gap is not None:
         yield f"{title}: not checked, because {gap.because}."
         return
-    if outcome.note and outcome.verdict is not Verdict.UNKNOWN:
+    if outcome.note and outcome.note != STAYS and outcome.verdict is not Verdict.UNKNOWN:
         yield f"{title}: {_sentence(outcome.note)}"
     for obstacle in outcome.obstacles:
         changes = " ".join(_sentence(change.text) for change in obstacle.changes[:1])

@@ -52,6 +52,8 @@ class BranchReview:
     """Pairs of a stack and the file with the events of its preview."""
     states: dict[str, str] = field(default_factory=dict)
     """By stack, the file with what it has deployed, where a preview failed."""
+    inventories: dict[str, str] = field(default_factory=dict)
+    """By stack, the file with what its cluster has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import os
 import posixpath
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,6 +81,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         "stops early, the servings that it did not register count as they are deployed",
     )
     parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
+    parser.add_argument(
+        "--inventory",
+        metavar="STACK=FILE",
+        action="append",
+        default=[],
+        help="what the cluster of a stack has, from `kthena-components inventory`: the comment "
+        "says whether its pods fit, before and after. Name a file that the branch cannot change",
+    )
     parser.add_argument(
         "--note", metavar="TEXT", action="append", default=[], help="a line to add to the comment"
     )
@@ -159,7 +168,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         levels = read_settings(asked.level).levels
     except ValueError as error:
         parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
-    for stated in (*asked.previews, *asked.state):
+    for stated in (*asked.previews, *asked.state, *asked.inventory):
         if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
     previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
@@ -168,6 +177,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")
     if asked.base is None:
         given = BranchReview(base="", previews=previews, states=states, notes=asked.note)
+        given.inventories = _inventories(asked)
         return _write(given, levels)
     if asked.previews:
         parser.error("--base runs the previews itself; use either --base or STACK=FILE")
@@ -195,7 +205,13 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
     )  # fmt: skip
     found = review_branch(going_by)
     found.notes += asked.note
+    found.inventories = _inventories(asked)
     return _write(found, levels, going_by)
+
+
+def _inventories(asked: argparse.Namespace) -> dict[str, str]:
+    """Return the inventory of each stack that has one."""
+    return dict(stated.split("=", 1) for stated in asked.inventory)
 
 
 def _project(stated: str | None, repository: Repository, tree: Path) -> str:
@@ -229,7 +245,8 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
         if waivers is not None:
             preview.said = list(waivers.apply(preview.said, preview))
             said = waivers.apply(said, preview)
-        stacks.append(reviewed(preview, said))
+        placement = _placement(preview, found)
+        stacks.append(replace(reviewed(preview, said), placement=placement))
     for reason in found.failed:
         sys.stderr.write(f"not checked: {visible(reason)}\n")
     approved = by is not None and by.approved
@@ -243,6 +260,24 @@ def _write(found: BranchReview, levels: Levels, by: ReviewOptions | None = None)
     sys.stdout.write(text)
     sys.stdout.flush()
     return _status(stacks, found, approved=approved)
+
+
+def _placement(preview: Preview, found: BranchReview) -> Sequence[str]:
+    """Write whether the pods of a stack fit, if there is an inventory of its cluster."""
+    path = found.inventories.get(preview.stack)
+    if path is None:
+        return ()
+    from kthena_components.cli.review.placement import write_placement  # noqa: PLC0415
+    from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
+
+    try:
+        cluster = read_inventory([path])
+    except InventoryError as error:
+        for reason in error.reasons:
+            sys.stderr.write(f"{visible(reason)}\n")
+        found.failed.append(f"the inventory of stack {preview.stack} cannot be read")
+        return ()
+    return tuple(write_placement(preview, cluster))
 
 
 def _add_state(preview: Preview, found: BranchReview) -> None:

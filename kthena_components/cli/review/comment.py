@@ -107,7 +107,7 @@ def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence
 def _section(stack: Reviewed, log: Log) -> str:
     parts = [f"### Stack {cell_text(stack.preview.stack)}: {stack.verdict}"]
     parts += list(_trouble(stack))
-    parts += list(_shapes(stack))
+    parts += [*_shapes(stack), *stack.placement]
     if not stack.is_stopped or stack.pairs:
         parts += list(_effects(planned_changes(stack.preview.steps.values())))
     parts += list(_findings(stack, log))

@@ -17,6 +17,8 @@ class Reviewed:
     """Findings of the policies, the program and the review, without duplicates."""
     pairs: Sequence[Pair]
     gpus: Gpus
+    placement: Sequence[str] = ()
+    """Whether its pods fit into a cluster, as parts of the comment; none without an inventory."""
 
     @property
     def mandatory(self) -> int:

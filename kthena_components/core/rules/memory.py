@@ -9,10 +9,10 @@ from kthena_components.core.memory.assumed_model import served_name
 from kthena_components.core.memory.engine import (
     Placed,
     engines_without_gpu,
-    larger_sizes,
     placed_engines,
 )
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
+from kthena_components.core.memory.larger_sizes import larger_sizes
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.memory.sharding import (
     Sharding,
     divisors,
     each_sharding,
+    fits,
 )
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.values.unknown import Unknown, known_sizes
@@ -54,6 +56,7 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
         spread += f" and {count_of(more, 'redundant one')}" if more else ""
         width = tensor if isinstance(tensor, int) else total
         sizes = [n for n in divisors(math.gcd(total, width)) if n > 1]
+        sizes = [n for n in sizes if _fits(sharding, n)] or sizes
         below, above = [n for n in sizes if n < ranks][-1:], [n for n in sizes if n > ranks][:1]
         fewer = " or ".join(map(str, below + above))
         copies, flag = more + ranks - total % ranks, "--ep-num-redundant-experts"
@@ -62,3 +65,9 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
             f"spreads {spread} over {ranks} ranks, which leaves a remainder of {total % ranks}",
             either(f"spread them over {fewer} ranks" if fewer else "", more_copies),
         )
+
+
+def _fits(sharding: Sharding, ranks: int) -> bool:
+    """Return whether the experts can be spread over other ranks, by the rules about shapes."""
+    command = replace(sharding.command, expert=ranks)
+    return fits(replace(sharding, command=command), blocks=True)

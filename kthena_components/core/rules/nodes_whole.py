@@ -3,11 +3,15 @@
 import math
 from collections.abc import Iterator
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.facts import one_of_sizes
-from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.memory.sharding import is_whole
+from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
+from kthena_components.core.models import ModelShape
+from kthena_components.core.remedies import Remedy
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 
 
 def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
@@ -29,13 +33,26 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
         if not isinstance(gpus, int) or not isinstance(tensor, int) or gpus == 0:
             continue
         if not is_whole(tensor, gpus, pods):
-            smaller, larger = _nearest_whole(tensor, gpus)
+            nearest = one_of_sizes(command, "tensor", _nearest_whole(tensor, gpus))
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
                 "group would fill a part of a pod, and a pod would hold parts of two groups",
-                remedy=one_of_sizes(command, "tensor", (smaller, larger)),
+                remedy=_whole_sizes(engine, command, (gpus, pods)) or nearest,
             )
+
+
+def _whole_sizes(engine: EngineFacts, command: CommandFacts, held: tuple[int, int]) -> Remedy | str:
+    """Suggest sizes that fit the model as well; nothing if its shape is not known."""
+    shape = model_shape(command, engine.entry.shape)
+    if not isinstance(shape, ModelShape):
+        return ""
+
+    def fits_both(other: Sharding) -> bool:
+        tensor = other.command.tensor
+        return isinstance(tensor, int) and is_whole(tensor, *held) and fits(other, blocks=True)
+
+    return nearest_sizes(Sharding(engine, command, shape), fits_both)
 
 
 def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:

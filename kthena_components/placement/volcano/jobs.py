@@ -26,6 +26,8 @@ class Task:
     role: str
     priority: int
     subgroup: "Subgroup"
+    source: int = 0
+    """Which entry of the group's pods it comes from."""
     node: int | None = None
 
 
@@ -145,11 +147,11 @@ def read_job(group: PodGroup, order: int, shapes: Shapes, caps: Caps) -> Job:
     stated = group.min_resources
     job = Job(group, order, cap, [], {}, group.minimum,
               None if stated is None else shapes.dimensions.request(stated, pods=0))  # fmt: skip
-    for pods in group.pods:
+    for source, pods in enumerate(group.pods):
         shape = shapes.of(pods, group.namespace)
         subgroup = _subgroup(job, pods, caps)
         for _ in range(pods.count):
-            task = Task(len(job.tasks), shape, pods.task, pods.priority, subgroup)
+            task = Task(len(job.tasks), shape, pods.task, pods.priority, subgroup, source)
             job.tasks.append(task)
             subgroup.tasks.append(task)
         if shape.empty:

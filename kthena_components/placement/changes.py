@@ -1,0 +1,110 @@
+"""Makes a change on paper, and asks the scheduler whether a group then fits. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from kthena_components.cluster.objects import labels_of
+from kthena_components.core.topology.domains import read_domains
+from kthena_components.placement.model import Body, Change, Cluster, Node, PodGroup, Topology
+from kthena_components.placement.volcano.jobs import Job
+from kthena_components.placement.volcano.scheduler import Scheduler
+
+SpecChange = Callable[[Body], Body]
+
+
+def starts(job: Job) -> bool:
+    """Say whether the pods of a group that start together have nodes.
+
+    Of a group without a minimum, each pod starts alone, so that all of them count.
+    """
+    if job.minimum:
+        return job.ready
+    return all(task.node is not None for task in job.tasks)
+
+
+def fits(cluster: Cluster, group: PodGroup) -> bool:
+    """Say whether the scheduler places a group, if no other one waits."""
+    scheduler = Scheduler(replace(cluster, waiting=()), [group])
+    scheduler.run()
+    return starts(scheduler.jobs[0])
+
+
+def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
+    """Say whether a group fits after a change."""
+    return fits(changed_cluster(cluster, change), changed_group(group, change))
+
+
+def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
+    """Free and add nodes, and replace a queue."""
+    nodes = [
+        replace(node, used={}) if node.name in change.freed_nodes else node
+        for node in cluster.nodes
+    ]
+    queues = list(cluster.queues)
+    if change.queue is not None:
+        queues = [one for one in queues if one.name != change.queue.name] + [change.queue]
+    if not change.added_nodes:
+        return replace(cluster, nodes=nodes, queues=queues)
+    nodes += change.added_nodes
+    domains = cluster.domains
+    if cluster.hyper_nodes:
+        domains = read_domains(cluster.hyper_nodes, {n.name: labels_of(n.body) for n in nodes})
+    return replace(cluster, nodes=nodes, queues=queues, domains=domains)
+
+
+def changed_group(group: PodGroup, change: Change) -> PodGroup:
+    """Write a group as a change asks for it."""
+    group = change.group or group
+    if change.topology is not None:
+        group = with_topology(group, change.topology)
+    if change.tolerations:
+        group = tolerating(group, change.tolerations)
+    return group
+
+
+def with_topology(group: PodGroup, topology: Topology | None) -> PodGroup:
+    """Give a group another topology. Those of its subgroups stay."""
+    return replace(group, topology=topology)
+
+
+def tolerating(group: PodGroup, added: Iterable[Body]) -> PodGroup:
+    """Add tolerations to all pods of a group."""
+    more = list(added)
+    return with_specs(
+        group, lambda spec: {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}
+    )
+
+
+def with_specs(group: PodGroup, change: SpecChange) -> PodGroup:
+    """Change the spec of all pods of a group."""
+    return replace(group, pods=tuple(replace(one, spec=change(one.spec)) for one in group.pods))
+
+
+def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
+    """Return a cluster after its scheduler has placed what it can."""
+    dimensions, room = scheduler.dimensions, scheduler.room
+
+    def amounts(numbers: Sequence[float]) -> Mapping[str, Decimal]:
+        return {
+            name: dimensions.amount(name, int(number))
+            for name, number in zip(dimensions.names, numbers, strict=True)
+            if number
+        }
+
+    nodes = [
+        replace(node, used=amounts(used))
+        for node, used in zip(cluster.nodes, room.used, strict=True)
+    ]
+    shares = scheduler.queues.shares
+    queues = [replace(one, used=amounts(shares[one.name].used)) for one in cluster.queues]
+    return replace(cluster, nodes=nodes, queues=queues, waiting=())
+
+
+def copy_of(node: Node, name: str) -> Node:
+    """Describe another node like one, with nothing on it."""
+    labels = {**labels_of(node.body), "kubernetes.io/hostname": name}
+    metadata = {**(node.body.get("metadata") or {}), "name": name, "labels": labels}
+    for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        metadata.pop(key, None)
+    return replace(node, name=name, body={**node.body, "metadata": metadata}, used={})

@@ -1,0 +1,103 @@
+"""Sentences about the room that a group needs and that nodes have. Pure."""
+
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+
+from kthena_components.core.findings import count_of
+from kthena_components.placement.changes import fits
+from kthena_components.placement.model import Cluster, PodGroup
+from kthena_components.placement.volcano.amounts import PODS
+from kthena_components.placement.volcano.scheduler import Scheduler
+from kthena_components.placement.volcano.shapes import Shape
+
+
+def largest(scheduler: Scheduler) -> Shape:
+    """Return the shape of the pods of a group that fits into the fewest nodes."""
+    shapes = {task.shape.number: task.shape for task in scheduler.jobs[0].tasks}
+    return min(shapes.values(), key=lambda shape: sum(slots(scheduler, shape)))
+
+
+def slots(scheduler: Scheduler, shape: Shape) -> list[int]:
+    """Count how many pods of a shape each node has room for."""
+    room = scheduler.room
+    return [
+        min((max(0, idle) // wanted for idle, wanted in zip(left, shape.request, strict=True)
+             if wanted), default=0) if accepted else 0
+        for left, accepted in zip(room.idle, shape.accepted, strict=True)
+    ]  # fmt: skip
+
+
+def free_nodes(scheduler: Scheduler, cap: int | None, resource: str = "") -> str:
+    """Say how many pods there is room for, and in how many HyperNodes of the cap's tier."""
+    shape, job = largest(scheduler), scheduler.jobs[0]
+    counts = slots(scheduler, shape)
+    needed = sum(task.shape is shape for task in job.tasks)
+    nodes = sum(bool(number) for number in counts)
+    text = _finding(sum(counts), needed) + (f", on {count_of(nodes, 'node')}" if nodes else "")
+    if cap is not None:
+        tree = scheduler.tree
+        holding = [at for at, one in enumerate(tree.all) if one.tier == cap]
+        within = {at: sum(counts[node] for node in tree.all[at].nodes) for at in holding}
+        some = sum(bool(number) for number in within.values())
+        text += f" in {count_of(some, 'HyperNode')} of tier {cap}; at most "
+        text += f"{max(within.values(), default=0)} in one"
+    return text + (_most(scheduler, shape, resource) if resource else "")
+
+
+def _finding(found: int, needed: int) -> str:
+    if not found:
+        return f"none of {count_of(needed, 'pod')} finds room"
+    finds = "finds" if found == 1 else "find"
+    return f"{min(found, needed)} of {count_of(needed, 'pod')} {finds} room"
+
+
+def _most(scheduler: Scheduler, shape: Shape, resource: str) -> str:
+    """Say how much of a resource each pod requests, and what the freest node has."""
+    at = scheduler.dimensions.names.index(resource)
+    most = max((scheduler.room.idle[node][at] for node, ok in enumerate(shape.accepted) if ok),
+               default=0)  # fmt: skip
+    left = scheduler.dimensions.amount(resource, max(0, most))
+    if resource == PODS:
+        return f": no node has more than {left} free slots for pods"
+    each = scheduler.dimensions.amount(resource, shape.request[at])
+    text = f": each requests {_named(resource, each)}"
+    return text if left >= each else f"{text}, and no node has more than {left} left"
+
+
+def refusals(scheduler: Scheduler, *beginnings: str) -> str:
+    """Say which nodes refuse the pods of a group, and why."""
+    shape = largest(scheduler)
+    counts = Counter(why for each in shape.refusals for why in each if why.startswith(beginnings))
+    listed = ", ".join(f"{count_of(number, 'node')} {why}" for why, number in counts.most_common())
+    taken = sum(slots(scheduler, shape))
+    needed = sum(task.shape is shape for task in scheduler.jobs[0].tasks)
+    return f"{_finding(taken, needed)}; not taken into account: {listed}"
+
+
+def lacking(cluster: Cluster, group: PodGroup) -> list[str]:
+    """List the resources without whose request a group would fit."""
+    names = dict.fromkeys(name for pods in group.pods for name in pods.requests)
+    found = [name for name in names if fits(cluster, _not_asking(group, name))]
+    boundless = [
+        replace(node, allocatable={**node.allocatable, PODS: Decimal(10**6)})
+        for node in cluster.nodes
+    ]
+    if not found and fits(replace(cluster, nodes=boundless), group):
+        found = [PODS]
+    return found
+
+
+def _not_asking(group: PodGroup, name: str) -> PodGroup:
+    pods = tuple(
+        replace(one, requests={key: value for key, value in one.requests.items() if key != name})
+        for one in group.pods
+    )
+    least = group.min_resources
+    if least is not None:
+        least = {key: value for key, value in least.items() if key != name}
+    return replace(group, pods=pods, min_resources=least)
+
+
+def _named(resource: str, amount: Decimal) -> str:
+    return f"{amount} {'GPUs' if resource == 'nvidia.com/gpu' else resource}"

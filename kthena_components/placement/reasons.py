@@ -1,0 +1,260 @@
+"""Finds what keeps a group from its place, with numbers, and the smallest change that helps. Pure.
+
+A cause is found by leaving it out: if the group fits without the cap, the cap is the cause. A
+change is offered only if the scheduler places the group after it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from kthena_components.cluster.node_fit import untolerated
+from kthena_components.core.findings import count_of
+from kthena_components.placement.changes import fits, helps, with_specs, with_topology
+from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
+from kthena_components.placement.model import (
+    Body,
+    Cause,
+    Change,
+    Cluster,
+    Obstacle,
+    PodGroup,
+    Topology,
+)
+from kthena_components.placement.relief import added_nodes, freed_nodes
+from kthena_components.placement.volcano.scheduler import Scheduler
+
+_PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
+_QUEUES = frozenset({"proportion", "capacity", "overcommit"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A group that the scheduler does not place, and the cluster after all that it does place."""
+
+    cluster: Cluster
+    group: PodGroup
+    scheduler: Scheduler
+    """It has just failed to place the group alone."""
+
+    def without(self, change: Callable[[PodGroup], PodGroup]) -> bool:
+        """Say whether the group fits if it is written otherwise."""
+        return fits(self.cluster, change(self.group))
+
+    def changes(self, *found: Change) -> tuple[Change, ...]:
+        """Keep the changes after which the group fits."""
+        return tuple(one for one in found if helps(self.cluster, self.group, one))
+
+
+def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]:
+    """List what keeps a group from its place.
+
+    Args:
+        cluster: The cluster after what is placed.
+        empty: The cluster with nothing on it, where a group with several causes shows one.
+        group: The group that is not placed.
+    """
+    found = _causes(cluster, group)
+    if not found:
+        found = [
+            replace(one, changes=tuple(
+                change for change in one.changes if helps(cluster, group, change)))
+            for one in _causes(empty, group)
+        ]  # fmt: skip
+    changes = () if found else freed_nodes(cluster, group)
+    text = "the scheduler's order of choices finds no place for all of its pods"
+    return found or [Obstacle(cause=Cause.ORDER, text=text, changes=changes)]
+
+
+def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
+    """List the first kind of causes without which a group fits."""
+    scheduler = Scheduler(replace(cluster, waiting=()), [group])
+    scheduler.run()
+    case = _Case(cluster, group, scheduler)
+    for reasons in (_gang, _tree, _queue, _refused, _tier, _room):
+        found = list(reasons(case))
+        if found:
+            return found
+    return []
+
+
+def _gang(case: _Case) -> Iterator[Obstacle]:
+    job = case.scheduler.jobs[0]
+    why = job.invalid()
+    if not why:
+        return
+    least = replace(
+        case.group, minimum=min(job.minimum, len(job.tasks)), task_minimum={},
+        subgroups=tuple(replace(one, minimum=0) for one in case.group.subgroups),
+    )  # fmt: skip
+    change = Change(text="Lower it, or create the pods that are missing", group=least)
+    yield Obstacle(cause=Cause.GANG_MINIMUM, text=f"the scheduler passes it over: {why}",
+                   changes=case.changes(change))  # fmt: skip
+
+
+def _tree(case: _Case) -> Iterator[Obstacle]:
+    topologies = [case.group.topology, *(one.topology for one in case.group.subgroups)]
+    if not case.scheduler.tree.ready and any(topologies):
+        text = "a HyperNode has two parents or contains itself, and until this is repaired the "
+        text += "scheduler places no group with a networkTopology"
+        yield Obstacle(cause=Cause.MEMBERSHIP, text=text)
+
+
+def _queue(case: _Case) -> Iterator[Obstacle]:
+    """Find a queue that is missing, closed, or has too little left."""
+    group, queues = case.group, case.scheduler.queues
+    job = case.scheduler.jobs[0]
+    if not job.by_volcano:
+        return
+    if why := queues.missing(job):
+        yield Obstacle(cause=Cause.QUEUE, text=why)
+        return
+    config = case.cluster.scheduler
+    unlimited = replace(config, plugins=config.plugins - _QUEUES)
+    if not fits(replace(case.cluster, scheduler=unlimited), group):
+        return
+    yield _over_capability(case) or _over_promises(case)
+
+
+def _over_capability(case: _Case) -> Obstacle | None:
+    """Compare what a group asks for with what its queue may have at most."""
+    name, dimensions = case.group.queue, case.scheduler.dimensions
+    share = case.scheduler.queues.shares[name]
+    limits, capability = [], dict(share.queue.capability)
+    for at, resource in enumerate(dimensions.names):
+        if resource not in capability:
+            continue
+        number = sum(task.shape.request[at] for task in case.scheduler.jobs[0].tasks)
+        asked = max(dimensions.amount(resource, number),
+                    (case.group.min_resources or {}).get(resource, Decimal(0)))  # fmt: skip
+        held = dimensions.amount(resource, int(share.used[at]))
+        if held + asked > capability[resource]:
+            most = capability[resource]
+            limits.append(
+                f"of {most} {_short(resource)}, {held} are used and {asked} are asked for"
+            )
+            capability[resource] = held + asked
+    if not limits:
+        return None
+    raised = ", ".join(f"{amount} {_short(key)}" for key, amount in capability.items())
+    change = Change(text=f"Raise the capability of the queue {name} to {raised}",
+                    queue=replace(share.queue, capability=capability))  # fmt: skip
+    text = f"the queue {name} has reached its capability: {'; '.join(limits)}"
+    return Obstacle(cause=Cause.QUEUE, text=text, changes=case.changes(change))
+
+
+def _over_promises(case: _Case) -> Obstacle:
+    """Report that minResources, or the share of a queue, does not suffice."""
+    name = case.group.queue
+    over = case.scheduler.queues.blocking(case.scheduler.jobs[0])
+    text = f"the queue {name} has used what it deserves beside the others"
+    if over:
+        resources = ", ".join(sorted({_short(resource) for _, resource in over}))
+        text = "its minResources exceed what the cluster and the queue "
+        text += f"{name} may promise ({resources}), so that it stays Pending"
+    smaller = Change(text="Leave out minResources",
+                     group=replace(case.group, min_resources=None))  # fmt: skip
+    relief = case.changes(smaller) or freed_nodes(case.cluster, case.group)
+    return Obstacle(cause=Cause.QUEUE, text=text, changes=relief)
+
+
+def _refused(case: _Case) -> Iterator[Obstacle]:
+    """Find taints and selectors: nodes that would have room, and refuse the pods."""
+    everything = [{"operator": "Exists"}]
+    if case.without(lambda one: with_specs(one, lambda old: {**old, "tolerations": everything})):
+        yield _tainted(case)
+    elif case.without(lambda one: with_specs(one, _choosing_no_label)):
+        asked = str([pods.spec for pods in case.group.pods])
+        cause = Cause.PRODUCT if any(one in asked for one in _PRODUCT) else Cause.SELECTOR
+        change = Change(text="Leave out the selector, or label nodes with room",
+                        group=with_specs(case.group, _choosing_no_label))  # fmt: skip
+        yield Obstacle(cause=cause, text=refusals(case.scheduler, "without the label", "outside"),
+                       changes=case.changes(change))  # fmt: skip
+    elif case.without(lambda one: with_specs(one, _without_volumes)):
+        yield Obstacle(cause=Cause.VOLUME, text=refusals(case.scheduler, "outside the topology"))
+
+
+def _tainted(case: _Case) -> Obstacle:
+    taints = {
+        (str(taint.get("key")), str(taint.get("value") or ""), str(taint.get("effect")))
+        for node in case.cluster.nodes
+        for pods in case.group.pods
+        for taint in untolerated(pods.spec, node.body)
+    }
+    added = [
+        Change(text=f"Tolerate the taint {key}{'=' if value else ''}{value}:{effect}",
+               tolerations=({"key": key, "operator": "Exists", "effect": effect},))
+        for key, value, effect in sorted(taints)
+    ]  # fmt: skip
+    whole = Change(text="Tolerate these taints", tolerations=tuple(
+        each for one in added for each in one.tolerations))  # fmt: skip
+    return Obstacle(cause=Cause.TAINT, text=refusals(case.scheduler, "with the taint"),
+                    changes=case.changes(*added) or case.changes(whole))  # fmt: skip
+
+
+def _choosing_no_label(spec: Body) -> Body:
+    return {key: value for key, value in spec.items() if key not in {"nodeSelector", "affinity"}}
+
+
+def _without_volumes(spec: Body) -> Body:
+    return {key: value for key, value in spec.items() if key != "volumes"}
+
+
+def _tier(case: _Case) -> Iterator[Obstacle]:
+    """Find a cap that is too low, of the group or of its subgroups."""
+    bare = replace(with_topology(case.group, None), subgroups=tuple(
+        replace(one, topology=None) for one in case.group.subgroups))  # fmt: skip
+    if bare == case.group or not fits(case.cluster, bare):
+        return
+    tree = case.scheduler.tree
+    higher = [
+        Change(text=f"Allow tier {tier}", group=_up_to(case.group, tier))
+        for tier in tree.tiers
+        if tier > min(_caps(case.group), default=tree.top)
+    ]
+    raised = next((one for one in higher if helps(case.cluster, case.group, one)), None)
+    if raised is not None and raised.group is not None and not case.group.subgroups:
+        raised = Change(text=raised.text, topology=raised.group.topology)
+    changes = (*((raised,) if raised else ()), *freed_nodes(case.cluster, case.group))
+    text = free_nodes(case.scheduler, min(_caps(case.group), default=0))
+    yield Obstacle(cause=Cause.TIER, text=text, changes=changes)
+
+
+def _caps(group: PodGroup) -> list[int]:
+    stated = [group.topology, *(one.topology for one in group.subgroups)]
+    return [one.highest_tier for one in stated if one and one.hard and one.highest_tier is not None]
+
+
+def _up_to(group: PodGroup, tier: int) -> PodGroup:
+    """Raise all caps of a group to at least a tier."""
+
+    def raised(topology: Topology | None) -> Topology | None:
+        if topology is None or not topology.hard:
+            return topology
+        if topology.highest_tier is not None and topology.highest_tier >= tier:
+            return topology
+        return Topology(hard=True, highest_tier=tier)
+
+    subgroups = tuple(replace(one, topology=raised(one.topology)) for one in group.subgroups)
+    return replace(group, topology=raised(group.topology), subgroups=subgroups)
+
+
+_CAUSES = {"cpu": Cause.CPU, "memory": Cause.MEMORY, "pods": Cause.PODS}
+
+
+def _room(case: _Case) -> Iterator[Obstacle]:
+    """Find the resources of which too little is left."""
+    changes = freed_nodes(case.cluster, case.group) or added_nodes(case.cluster, case.group)
+    short = lacking(case.cluster, case.group)
+    for name in short:
+        text = free_nodes(case.scheduler, None, name)
+        cause = _CAUSES.get(name, Cause.GPUS if "/" in name else Cause.OTHER_RESOURCE)
+        yield Obstacle(cause=cause, text=text, changes=changes)
+    if not short and changes:
+        kinds = count_of(len(case.scheduler.jobs[0].tasks), "pod")
+        text = f"its {kinds} do not find enough room as the scheduler places them"
+        yield Obstacle(cause=Cause.ORDER, text=text, changes=changes)
+
+
+def _short(name: str) -> str:
+    return "GPUs" if name == "nvidia.com/gpu" else name

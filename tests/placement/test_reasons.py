@@ -1,0 +1,139 @@
+"""Each cause is told apart, with its numbers, and only a change that helps is offered."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from kthena_components.placement.changes import helps
+from kthena_components.placement.model import Cause, Cluster, PodGroup, PodSet, Queue
+from kthena_components.placement.place import place
+from tests.support.for_each import for_each
+from tests.support.placement import (
+    GPU,
+    HARD,
+    cluster,
+    group,
+    hyper_node,
+    node,
+    per_instance,
+    pods,
+    racks,
+    role,
+)
+
+BUSY = {f"r{rack}-n0": 8.0 for rack in range(4)}
+TEAM = {"key": "team", "value": "research", "effect": "NoSchedule"}
+PAIR = [node("a"), node("b")]
+
+
+def asking(count: int, **requests: float) -> PodSet:
+    amounts = {key: Decimal(amount) for key, amount in requests.items()}
+    return replace(pods(count, 1), requests={GPU: Decimal(1), **amounts})
+
+
+def choosing(**labels: str) -> PodSet:
+    return pods(2, spec={"nodeSelector": {key.replace("_", "/"): v for key, v in labels.items()}})
+
+
+def limited(**capability: float) -> Cluster:
+    amounts = {GPU: Decimal(capability["gpus"])}
+    return racks(2, 2, queues=(Queue(name="default", capability=amounts),))
+
+
+CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
+    "a cap": (
+        racks(2, 2, 2, 2, used=BUSY), group(pods(2), topology=HARD[1]), Cause.TIER,
+        "2 of 2 pods find room, on 4 nodes in 4 HyperNodes of tier 1; at most 1 in one",
+        ["Allow tier 2", "Free one node in r0: r0-n0"],
+    ),
+    "the cap of subgroups": (
+        racks(3, 3), group(*(role("p", str(n), 2) for n in range(3)),
+                           subgroups=(per_instance("p", 2, 3, HARD[1]),)), Cause.TIER,
+        "6 of 6 pods find room, on 6 nodes in 2 HyperNodes of tier 1; at most 3 in one",
+        ["Allow tier 2"],
+    ),
+    "GPUs now": (
+        racks(2, 2, used=BUSY), group(pods(4)), Cause.GPUS,
+        "2 of 4 pods find room, on 2 nodes: each requests 8 GPUs",
+        ["Free 2 nodes in spine: r0-n0, r1-n0"],
+    ),
+    "GPUs of a node": (
+        racks(2, 2), group(pods(1, 9)), Cause.GPUS,
+        "none of 1 pod finds room: each requests 9 GPUs, and no node has more than 8 left", [],
+    ),
+    "CPU": (
+        cluster([node("a", cpu=2)]), group(asking(1, cpu=4)), Cause.CPU,
+        "none of 1 pod finds room: each requests 4 cpu, and no node has more than 2 left", [],
+    ),
+    "memory": (
+        cluster([node("a", memory=10)]), group(asking(1, memory=11)), Cause.MEMORY,
+        "none of 1 pod finds room: each requests 11 memory, and no node has more than 10 left", [],
+    ),
+    "pods per node": (
+        cluster([node("a", pods=1), node("b", pods=1)]), group(pods(3, 1)), Cause.PODS,
+        "2 of 3 pods find room, on 2 nodes: no node has more than 1 free slots for pods",
+        ["Add one node like a"],
+    ),
+    "a taint": (
+        cluster([node("a", taints=[TEAM]), node("b")]), group(pods(2)), Cause.TAINT,
+        ("1 of 2 pods finds room; not taken into account: 1 node with the taint "
+        "team=research:NoSchedule"),
+        ["Tolerate the taint team=research:NoSchedule"],
+    ),
+    "a product": (
+        cluster(PAIR), group(choosing(**{"nvidia.com_gpu.product": "H200"})), Cause.PRODUCT,
+        ("none of 2 pods finds room; not taken into account: 2 nodes without the label "
+        "nvidia.com/gpu.product=H200"),
+        ["Leave out the selector, or label nodes with room"],
+    ),
+    "a selector": (
+        cluster(PAIR), group(choosing(zone="a")), Cause.SELECTOR,
+        "none of 2 pods finds room; not taken into account: 2 nodes without the label zone=a",
+        ["Leave out the selector, or label nodes with room"],
+    ),
+    "a queue": (
+        limited(gpus=8), group(pods(2)), Cause.QUEUE,
+        "the queue default has reached its capability: of 8 GPUs, 0 are used and 16 are asked for",
+        ["Raise the capability of the queue default to 16 GPUs"],
+    ),
+    "a queue that does not exist": (
+        racks(2), group(pods(1), queue="none"), Cause.QUEUE, "the queue none does not exist", [],
+    ),
+    "a gang that is larger than its pods": (
+        racks(4), group(pods(3), minimum=4), Cause.GANG_MINIMUM,
+        "the scheduler passes it over: minMember is 4, and it has 3 pods",
+        ["Lower it, or create the pods that are missing"],
+    ),
+    "two parents": (
+        cluster(PAIR, [hyper_node("r", 1, ["a"]), hyper_node("s", 2, children=["r"]),
+                       hyper_node("t", 2, children=["r"])]),
+        group(pods(1), topology=HARD[1]), Cause.MEMBERSHIP,
+        ("a HyperNode has two parents or contains itself, and until this is repaired the "
+        "scheduler places no group with a networkTopology"), [],
+    ),
+}  # fmt: skip
+
+
+@for_each("where, one, cause, text, changes", CASES.values(), ids=CASES)
+def test_a_cause(
+    where: Cluster, one: PodGroup, cause: Cause, text: str, changes: list[str]
+) -> None:
+    (outcome,) = place(where, [one])
+    (obstacle,) = outcome.obstacles
+    assert (obstacle.cause, obstacle.text) == (cause, text)
+    assert [change.text for change in obstacle.changes] == changes
+    assert all(helps(where, one, change) for change in obstacle.changes)
+
+
+def test_minresources_of_all_pods_block_an_elastic_group() -> None:
+    one = group(pods(3), minimum=2, topology=HARD[1], min_resources={GPU: Decimal(24)})
+    (outcome,) = place(racks(2, 2), [one])
+    (obstacle,) = outcome.obstacles
+    assert obstacle.cause is Cause.TIER
+    assert [change.text for change in obstacle.changes] == ["Allow tier 2"]
+
+
+def test_several_causes_show_the_one_that_an_empty_cluster_has() -> None:
+    wanting = group(choosing(**{"nvidia.com_gpu.product": "H200"}), name="picky")
+    _, outcome = place(cluster(PAIR), [group(pods(2)), wanting])
+    (obstacle,) = outcome.obstacles
+    assert (obstacle.cause, obstacle.changes) == (Cause.PRODUCT, ())
