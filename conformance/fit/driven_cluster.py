@@ -252,6 +252,9 @@ def as_created(body: Mapping[str, Any]) -> Body:
         return {**taken, "metadata": {**metadata, "annotations": annotations}, "status": status,
                 "spec": {}}  # fmt: skip
     spec = {key: value for key, value in body["spec"].items() if key in _OF_PODS}
+    spec["containers"] = [  # without the mount of the volume with the token
+        {key: each[key] for key in ("name", "image", "resources")} for each in spec["containers"]
+    ]
     return {**taken, "metadata": metadata, "spec": spec}
 
 
