@@ -18,7 +18,7 @@ from kthena_components.placement.model import Change, PodGroup, Verdict
 from kthena_components.placement.place import place
 from sandbox.cluster import Size
 
-NUMBER = 60
+NUMBER = 50
 """Number of cases at scale 1."""
 CHANGES = 20
 """Number of changes that are tried at scale 1."""
