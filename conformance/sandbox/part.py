@@ -17,6 +17,7 @@ from conformance.pulumi.other_cluster import move
 from conformance.pulumi.two_stacks import compete
 from conformance.report import Part
 from conformance.sandbox.page import run_page
+from conformance.sandbox.pictures import draw_random
 from conformance.support.pictures import differences, drawn
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
@@ -51,6 +52,7 @@ def run(context: Context) -> None:
         _folder_in_use(context, one)
         _port_in_use(context, one)
         _stack(context, one)
+        draw_random(context, one.api)
         compete(context.part, one, context.folder / "rivals")
         two = _start(context, "two")
         try:

@@ -26,32 +26,48 @@ STYLES = {
     "warn": "yellow",
     "ok": "green",
     "unknown": "dim",
+    "others": "dim",
+    "running": "blue",
+    "placed": "bold green",
+    "waiting": "yellow",
+    "lost": "bold red",
 }
-"""By the word that a line begins with."""
+"""By the word that a line begins with, or by the state of the pods that a text draws."""
 
 
-def paint(word: str, stream: TextIO) -> str:
-    """Return a word in its colour, if the stream is a terminal and NO_COLOR is not set.
+def paint(text: str, stream: TextIO, meaning: str = "") -> str:
+    """Return a text in the colour of its meaning, if there is one for it on this stream.
 
+    Only a terminal shows colours, and only while NO_COLOR is not set.
     Source: no-color.org, any value that is not empty counts.
+
+    Args:
+        text: A word, or a part of a drawing.
+        stream: Where it will be written.
+        meaning: The key of its style, if that is not the text.
     """
-    if os.environ.get("NO_COLOR") or not _is_terminal(stream) or word not in STYLES:
-        return word
-    return _painter(stream)(word)
+    style = STYLES.get(meaning or text)
+    if os.environ.get("NO_COLOR") or not _is_terminal(stream) or style is None:
+        return text
+    return _painter(stream)(text, style)
 
 
 @cache
-def _painter(stream: TextIO) -> Callable[[str], str]:
+def _painter(stream: TextIO) -> Callable[[str, str], str]:
     try:
         from rich.color import ColorSystem  # noqa: PLC0415
         from rich.console import Console  # noqa: PLC0415
         from rich.style import Style  # noqa: PLC0415
     except ModuleNotFoundError:
-        return str
+        return _plain
     console = Console(file=stream)
     if console.color_system is None or console.legacy_windows:
-        return str
-    return lambda word: Style.parse(STYLES[word]).render(word, color_system=ColorSystem.STANDARD)
+        return _plain
+    return lambda text, style: Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
+
+
+def _plain(text: str, _style: str) -> str:
+    return text
 
 
 class Progress:

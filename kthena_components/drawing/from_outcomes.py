@@ -1,5 +1,6 @@
 """Makes the picture of a cluster on which groups are placed. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -38,26 +39,21 @@ def picture_of(
     for running in cluster.running:
         for name, pod in zip(running.nodes, pods_of(running.group, "running"), strict=False):
             held.setdefault(name, []).append(replace(pod, state=LOST) if name in lost else pod)
-    planned: dict[str, int] = {}
-    groups = []
+    planned: Counter[str] = Counter()
     for outcome in outcomes:
-        unplaced = []
         for name, pod in _places(outcome):
             if name:
                 held.setdefault(name, []).append(pod)
-                planned[name] = planned.get(name, 0) + pod.gpus
-            else:
-                unplaced.append(pod)
-        is_changed = changed is None or outcome.group.title in changed
-        groups.append(_row(outcome, unplaced, is_changed=is_changed))
+                planned[name] += pod.gpus
     nodes = [
-        _node(node, held.get(node.name, ()), planned.get(node.name, 0), lost)
-        for node in cluster.nodes
+        _node(node, held.get(node.name, ()), planned[node.name], lost) for node in cluster.nodes
     ]
     return Picture(
         title=title,
         racks=racks_of(nodes, cluster.domains),
-        groups=tuple(groups),
+        groups=tuple(
+            _row(one, is_changed=changed is None or one.group.title in changed) for one in outcomes
+        ),
         before=before,
         taken=cluster.taken,
         source=cluster.source,
@@ -99,7 +95,7 @@ def _places(outcome: Outcome) -> Iterator[tuple[str, PodBox]]:
         yield name, pod if name else replace(pod, state="waiting")
 
 
-def _row(outcome: Outcome, unplaced: Sequence[PodBox], *, is_changed: bool) -> GroupRow:
+def _row(outcome: Outcome, *, is_changed: bool) -> GroupRow:
     group, placement = outcome.group, outcome.placement
     said = [outcome.note, *(obstacle.text for obstacle in outcome.obstacles)]
     if group.unknown:
@@ -112,7 +108,7 @@ def _row(outcome: Outcome, unplaced: Sequence[PodBox], *, is_changed: bool) -> G
         where=_where(outcome) if placement else "",
         reason=" ".join(_sentence(text) for text in (*said, *changes[:1]) if text),
         gpus=sum(accelerators(pods.requests) * pods.count for pods in group.pods),
-        unplaced=tuple(unplaced),
+        unplaced=tuple(pod for name, pod in _places(outcome) if not name),
         changed=is_changed,
     )
 

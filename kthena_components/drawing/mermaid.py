@@ -24,6 +24,7 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ./,()\-·…→]")
 _TITLES = '%%{init: {"flowchart": {"subGraphTitleMargin": {"top": 4, "bottom": 24}}}}%%'
 """Room for the title of a rack, which has two lines if its nodes are narrower than it."""
 _NOWHERE = "nowhere"
+_FORMULA = re.compile(r"\$(?=\$)")
 _STYLES = """\
   classDef waiting stroke-width:2px,stroke-dasharray:6 4
   classDef others stroke-dasharray:2 3"""
@@ -149,8 +150,10 @@ def _label(*lines: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Write every character that is not plain by its number, which Mermaid decodes at the end.
+    """Write every character that is not plain by its number, which Mermaid decodes.
+
+    It looks for formulas between $$ after that, so two of them are kept apart.
 
     Source: mermaid v11 packages/mermaid/src/utils.ts, encodeEntities and decodeEntities.
     """
-    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[0])};", visible(text))
+    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[0])};", _FORMULA.sub("$ ", visible(text)))

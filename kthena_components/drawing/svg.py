@@ -38,7 +38,9 @@ def numbers_of(groups: Sequence[GroupRow]) -> Numbers:
 
 def tag(parent: Element, kind: str, text: str = "", **attributes: object) -> Element:
     """Add an element. Attributes are written with `-` for `_`, and without a last `_`."""
-    stated = {key.rstrip("_").replace("_", "-"): str(value) for key, value in attributes.items()}
+    stated = {
+        key.rstrip("_").replace("_", "-"): visible(str(value)) for key, value in attributes.items()
+    }
     found = SubElement(parent, kind, stated)
     if text:
         found.text = visible(text)

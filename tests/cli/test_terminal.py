@@ -148,6 +148,18 @@ def test_nothing_is_imported_for_it_where_it_is_not_shown(manifest: str) -> None
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_drawing_has_the_colours_of_its_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as stream, os.fdopen(ours):
+        assert terminal.paint("▒▒", stream, "placed") == "\x1b[1;32m▒▒\x1b[0m"
+        assert terminal.paint("░░", stream, "free") == "░░"
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert terminal.paint("▒▒", stream, "placed") == "▒▒"
+    assert terminal.paint("▒▒", StringIO(), "placed") == "▒▒"
+
+
 def test_without_the_extra_there_is_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal._painter.cache_clear()
     for name in ("rich.color", "rich.console", "rich.style", "rich.status"):

@@ -102,3 +102,4 @@ def test_no_name_writes_syntax(name: str) -> None:
     code = code_of(draw_mermaid(Picture(title=name, racks=racks, groups=(group,))))
     assert [line for line in code if not LINE.fullmatch(line)] == []
     assert len(code) == 11
+    assert "#36;#36;" not in "".join(code)

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kthena_components.drawing.bars import FREE, parts_of
@@ -148,6 +148,8 @@ def test_hostile_names_are_texts_of_the_page() -> None:
 
 @pytest.mark.property
 @given(name=st.text(st.characters(codec=None), max_size=30))
+@example(name="\ud800")
+@example(name="\x00")
 def test_any_name_gives_a_page(name: str) -> None:
     pod = PodBox(name=name, group=name, engine=name, gpus=1)
     node = NodeBox(name=name, gpus=8, used=1, pods=(pod,), product=name, closed=name)

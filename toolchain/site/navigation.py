@@ -16,6 +16,7 @@ SECTIONS: Mapping[str, Tree] = {
         ],
         "Move to it": ["convert.md", "from-lws.md"],
         "Try it": ["sandbox.md"],
+        "See it": ["pictures.md"],
     },
     "Reference": {
         "Components": ["components/"],

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from kthena_components.cli.connect import WRONG, add_cluster, opened
 from kthena_components.cli.inventory import add_racks_from, live_cluster, stop
-from kthena_components.cli.terminal import Progress
-from kthena_components.core.values.safe_text import visible, visible_lines
+from kthena_components.cli.terminal import Progress, paint
+from kthena_components.core.values.safe_text import visible
 
 if TYPE_CHECKING:
     from kthena_components.placement.answer import Asked
@@ -123,9 +123,13 @@ def _write(
         sys.stdout.write(f"{json.dumps(describe(question.drawn, outcomes))}\n")
     else:
         width = get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-        rows = draw_rows(picture, width=width, blocks=_draws_blocks())
-        sys.stdout.write(f"{visible_lines(render(question.drawn, outcomes, rows))}\n")
+        rows = draw_rows(picture, width=width, blocks=_draws_blocks(), paint=_in_colour)
+        sys.stdout.write(f"{render(question.drawn, outcomes, rows)}\n")
     sys.stdout.flush()
+
+
+def _in_colour(state: str, text: str) -> str:
+    return paint(text, sys.stdout, state)
 
 
 def _draws_blocks() -> bool:

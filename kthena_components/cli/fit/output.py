@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.safe_text import visible_lines
 from kthena_components.placement.answer import STAYS
 from kthena_components.placement.model import Cluster, Outcome, Verdict
 
@@ -29,17 +30,19 @@ def render(cluster: Cluster, outcomes: Sequence[Outcome], rows: Sequence[str]) -
     Args:
         cluster: What is there.
         outcomes: The answer for each group.
-        rows: The racks as drawn.
+        rows: The racks as drawn, perhaps in colour. The rest is made visible here.
     """
     if not outcomes:
         return "Nothing here has pods."
     table = [_row(outcome) for outcome in outcomes]
-    parts = [tabulate(table, HEADERS, "simple", disable_numparse=True)]
     told = [line for outcome in outcomes for line in _told(outcome)]
-    parts += ["\n".join(told)] if told else []
-    parts += ["\n".join(rows)] if rows else []
-    parts.append("\n".join([summary(outcomes), *_about(cluster)]))
-    return "\n\n".join(parts)
+    parts = [
+        visible_lines(tabulate(table, HEADERS, "simple", disable_numparse=True)),
+        visible_lines("\n".join(told)),
+        "\n".join(rows),
+        visible_lines("\n".join([summary(outcomes), *_about(cluster)])),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

@@ -25,6 +25,7 @@ from kthena_components.systems.ray.serve_config import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, Group, RayView
 
 _UNEQUAL = Unknown("its groups of workers have different GPUs")
+_SEVERAL = Unknown("its groups of workers start engines themselves")
 _GANG_LABELS = frozenset(
     {"ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "volcano.sh/queue-name"}
 )
@@ -81,6 +82,8 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
     """
     low: int = 0
     high: int = 0
+    if sum(map(_starts_engine, cluster.with_gpus)) > 1:
+        return _SEVERAL
     for group in cluster.with_gpus:
         for value in (group.low, group.high):
             if isinstance(value, Unknown):
@@ -96,6 +99,11 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
     if isinstance(ranks, int) and isinstance(gpus, int) and isinstance(head, int):
         return 1 + min(max(-(-(ranks - head) // gpus), low), high)
     return 1 + low
+
+
+def _starts_engine(group: Group) -> bool:
+    command = group.pod.command
+    return command is not None and command.engine is not None
 
 
 def _serve_engines(

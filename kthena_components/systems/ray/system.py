@@ -24,6 +24,7 @@ from kthena_components.systems.ray.rules.engine_kwargs import ray_engine_kwargs
 from kthena_components.systems.ray.rules.fault_tolerance import ray_fault_tolerance
 from kthena_components.systems.ray.rules.history_server import ray_history_server
 from kthena_components.systems.ray.rules.job import ray_deletion, ray_job, ray_runtime_env
+from kthena_components.systems.ray.rules.job_gpus import ray_job_gpus
 from kthena_components.systems.ray.rules.serve_gpus import gpu_requests_of_groups, ray_serve_gpus
 from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
 from kthena_components.systems.ray.rules.worker_groups import (
@@ -40,7 +41,7 @@ _NO_RESTARTS = {
     "RayJob": "a job keeps the cluster that it started with",
 }
 _OF_KIND = {
-    "RayJob": (ray_job, ray_runtime_env, ray_deletion),
+    "RayJob": (ray_job, ray_job_gpus, ray_runtime_env, ray_deletion),
     "RayService": (ray_service, ray_service_upgrade),
 }
 

@@ -63,14 +63,14 @@ def _missing_gpus(cluster: Cluster) -> str:
     command = cluster.head.pod.command
     if command is None or command.executor != "ray" or command.data != 1:
         return ""
-    ranks, counted = command.per_rank_world, total(map(_counted_in, cluster.groups))
+    ranks, counted = command.per_rank_world, total(map(counted_in, cluster.groups))
     if not isinstance(ranks, int) or not isinstance(counted, int) or counted >= ranks:
         return ""
     needs = f"so Ray counts {count_of(counted, 'GPU')} in all pods"
     return f"{needs}, and the engine waits for {count_of(ranks, 'GPU')} until it gives up"
 
 
-def _counted_in(group: Group) -> MaybeInt:
+def counted_in(group: Group) -> MaybeInt:
     """Count the GPUs of all pods of a group as Ray does."""
     resources = mapping(group.fields.get("resources")).get("GPU")
     stated = [one for one in (group.params.get("num-gpus"), resources) if one is not None]
