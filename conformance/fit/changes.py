@@ -46,7 +46,11 @@ def others_leave(driven: DrivenCluster, group: PodGroup) -> None:
 
 
 def _pod(pod: Body, change: Change) -> Body:
+    """Write a pod with further tolerations, and without what the change leaves out."""
     spec = pod["spec"]
+    if change.group:
+        kept = {key for pods in change.group.pods for key in pods.spec}
+        spec = {key: value for key, value in spec.items() if key in kept}
     if change.tolerations:
         tolerations = [*spec.get("tolerations", ()), *map(dict, change.tolerations)]
         spec = {**spec, "tolerations": tolerations}

@@ -47,9 +47,9 @@ def cap_of(topology: Topology | None, domains: Sequence[Domain]) -> int | None:
     """Return the highest tier that pods may span; None if they may be anywhere."""
     if topology is None or not topology.hard:
         return None
-    names = {domain.tier_name: domain.tier for domain in domains}
     cap = topology.highest_tier
-    if cap is None:
+    if cap is None and topology.highest_tier_name:
+        names = {domain.tier_name: domain.tier for domain in domains}
         cap = names.get(topology.highest_tier_name)
     top = max((domain.tier for domain in domains), default=0)
     return cap if cap is not None and cap <= top else None
@@ -83,5 +83,9 @@ def _bounds(
             values = tuple(pods.labels.get(key) for key in policy.match_label_keys)
             if name and wanted.items() <= pods.labels.items():
                 engines[values].append(name)
+        stated = policy.topology
+        # Volcano 1.14 drops the name of a tier in a subGroupPolicy: NewSubJobInfo of its
+        # pkg/scheduler/api/sub_job_info.go copies the topology before the name is resolved.
+        by_number = stated if stated and stated.highest_tier is not None else None
         for engine in engines.values():
-            yield policy.topology, engine
+            yield by_number, engine

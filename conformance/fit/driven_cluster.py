@@ -29,6 +29,8 @@ OWNERS = (
     ("workload.serving.volcano.sh/v1alpha1", "ModelServing"), ("apps/v1", "StatefulSet"),
     ("apps/v1", "Deployment"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Service"),
 )  # fmt: skip
+ACTIONS = "enqueue, allocate, backfill"
+"""The scheduler's actions in the sandbox: see sandbox/commands.py."""
 CYCLES = 3
 """Cycles that the scheduler gets: it breaks ties at random, so that a later one may succeed."""
 SEEN = 0.4
@@ -80,10 +82,18 @@ class DrivenCluster:
 
     def ask(self, case: Case) -> Answer:
         """Create a case, and return the scheduler's answer. The objects stay until `clear`."""
-        self._release(open_=False)
+        self.create(case)
+        objects = self.objects()
+        self.release()
+        self.cycles()
+        return Answer(objects=objects, bound=self.bound(), groups=self.groups())
+
+    def create(self, case: Case) -> None:
+        """Create a case, while the scheduler only looks on."""
+        self._act("backfill")
         self._shape(case)
         for name, spec in case.queues.items():
-            self._api.patch(_named(SCHEDULING, "Queue", name), {"spec": spec})
+            self.patch_queue(name, spec)
         self._all(self._api.create, case.fillers)
         for gang in case.gangs:
             first, *others = gang.bodies
@@ -91,10 +101,10 @@ class DrivenCluster:
             self._all(self._api.create, others)
             self._owners |= gang.kind != "written"
         self.settle(sum(gang.pods for gang in case.gangs))
-        objects = self.objects()
-        self._release(open_=True)
-        self.cycles()
-        return Answer(objects=objects, bound=self.bound(), groups=self.groups())
+
+    def release(self) -> None:
+        """Let the scheduler act."""
+        self._act(ACTIONS)
 
     def settle(self, pods: int) -> None:
         """Wait until all pods exist, and the scheduler has seen them."""
@@ -221,9 +231,9 @@ class DrivenCluster:
             if error.reason != "NotFound":
                 raise
 
-    def _release(self, *, open_: bool) -> None:
-        """Let the scheduler act, or only look on. It reads its config again at once."""
-        text = SCHEDULER if open_ else SCHEDULER.replace("enqueue, allocate, backfill", "backfill")
+    def _act(self, actions: str) -> None:
+        """Set the actions of the scheduler, which reads its config again at once."""
+        text = SCHEDULER.replace(ACTIONS, actions)
         (self.sandbox.layout.folder / "scheduler.yaml").write_text(text)
 
     def _all(self, act: Callable[[Body], object], bodies: Iterable[Body]) -> None:
@@ -242,6 +252,9 @@ def as_created(body: Mapping[str, Any]) -> Body:
         return {**taken, "metadata": {**metadata, "annotations": annotations}, "status": status,
                 "spec": {}}  # fmt: skip
     spec = {key: value for key, value in body["spec"].items() if key in _OF_PODS}
+    spec["containers"] = [  # without the mount of the volume with the token
+        {key: each[key] for key in ("name", "image", "resources")} for each in spec["containers"]
+    ]
     return {**taken, "metadata": metadata, "spec": spec}
 
 

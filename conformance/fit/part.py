@@ -18,9 +18,9 @@ from kthena_components.placement.model import Change, PodGroup, Verdict
 from kthena_components.placement.place import place
 from sandbox.cluster import Size
 
-NUMBER = 80
+NUMBER = 50
 """Number of cases at scale 1."""
-CHANGES = 25
+CHANGES = 20
 """Number of changes that are tried at scale 1."""
 AGREEMENT = 0.99
 """Share of gangs about which the scheduler and the model must agree."""

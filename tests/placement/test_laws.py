@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from conformance.fit.constraints import broken
+from conformance.fit.constraints import broken, each_pod
 from kthena_components.core.topology.domains import read_domains
 from kthena_components.placement.model import (
     Cluster,
@@ -84,10 +84,15 @@ def _groups(draw: st.DrawFn, *, equal: bool = False) -> PodGroup:
     size = draw(st.integers(1, 4))
     gpus = draw(st.sampled_from((2, 4, 8)))
     pods = tuple(
-        PodSet(name=f"pods-{number}", count=size, requests=_amounts(gpus), labels={ENGINE: str(number)})
+        PodSet(
+            name=f"pods-{number}",
+            count=size,
+            requests=_amounts(gpus),
+            labels={ENGINE: str(number)},
+        )
         for number in range(engines)
-    )  # fmt: skip
-    policies = ()
+    )
+    policies: tuple[SubGroupPolicy, ...] = ()
     if engines > 1:
         topology = draw(st.none() | _HARD)
         policies = (
@@ -200,7 +205,5 @@ def test_a_queue_never_holds_more_than_its_capability(
     cluster = replace(_built(rows), queues=(queue,))
     outcome = _one(cluster, group)
     if outcome.placement:
-        each = [pods for pods in group.pods for _ in range(pods.count)]
-        held = sum(pods.requests[GPU] for pods, node in zip(each, outcome.placement.nodes, strict=True)
-                   if node)  # fmt: skip
-        assert held <= limit
+        nodes = zip(each_pod(group), outcome.placement.nodes, strict=True)
+        assert sum(pods.requests[GPU] for pods, node in nodes if node) <= limit
