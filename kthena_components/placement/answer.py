@@ -13,6 +13,7 @@ from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of, node_labels
 from kthena_components.core.objects.object import HYPER_NODE, QUEUE
 from kthena_components.core.topology.domains import lowest, read_domains
+from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind
 from kthena_components.placement.anonymous import with_names_of
 from kthena_components.placement.from_objects import queue_of
@@ -133,6 +134,35 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
             replace(q, used=_less(q.used, spaces.get(q.namespace, []))) for q in cluster.quotas
         ],
         running=tuple(one for one in cluster.running if id(one) not in left),
+    )
+
+
+def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
+    """Return the cluster in which all groups that fit run where the answers put them.
+
+    Args:
+        cluster: Without those groups.
+        outcomes: The answers for them.
+    """
+    used = {node.name: node.used for node in cluster.nodes}
+    queues: dict[str, Amounts] = {queue.name: queue.used for queue in cluster.queues}
+    running = list(cluster.running)
+    for outcome in outcomes:
+        group, placement = outcome.group, outcome.placement
+        if outcome.verdict is not Verdict.FITS or placement is None:
+            continue
+        running.append(Running(group=group, nodes=placement.nodes))
+        each = [slot_and(pods.requests) for pods in group.pods for _ in range(pods.count)]
+        for requests, node in zip(each, placement.nodes, strict=True):
+            if node:
+                used[node] = add_resources(used[node], requests)
+                for queue in _line(cluster, group.queue):
+                    queues[queue] = add_resources(queues.get(queue, {}), requests)
+    return replace(
+        cluster,
+        nodes=[replace(node, used=used[node.name]) for node in cluster.nodes],
+        queues=[replace(queue, used=queues[queue.name]) for queue in cluster.queues],
+        running=tuple(running),
     )
 
 

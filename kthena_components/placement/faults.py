@@ -5,13 +5,14 @@ pod of a group with a topology runs, its other pods must stay below the highest 
 the HyperNode that the group has.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.topology.domains import lowest
+from kthena_components.placement.changes import starts
 from kthena_components.placement.model import Cluster, Placement, PodGroup, Running
 from kthena_components.placement.volcano.allocate import count
-from kthena_components.placement.volcano.jobs import Job
+from kthena_components.placement.volcano.jobs import Job, Task
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _MOST = 1000
@@ -74,18 +75,18 @@ def nodes_of(cluster: Cluster, domain: str) -> tuple[str, ...]:
 
 
 def grow(cluster: Cluster, groups: Sequence[PodGroup]) -> list[int]:
-    """Count how many more copies of each group fit after all groups, for each group alone."""
-    return [_copies(cluster, [*cluster.waiting, *groups], group) for group in groups]
+    """Count how many more copies of each group fit into a cluster, each group alone."""
+    return [_copies(cluster, group) for group in groups]
 
 
-def _copies(cluster: Cluster, groups: Sequence[PodGroup], group: PodGroup) -> int:
-    """Double the copies until some do not fit."""
+def _copies(cluster: Cluster, group: PodGroup) -> int:
+    """Double the copies until some do not fit. Groups that wait already come first."""
     number = 1
     while True:
         copies = [replace(group, name=f"{group.name}-copy-{n}") for n in range(number)]
-        scheduler = Scheduler(cluster, [*groups, *copies])
+        scheduler = Scheduler(cluster, [*cluster.waiting, *copies])
         scheduler.run(most=0)
-        fitting = sum(job.ready for job in scheduler.jobs[len(groups) :])
+        fitting = sum(map(starts, scheduler.jobs[len(cluster.waiting) :]))
         if fitting < number or number >= _MOST:
             return fitting
         number *= 2
@@ -104,15 +105,26 @@ def _hold(scheduler: Scheduler, job: Job, nodes: Sequence[str], gone: frozenset[
         if name in place and name not in gone:
             count(job, task, place[name])
             scheduler.allocator.preference.landed(task.subgroup, place[name])
-    tree = scheduler.tree
     for subgroup in job.subgroups.values():
-        had = {place[nodes[task.position]] for task in subgroup.tasks
-               if nodes[task.position] in place}  # fmt: skip
-        kept = any(task.node is not None for task in subgroup.tasks)
-        if kept and subgroup.topology is not None:
-            holding = [at for at, one in enumerate(tree.all) if had <= one.nodes]
-            subgroup.allocated = min(holding, key=lambda at: tree.all[at].tier)
-        job.allocated = tree.common(job.allocated, subgroup.allocated)
+        if subgroup.topology is not None and any(t.node is not None for t in subgroup.tasks):
+            subgroup.allocated = _holding(scheduler, subgroup.tasks, nodes, place)
+            job.allocated = scheduler.tree.common(job.allocated, subgroup.allocated)
+    if job.group.topology is not None and any(task.node is not None for task in job.tasks):
+        job.allocated = _holding(scheduler, job.tasks, nodes, place)
+
+
+def _holding(
+    scheduler: Scheduler, tasks: Iterable[Task], nodes: Sequence[str], place: Mapping[str, int]
+) -> int:
+    """Return the lowest HyperNode that contains the nodes of some pods, lost ones too.
+
+    The scheduler remembers the HyperNode that it has chosen for the group. After a restart it
+    knows less: only subgroups with a topology then have one.
+    """
+    tree = scheduler.tree
+    had = {place[nodes[task.position]] for task in tasks if nodes[task.position] in place}
+    holding = [at for at, one in enumerate(tree.all) if had <= one.nodes]
+    return min(holding, key=lambda at: tree.all[at].tier)
 
 
 def _placement(cluster: Cluster, job: Job) -> Placement | None:

@@ -181,3 +181,50 @@ def test_the_page_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     status, out, err = fit(capsys, asked, "--inventory", cluster, "--html", nowhere)
     assert (status, out) == (2, "")
     assert "No such file or directory" in err
+
+
+def test_a_loss_tells_which_groups_come_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 1, "nodes_per_rack": 3})
+    asked = (written(tmp_path, "s.yaml", serving()), "--inventory", cluster)
+    status, out, _ = fit(capsys, *asked, "--lose", "node=rack-1-node-1")
+    assert status == 0
+    assert out.splitlines()[-2:] == [
+        "The loss (rack-1-node-1) hits 1 group: all come back.",
+        "  serving/chat-0 loses 1 pod, and has new ones on rack-1-node-3.",
+    ]
+    out = fit(capsys, *asked, "--lose", "rack=rack-1")[1]
+    assert out.splitlines()[-2:] == [
+        "The loss (rack-1, 3 nodes) hits 1 group: 1 of 1 group do not come back.",
+        "  serving/chat-0 loses 2 pods and waits: no node that they may use has room.",
+    ]
+    out = fit(capsys, *asked, "--lose", "1")[1]
+    assert "The worst loss of a single node (rack-1-node-1) hits 1 group: all come back." in out
+
+
+def test_a_loss_of_what_is_not_there_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    asked = (written(tmp_path, "s.yaml", serving()), "--inventory", cluster)
+
+    def check(lose: str, says: str) -> None:
+        status, _, err = fit(capsys, *asked, "--lose", lose)
+        assert (status, err) == (2, f"kthena-components fit: --lose: {says}\n")
+
+    for_each(
+        ("lose", "says"),
+        [
+            ("rack=rak-1", "there is no HyperNode 'rak-1': write rack=rack-1"),
+            ("node=rack-1-node-9", "there is no node 'rack-1-node-9': write node=rack-1-node-2"),
+            ("2", "'2': write node=NAME, rack=HYPERNODE, or 1 for the worst single node"),
+        ],
+    )(check)()
+
+
+def test_growth_counts_whole_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 3, "nodes_per_rack": 3})
+    asked = (written(tmp_path, "s.yaml", serving()), "--inventory", cluster)
+    out = fit(capsys, *asked, "--grow")[1]
+    assert out.splitlines()[-1] == "ModelServing serving/chat: 1 of 1 group fit, and 2 more."

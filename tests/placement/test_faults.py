@@ -37,5 +37,6 @@ def test_the_worst_loss_strands_a_group() -> None:
 
 def test_more_copies() -> None:
     pair = group(pods(2), topology=HARD[1])
-    assert grow(racks(2, 2, 3), [pair]) == [2]
-    assert grow(racks(2), [pair]) == [0]
+    assert grow(racks(2, 2, 3), [pair]) == [3]
+    assert grow(racks(2), [pair]) == [1]
+    assert grow(racks(1), [pair]) == [0]

@@ -61,6 +61,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="also write a picture as one HTML file"
     )
+    parser.add_argument(
+        "--lose",
+        metavar="node=NAME|rack=HYPERNODE|1",
+        help="say which groups come back, and where, after a loss of these nodes; 1: after the "
+        "worst loss of a single node",
+    )
+    parser.add_argument(
+        "--grow",
+        action="store_true",
+        help="say how many more groups of each serving fit, each serving alone",
+    )
     add_racks_from(parser)
     add_cluster(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
@@ -83,6 +94,9 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     for note in notes:
         sys.stderr.write(f"{visible(note)}\n")
     _write(question, outcomes, asked, parser)
+    if asked.output == "text":
+        for line in _what_if(question, outcomes, asked, parser):
+            sys.stdout.write(f"{visible(line)}\n")
     misfits = {Verdict.WAITS, Verdict.NEVER}
     return MISFITS if any(outcome.verdict in misfits for outcome in outcomes) else FITS
 
@@ -126,6 +140,30 @@ def _write(
         rows = draw_rows(picture, width=width, blocks=_draws_blocks(), paint=_in_colour)
         sys.stdout.write(f"{render(question.drawn, outcomes, rows)}\n")
     sys.stdout.flush()
+
+
+def _what_if(
+    question: "Asked",
+    outcomes: "Sequence[Outcome]",
+    asked: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+) -> list[str]:
+    """Say what a loss strands, and how many more groups fit, as far as that is asked."""
+    from kthena_components.cli.fit.what_if import (  # noqa: PLC0415
+        NothingToLoseError,
+        told_of_growth,
+        told_of_loss,
+    )
+
+    lines: list[str] = []
+    try:
+        if asked.lose is not None:
+            lines += ["", *told_of_loss(question.drawn, outcomes, asked.lose)]
+    except NothingToLoseError as error:
+        parser.exit(WRONG, f"{parser.prog}: --lose: {visible(str(error))}\n")
+    if asked.grow:
+        lines += ["", *told_of_growth(question.drawn, outcomes)]
+    return lines
 
 
 def _in_colour(state: str, text: str) -> str:

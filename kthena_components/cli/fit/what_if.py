@@ -1,0 +1,99 @@
+"""`fit --lose` and `fit --grow`: what a lost node strands, and how many more copies fit."""
+
+from collections.abc import Iterator, Sequence
+
+from kthena_components.core.findings import count_of, nearest
+from kthena_components.placement.answer import with_placed
+from kthena_components.placement.faults import Loss, grow, lose, nodes_of, worst
+from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict
+
+WORST = "1"
+"""The single node whose loss strands the most."""
+_SHOWN = 3
+
+
+class NothingToLoseError(LookupError):
+    """There is no such node or HyperNode. The text says what to write."""
+
+
+def told_of_loss(cluster: Cluster, outcomes: Sequence[Outcome], wanted: str) -> list[str]:
+    """Say which groups come back after a loss of nodes, where, and which do not.
+
+    Args:
+        cluster: Without the groups of the outcomes.
+        outcomes: The answers; those that fit count as running.
+        wanted: `node=NAME`, `rack=HYPERNODE`, or `1` for the worst single node.
+
+    Raises:
+        NothingToLoseError: There is nothing of that name.
+    """
+    placed = with_placed(cluster, outcomes)
+    loss = worst(placed) if wanted == WORST else lose(placed, _lost(placed, wanted))
+    return list(_loss(loss, wanted))
+
+
+def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
+    kind, _, name = wanted.partition("=")
+    found: tuple[str, ...]
+    if kind == "node":
+        known = [node.name for node in cluster.nodes]
+        found = (name,) if name in known else ()
+    elif kind == "rack":
+        known, found = [domain.name for domain in cluster.domains], nodes_of(cluster, name)
+    else:
+        message = f"'{wanted}': write node=NAME, rack=HYPERNODE, or 1 for the worst single node"
+        raise NothingToLoseError(message)
+    if not found:
+        what = "node" if kind == "node" else "HyperNode"
+        close = nearest(name, known)
+        hint = f"write {kind}={close}" if close else f"the cluster has {count_of(len(known), what)}"
+        message = f"there is no {what} '{name}': {hint}"
+        raise NothingToLoseError(message)
+    return found
+
+
+def _loss(loss: Loss, wanted: str) -> Iterator[str]:
+    if not loss.nodes:
+        yield "No pod runs on any node, so no loss strands one."
+        return
+    which = loss.nodes[0] if len(loss.nodes) == 1 else count_of(len(loss.nodes), "node")
+    if wanted.startswith("rack="):
+        which = f"{wanted.removeprefix('rack=')}, {which}"
+    begin = "The worst loss of a single node" if wanted == WORST else "The loss"
+    hit, stranded = count_of(len(loss.hits), "group"), loss.stranded
+    back = f"{stranded} of {hit} do not come back" if stranded else "all come back"
+    yield f"{begin} ({which}) hits {hit}{f': {back}' if loss.hits else ''}."
+    for each in loss.hits:
+        group, placement = each.running.group, each.placement
+        lost = count_of(each.lost, "pod")
+        if placement is None:
+            yield f"  {group.title} loses {lost} and waits: no node that they may use has room."
+        else:
+            moved = [
+                new for old, new in zip(each.running.nodes, placement.nodes, strict=True)
+                if old in loss.nodes
+            ]  # fmt: skip
+            yield f"  {group.title} loses {lost}, and has new ones on {_names(moved)}."
+
+
+def _names(nodes: Sequence[str]) -> str:
+    names = list(dict.fromkeys(filter(None, nodes)))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
+
+
+def told_of_growth(cluster: Cluster, outcomes: Sequence[Outcome]) -> list[str]:
+    """Say for each serving how many more of its groups fit, each serving alone."""
+    placed = with_placed(cluster, outcomes)
+    owners: dict[str, list[PodGroup]] = {}
+    for outcome in outcomes:
+        if outcome.group.unknown is None:
+            owners.setdefault(outcome.group.owner, []).append(outcome.group)
+    counts = grow(placed, [groups[0] for groups in owners.values()])
+    fitting = {outcome.group.title for outcome in outcomes if outcome.verdict is Verdict.FITS}
+    lines = []
+    for (owner, groups), more in zip(owners.items(), counts, strict=True):
+        now = sum(group.title in fitting for group in groups)
+        room = f"{more} more" if more else "no more"
+        lines.append(f"{owner}: {now} of {count_of(len(groups), 'group')} fit, and {room}.")
+    return lines
