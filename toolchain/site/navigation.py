@@ -16,7 +16,7 @@ SECTIONS: Mapping[str, Tree] = {
         ],
         "Move to it": ["convert.md", "from-lws.md"],
         "Try it": ["sandbox.md"],
-        "See it": ["pictures.md"],
+        "See whether it fits": ["fit.md", "inventory.md", "pictures.md"],
     },
     "Reference": {
         "Components": ["components/"],
