@@ -85,11 +85,13 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
                 continue
             template = found if path else _template_of(found)
             yield from _empty(template, path)
-            for finding in check_quickly(template, shape, path):
+            findings = list(check_quickly(template, shape, path))
+            unknown = any(finding.seen == UNDECLARED for finding in findings)
+            moved = dict(moves(template, shape, path)) if unknown else {}
+            for finding in findings:
                 if finding.seen == UNDECLARED:
-                    at = dict(moves(template, shape, path)).get(finding.path, "")
                     told = unknown_field(finding, _RULE)
-                    yield replace(told, remedy=at) if at else told
+                    yield replace(told, remedy=moved.get(finding.path, told.remedy))
                 elif finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import Finding, Level, suggest
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.remedies import Remedy, either, remove
 from kthena_components.core.schema.fast_check import Test, quick_test
 from kthena_components.core.schema.language import (
     UNDECLARED,
@@ -218,18 +218,17 @@ def check_crd(
     if surely(body):
         return
     others: dict[int, frozenset[str]] = {}
+    moved: dict[str, Remedy] | None = None
     for finding in check_shape(body, shape):
         taken = None
         if finding.level is Level.MANDATORY:
             taken = _taken_by(finding, body, table, (kind, served, place), others)
         lost = taken is None and finding.seen == UNDECLARED
-        told = replace(finding, remedy=_moved(finding, body, shape)) if lost else finding
-        yield _worded(told, table, kind, place, taken), taken is not None
-
-
-def _moved(finding: Finding, body: Mapping[str, Any], shape: Fields) -> str:
-    """Return a remedy that moves a field to where the kind has it; else the one that it has."""
-    return dict(moves(body, shape)).get(finding.path, finding.remedy)
+        if lost:
+            moved = dict(moves(body, shape)) if moved is None else moved
+            remedy = moved.get(finding.path, finding.remedy)
+            finding = replace(finding, remedy=remedy)  # noqa: PLW2901 - the same finding
+        yield _worded(finding, table, kind, place, taken), taken is not None
 
 
 def _not_served(

@@ -41,23 +41,30 @@ def moves(
     if not (isinstance(schema, Fields) and isinstance(value, Mapping)):
         return
     here = _Map(path, schema, value)
+    below: list[_Map] | None = None
     for key, item in value.items():
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is not None:
             yield from moves(item, known, at, (here, *above)[:_LEVELS])
-        elif (place := _place(key, item, here, above)) is not None:
+            continue
+        below = _below(here) if below is None else below
+        if (place := _place(key, item, below, above)) is not None:
             yield at, _move(key, item, place)
 
 
-def _place(key: object, item: object, here: _Map, above: Sequence[_Map]) -> _Map | None:
-    """Return the one map below, or the nearest above, that has such a field."""
-    below = [
+def _below(here: _Map) -> list[_Map]:
+    """Return the maps that a map holds, with their known fields."""
+    return [
         _Map(join_path(here.path, name), known, held)
         for name, held in here.held.items()
         if isinstance(known := here.fields.fields.get(name), Fields)
         and isinstance(held, Mapping)
         and name not in _NOT_INTO
     ]
+
+
+def _place(key: object, item: object, below: Sequence[_Map], above: Sequence[_Map]) -> _Map | None:
+    """Return the one map below, or the nearest above, that has such a field."""
     inside = [each for each in below if each.takes(key, item)]
     if len(inside) == 1:
         return inside[0]
