@@ -28,7 +28,7 @@ SENTENCES = {
     "hold 16. Set pipeline to 1, or set tensor to 8, or give the engine 4 pods, or give each pod "
     "16 GPUs. [world-size-equals-gpus]",
     "straddling": "engine 'server' has tensor 4 on pods of 6 GPUs, so one tensor group would fill "
-    "a part of a pod, and a pod would hold parts of two groups. Set tensor to 3 or 6. "
+    "a part of a pod, and a pod would hold parts of two groups. Set tensor to 2 and pipeline to 6. "
     "[nodes-whole]",
     "ray": "engine 'llama-405b' has 2 pods, but its Ray leader waits for 3 (ray_cluster_size). "
     "Write --ray_cluster_size=2, or $(GROUP_SIZE). [ray-cluster-size-equals-group]",

@@ -82,8 +82,9 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
     """
     low: int = 0
     high: int = 0
-    if sum(map(_starts_engine, cluster.with_gpus)) > 1:
-        return _SEVERAL
+    several = _several_engines(cluster)
+    if several is not None:
+        return several
     for group in cluster.with_gpus:
         for value in (group.low, group.high):
             if isinstance(value, Unknown):
@@ -99,6 +100,15 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
     if isinstance(ranks, int) and isinstance(gpus, int) and isinstance(head, int):
         return 1 + min(max(-(-(ranks - head) // gpus), low), high)
     return 1 + low
+
+
+def _several_engines(cluster: Cluster) -> Unknown | None:
+    """Say why a cluster is, or may be, no single engine: its groups of workers start some."""
+    starting = sum(map(_starts_engine, cluster.with_gpus))
+    gaps = [group.pod.gap for group in cluster.with_gpus if group.pod.gap is not None]
+    if starting > 1:
+        return _SEVERAL
+    return gaps[0] if gaps and starting + len(gaps) > 1 else None
 
 
 def _starts_engine(group: Group) -> bool:

@@ -7,8 +7,8 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import remove
-from kthena_components.core.values.read import require_known, whole
-from kthena_components.core.values.unknown import total
+from kthena_components.core.values.read import mapping, require_known, sequence, whole
+from kthena_components.core.values.unknown import is_unresolved, total
 from kthena_components.systems.ray.command import with_command
 from kthena_components.systems.ray.rules.worker_groups import counted_in
 from kthena_components.systems.ray.view import ENTRYPOINT, Cluster, RayView
@@ -79,4 +79,6 @@ def _job(view: RayView) -> _Job | None:
     require_known(_AT, reserved, ranks, command.executor, command.nnodes)
     if command.nnodes is not None or not isinstance(reserved, int) or not isinstance(ranks, int):
         return None
-    return _Job(cluster, command, reserved, ranks, _SEES_ALL in pod.stated)
+    containers = sequence(mapping(mapping(started).get("spec")).get("containers"))
+    unread = any(is_unresolved(mapping(each).get("env")) for each in containers)
+    return _Job(cluster, command, reserved, ranks, unread or _SEES_ALL in pod.stated)
