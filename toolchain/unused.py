@@ -21,7 +21,6 @@ CALLED_ELSEWHERE = {
     "create_module": "Python's import calls it",
     "do_POST": "http.server calls it",
     "ignore_aliases": "PyYAML calls it",
-    "language_folders": "the tests of other languages put these on PATH",
     "log_message": "http.server calls it",
     **dict.fromkeys(
         ("About", "GetPluginInfo", "GetRequiredPackages", "Handshake", "InstallDependencies",

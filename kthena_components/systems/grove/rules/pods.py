@@ -111,9 +111,10 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
     known = f"the set has {len(names)}: {joined(sorted(names))}"
     edges: dict[str, list[str]] = {}
+    hidden = view.gap
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
-        require_known(at, given, *sequence(given), view.gap)
+        require_known(at, given, *sequence(given), hidden)
         wanted = [name for name in sequence(given) if isinstance(name, str)]
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
