@@ -69,10 +69,10 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     return Asked(cluster=left, groups=tuple(groups), staying=staying)
 
 
-def answer(asked: Asked, *, exact_seconds: float) -> list[Outcome]:
+def answer(asked: Asked) -> list[Outcome]:
     """Return the answer for each group, in the order of the objects."""
     new = [group for index, group in enumerate(asked.groups) if index not in asked.staying]
-    placed = iter(place(asked.cluster, new, exact_seconds=exact_seconds))
+    placed = iter(place(asked.cluster, new))
     return [
         _stays(asked, group, asked.staying[index]) if index in asked.staying else next(placed)
         for index, group in enumerate(asked.groups)

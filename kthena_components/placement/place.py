@@ -26,9 +26,7 @@ _EXPLAINED, _EXPLAINED_NODES = 20, 20_000
 """Reasons are looked for in at most this many different groups; in fewer, if nodes are many."""
 
 
-def place(
-    cluster: Cluster, groups: Sequence[PodGroup], *, exact_seconds: float = 2.0
-) -> list[Outcome]:
+def place(cluster: Cluster, groups: Sequence[PodGroup]) -> list[Outcome]:
     """Answer for each group whether it fits, in the order given.
 
     Groups that wait in the cluster already are placed first if their priority is equal.
@@ -36,9 +34,7 @@ def place(
     Args:
         cluster: What is there.
         groups: What shall run.
-        exact_seconds: How long a solver may look for an assignment that the scheduler misses.
     """
-    del exact_seconds
     known = [group for group in groups if group.unknown is None]
     scheduler = Scheduler(cluster, [*cluster.waiting, *known])
     scheduler.run()

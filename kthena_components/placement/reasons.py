@@ -87,7 +87,7 @@ def _gang(case: _Case) -> Iterator[Obstacle]:
         case.group, minimum=min(job.minimum, len(job.tasks)), task_minimum={},
         subgroups=tuple(replace(one, minimum=0) for one in case.group.subgroups),
     )  # fmt: skip
-    change = Change(text="Lower it, or create the pods that are missing", group=least)
+    change = Change(text="Lower that minimum, or create the pods that are missing", group=least)
     yield Obstacle(cause=Cause.GANG_MINIMUM, text=f"the scheduler passes it over: {why}",
                    changes=case.changes(change))  # fmt: skip
 

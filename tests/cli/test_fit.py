@@ -196,7 +196,7 @@ def test_a_loss_tells_which_groups_come_back(
     ]
     out = fit(capsys, *asked, "--lose", "rack=rack-1")[1]
     assert out.splitlines()[-2:] == [
-        "The loss (rack-1, 3 nodes) hits 1 group: 1 of 1 group do not come back.",
+        "The loss (rack-1, 3 nodes) hits 1 group: 1 of 1 group does not come back.",
         "  serving/chat-0 loses 2 pods and waits: no node that they may use has room.",
     ]
     out = fit(capsys, *asked, "--lose", "1")[1]
@@ -227,4 +227,12 @@ def test_growth_counts_whole_groups(tmp_path: Path, capsys: pytest.CaptureFixtur
     cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 3, "nodes_per_rack": 3})
     asked = (written(tmp_path, "s.yaml", serving()), "--inventory", cluster)
     out = fit(capsys, *asked, "--grow")[1]
-    assert out.splitlines()[-1] == "ModelServing serving/chat: 1 of 1 group fit, and 2 more."
+    assert out.splitlines()[-1] == "ModelServing serving/chat: 1 of 1 groups fit, and 2 more would."
+    found = data(capsys, *asked, "--grow", "--lose", "node=rack-1-node-1")
+    assert found["grow"] == [
+        {"owner": "ModelServing serving/chat", "groups": 1, "fit": 1, "more": 2}
+    ]
+    assert found["lose"]["nodes"] == ["rack-1-node-1"]
+    assert [(hit["group"], hit["lostPods"]) for hit in found["lose"]["groups"]] == [
+        ("serving/chat-0", 1)
+    ]

@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
     "a gang that is larger than its pods": (
         racks(4), group(pods(3), minimum=4), Cause.GANG_MINIMUM,
         "the scheduler passes it over: minMember is 4, and it has 3 pods",
-        ["Lower it, or create the pods that are missing"],
+        ["Lower that minimum, or create the pods that are missing"],
     ),
     "two parents": (
         cluster(PAIR, [hyper_node("r", 1, ["a"]), hyper_node("s", 2, children=["r"]),

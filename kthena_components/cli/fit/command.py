@@ -14,14 +14,13 @@ from kthena_components.cli.terminal import Progress, paint
 from kthena_components.core.values.safe_text import visible
 
 if TYPE_CHECKING:
+    from kthena_components.cli.fit.what_if import WhatIf
     from kthena_components.placement.answer import Asked
     from kthena_components.placement.model import Cluster, Outcome
 
 FITS, MISFITS = 0, 1
 WIDTH = 100
 """Columns of the racks where there is no terminal."""
-EXACT_SECONDS = 5.0
-"""How long the exact search may take for each group that the scheduler does not place."""
 _EXITS = """exit status:
   0  every group fits; those whose pods are not known are listed as not checked
   1  a group waits or never fits
@@ -90,13 +89,11 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         stop(parser, error.reasons)
     question = ask(_cluster(asked, parser), objects)
     with Progress(sys.stderr, "placing"):
-        outcomes = answer(question, exact_seconds=EXACT_SECONDS)
+        outcomes = answer(question)
     for note in notes:
         sys.stderr.write(f"{visible(note)}\n")
-    _write(question, outcomes, asked, parser)
-    if asked.output == "text":
-        for line in _what_if(question, outcomes, asked, parser):
-            sys.stdout.write(f"{visible(line)}\n")
+    what_if = _what_if(question, outcomes, asked, parser)
+    _write(question, outcomes, what_if, asked, parser)
     misfits = {Verdict.WAITS, Verdict.NEVER}
     return MISFITS if any(outcome.verdict in misfits for outcome in outcomes) else FITS
 
@@ -119,6 +116,7 @@ def _cluster(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> "Clu
 def _write(
     question: "Asked",
     outcomes: "Sequence[Outcome]",
+    what_if: "WhatIf",
     asked: argparse.Namespace,
     parser: argparse.ArgumentParser,
 ) -> None:
@@ -134,11 +132,12 @@ def _write(
         except OSError as error:
             parser.exit(WRONG, f"{parser.prog}: {asked.html}: {error.strerror or error}\n")
     if asked.output == "json":
-        sys.stdout.write(f"{json.dumps(describe(question.drawn, outcomes))}\n")
+        sys.stdout.write(f"{json.dumps({**describe(question.drawn, outcomes), **what_if.data})}\n")
     else:
         width = get_terminal_size().columns if sys.stdout.isatty() else WIDTH
         rows = draw_rows(picture, width=width, blocks=_draws_blocks(), paint=_in_colour)
         sys.stdout.write(f"{render(question.drawn, outcomes, rows)}\n")
+        sys.stdout.write("".join(f"{visible(line)}\n" for line in what_if.lines))
     sys.stdout.flush()
 
 
@@ -147,23 +146,14 @@ def _what_if(
     outcomes: "Sequence[Outcome]",
     asked: argparse.Namespace,
     parser: argparse.ArgumentParser,
-) -> list[str]:
+) -> "WhatIf":
     """Say what a loss strands, and how many more groups fit, as far as that is asked."""
-    from kthena_components.cli.fit.what_if import (  # noqa: PLC0415
-        NothingToLoseError,
-        told_of_growth,
-        told_of_loss,
-    )
+    from kthena_components.cli.fit.what_if import NothingToLoseError, what_if  # noqa: PLC0415
 
-    lines: list[str] = []
     try:
-        if asked.lose is not None:
-            lines += ["", *told_of_loss(question.drawn, outcomes, asked.lose)]
+        return what_if(question.drawn, outcomes, lose=asked.lose, grows=asked.grow)
     except NothingToLoseError as error:
         parser.exit(WRONG, f"{parser.prog}: --lose: {visible(str(error))}\n")
-    if asked.grow:
-        lines += ["", *told_of_growth(question.drawn, outcomes)]
-    return lines
 
 
 def _in_colour(state: str, text: str) -> str:

@@ -1,35 +1,67 @@
 """`fit --lose` and `fit --grow`: what a lost node strands, and how many more copies fit."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from kthena_components.core.findings import count_of, nearest
 from kthena_components.placement.answer import with_placed
-from kthena_components.placement.faults import Loss, grow, lose, nodes_of, worst
+from kthena_components.placement.faults import Hit, Loss, grow, lose, nodes_of, worst
 from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict
 
 WORST = "1"
 """The single node whose loss strands the most."""
 _SHOWN = 3
+_GROWTH = "{owner}: {fit} of {groups} groups fit, and {more} more would."
 
 
 class NothingToLoseError(LookupError):
     """There is no such node or HyperNode. The text says what to write."""
 
 
-def told_of_loss(cluster: Cluster, outcomes: Sequence[Outcome], wanted: str) -> list[str]:
-    """Say which groups come back after a loss of nodes, where, and which do not.
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The answers about losses and growth: as lines, and as data."""
+
+    lines: list[str]
+    data: dict[str, Any]
+
+
+def what_if(
+    cluster: Cluster, outcomes: Sequence[Outcome], *, lose: str | None, grows: bool
+) -> WhatIf:
+    """Answer what a loss of nodes strands, and how many more groups fit.
 
     Args:
         cluster: Without the groups of the outcomes.
         outcomes: The answers; those that fit count as running.
-        wanted: `node=NAME`, `rack=HYPERNODE`, or `1` for the worst single node.
+        lose: `node=NAME`, `rack=HYPERNODE`, or `1` for the worst single node. None: not asked.
+        grows: Whether the growth is asked.
 
     Raises:
         NothingToLoseError: There is nothing of that name.
     """
+    lines: list[str] = []
+    data: dict[str, Any] = {}
     placed = with_placed(cluster, outcomes)
-    loss = worst(placed) if wanted == WORST else lose(placed, _lost(placed, wanted))
-    return list(_loss(loss, wanted))
+    if lose is not None:
+        loss = worst(placed) if lose == WORST else _lose(placed, lose)
+        lines += ["", *_told_of_loss(loss, lose)]
+        data["lose"] = {"nodes": list(loss.nodes), "groups": [_hit(hit) for hit in loss.hits]}
+    if grows:
+        growth = list(_growth(placed, outcomes))
+        data["grow"] = growth
+        lines += ["", *(_GROWTH.format(**row) for row in growth)]
+    return WhatIf(lines, data)
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    nodes = None if hit.placement is None else list(hit.placement.nodes)
+    return {"group": hit.running.group.title, "lostPods": hit.lost, "nodes": nodes}
+
+
+def _lose(cluster: Cluster, wanted: str) -> Loss:
+    return lose(cluster, _lost(cluster, wanted))
 
 
 def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
@@ -52,7 +84,7 @@ def _lost(cluster: Cluster, wanted: str) -> tuple[str, ...]:
     return found
 
 
-def _loss(loss: Loss, wanted: str) -> Iterator[str]:
+def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
     if not loss.nodes:
         yield "No pod runs on any node, so no loss strands one."
         return
@@ -61,7 +93,8 @@ def _loss(loss: Loss, wanted: str) -> Iterator[str]:
         which = f"{wanted.removeprefix('rack=')}, {which}"
     begin = "The worst loss of a single node" if wanted == WORST else "The loss"
     hit, stranded = count_of(len(loss.hits), "group"), loss.stranded
-    back = f"{stranded} of {hit} do not come back" if stranded else "all come back"
+    verb = "does" if stranded == 1 else "do"
+    back = f"{stranded} of {hit} {verb} not come back" if stranded else "all come back"
     yield f"{begin} ({which}) hits {hit}{f': {back}' if loss.hits else ''}."
     for each in loss.hits:
         group, placement = each.running.group, each.placement
@@ -82,18 +115,14 @@ def _names(nodes: Sequence[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def told_of_growth(cluster: Cluster, outcomes: Sequence[Outcome]) -> list[str]:
-    """Say for each serving how many more of its groups fit, each serving alone."""
-    placed = with_placed(cluster, outcomes)
+def _growth(cluster: Cluster, outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+    """Count for each serving its groups, those that fit, and how many more do."""
     owners: dict[str, list[PodGroup]] = {}
     for outcome in outcomes:
         if outcome.group.unknown is None:
             owners.setdefault(outcome.group.owner, []).append(outcome.group)
-    counts = grow(placed, [groups[0] for groups in owners.values()])
+    counts = grow(cluster, [groups[0] for groups in owners.values()])
     fitting = {outcome.group.title for outcome in outcomes if outcome.verdict is Verdict.FITS}
-    lines = []
     for (owner, groups), more in zip(owners.items(), counts, strict=True):
         now = sum(group.title in fitting for group in groups)
-        room = f"{more} more" if more else "no more"
-        lines.append(f"{owner}: {now} of {count_of(len(groups), 'group')} fit, and {room}.")
-    return lines
+        yield {"owner": owner, "groups": len(groups), "fit": now, "more": more}

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kthena_components.placement.model import Cluster, Outcome
 
 RULE = "placement-fits"
-EXACT_SECONDS = 1.0
 MOST_DAYS = 7
 """After so many days, what a cluster had says little."""
 _HEADERS = ("group", "placement", "HyperNode", "why")
@@ -90,8 +89,8 @@ def place_stack(preview: Preview, cluster: "Cluster") -> StackPlacement:
     return StackPlacement(
         cluster=cluster,
         asked=(old, new),
-        old=answer(old, exact_seconds=EXACT_SECONDS),
-        new=answer(new, exact_seconds=EXACT_SECONDS),
+        old=answer(old),
+        new=answer(new),
     )
 
 
