@@ -186,7 +186,7 @@ class _Case:
         self._check("it creates and replaces nothing", _only_updates(updated), updated.changes)
         after = self._seen(bodies)
         self._check("no object and no pod has changed", before == after, f"{before} {after}")
-        again = stack.preview("--expect-no-changes")
+        again = stack.preview("--expect-no-changes", "--diff")
         self._check("the second one has nothing to do", again.code == 0, again.text)
         self.context.part.count("servings adopted")
         if any("limits" in json.dumps(body) for body in bodies):
