@@ -13,7 +13,7 @@ from kthena_components.core.hardware import known_gpus
 from kthena_components.core.models import all_names, find_model
 from kthena_components.core.remedies import either, write
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
-from kthena_components.core.spec.model import EngineSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import EngineSpec, RoleSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.quantity import parse_quantity
