@@ -1,4 +1,4 @@
-"""The start page and the tutorials, followed in a checkout by somebody with Pulumi and no cluster."""
+"""The start page and the tutorials, followed in a checkout, with Pulumi and without a cluster."""
 
 import shutil
 import subprocess
