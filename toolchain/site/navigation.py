@@ -7,6 +7,7 @@ Tree = Mapping[str, Sequence[str]]
 SECTIONS: Mapping[str, Tree] = {
     "Start here": {"": ["index.md", "examples.md"]},
     "How-to": {
+        "Tasks": ["how-to/"],
         "Write it": ["own-program.md", "languages.md", "stacks.md", "pods.md"],
         "Choose": ["size.md", "backends.md"],
         "Check it": ["check.md", "review.md", "levels.md"],
