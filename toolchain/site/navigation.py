@@ -14,6 +14,7 @@ SECTIONS: Mapping[str, Tree] = {
         "Examples": ["examples.md"],
     },
     "How-to": {
+        "Tasks": ["how-to/"],
         "Write it": ["own-program.md", "languages.md", "stacks.md", "pods.md"],
         "Choose": ["size.md", "backends.md", "resource-claims.md"],
         "Check it": ["check.md", "review.md", "levels.md"],
