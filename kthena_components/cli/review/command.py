@@ -276,12 +276,10 @@ def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
     told = [("Not checked:", f"{reason}.") for reason in found.failed]
     if found.reasons:
         by = f"The checks are those of its base, {found.base[:12]}."
-        words = (
-            "A person has approved this branch."
-            if approved
-            else "A person must approve this branch."
+        words = "has approved" if approved else "must approve"
+        told.append(
+            (f"A person {words} this branch.", f"It changes {'; '.join(found.reasons)}. {by}")
         )
-        told.append((words, f"It changes {'; '.join(found.reasons)}. {by}"))
     return told
 
 
