@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.spec.launch import grace_seconds
-from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ModelServingSpec, RoleSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
