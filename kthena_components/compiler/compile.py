@@ -25,24 +25,24 @@ from kthena_components.core.plan.build import (
 from kthena_components.core.plan.checks import plan_values
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import MODEL_RULES, run_checks
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.rules.role import BLOCKING
+from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.core.spec.serving_spec import (
     GroupSpec,
     ModelServingSpec,
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.role import BLOCKING
-from kthena_components.core.spec.rules.serving import check_spec
 from kthena_components.systems.kubernetes.claim_templates import emit_claims
 from kthena_components.systems.kubernetes.services import emit_budget
 
 if TYPE_CHECKING:
-    from kthena_components.systems.contract import Emitter
+    from kthena_components.systems.emitter import Emitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

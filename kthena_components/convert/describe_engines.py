@@ -33,7 +33,7 @@ from kthena_components.core.plan.read_back import SERVE, stated
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.read import group_kind, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SAME_FOR_ALL = frozenset({*EngineKind, "worker"})

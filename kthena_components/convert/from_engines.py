@@ -40,7 +40,7 @@ from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.safe_text import shell_word
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 _ENGINES = re.compile(
     r"(replicas|roles|roles\[\d+\](\.(replicas|worker_replicas|engine|resources)\b.*)?)"

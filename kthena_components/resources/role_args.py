@@ -1,6 +1,6 @@
 """The args types of a role: the engine, its pods, or pod templates.
 
-They mirror the specs of core/spec/model.py, in types that Pulumi's analyzer supports: it rejects
+They mirror core/spec/serving_spec.py in types that Pulumi's analyzer supports: it rejects
 unions and Literal, so those are for type checkers only. Counts and names are plain values, free
 text may be an Output.
 """

@@ -2,12 +2,14 @@
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.plan.model import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.plan.production import startup_seconds
 from kthena_components.core.plan.resource_claims import claim_templates, pod_claims
+from kthena_components.core.plan.serving_plan import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.plan.templates import engine_templates, mirror_requests
 from kthena_components.core.spec.enums import EngineKind
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.rules.rollout import scale_budget
+from kthena_components.core.spec.rules.serving import exposed_role
+from kthena_components.core.spec.serving_spec import (
     GroupSpec,
     ModelServingSpec,
     NetworkTopologySpec,
@@ -15,8 +17,6 @@ from kthena_components.core.spec.model import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.rules.serving import exposed_role
 
 NATIVE = "native"
 SGLANG_METRICS = "--enable-metrics"

@@ -14,7 +14,7 @@ from typing import Any
 from kthena_components.core.facts.claims import TEMPLATE
 from kthena_components.core.facts.context import ReferencedObjects
 from kthena_components.core.hardware.device_classes import CLASS_OF
-from kthena_components.core.spec.model import ResourceClaimSpec, ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ResourceClaimSpec, ResourcesSpec, RoleSpec
 
 API_VERSION = f"{TEMPLATE[0]}/v1"
 """Served since Kubernetes 1.34."""

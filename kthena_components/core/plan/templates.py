@@ -23,7 +23,7 @@ from kthena_components.core.plan.production import (
     user_of,
 )
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, grace_seconds, launch_of
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 from kthena_components.core.templates.overlay import Template, lay_over
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 
 
 def emit_claims(plan: ServingPlan) -> Iterator[Manifest]:

@@ -1,4 +1,4 @@
-"""Weights as vLLM holds them with ROCm: lengthened rows of experts, and gaps between their copies."""
+"""Weights as vLLM holds them with ROCm: lengthened rows of experts, gaps between copies."""
 
 from dataclasses import replace
 

@@ -9,7 +9,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.hardware.device_classes import CLASS_OF, CLASSES
 from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.spec.launch import grace_seconds
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.serving_spec import (
     ModelServingSpec,
     ResourceClaimSpec,
     ResourcesSpec,

@@ -13,10 +13,10 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.models import shape_from_config
 from kthena_components.core.remedies import remove
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
 from kthena_components.core.spec.rules.gpu import gpu_agrees
 from kthena_components.core.spec.rules.pods import POD_RULES
 from kthena_components.core.spec.rules.template import TEMPLATE_RULES
+from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import Unknown
 
