@@ -127,7 +127,12 @@ def _compile(
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
     if mandatory or plan is None or backend is None:
         raise SpecError(mandatory, subject)
-    told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
+    mirrored = any(note.rule == "requests-mirrored" for note in plan.notes)
+    told = dict.fromkeys(
+        finding
+        for finding in (*plan.notes, *findings)
+        if not (_about_a_private_model(finding) or (mirrored and _about_no_request(finding)))
+    )
     return Compiled(
         plan=plan,
         manifests=labelled(manifests or write(plan, backend), spec.labels),
@@ -165,6 +170,12 @@ def _about_a_private_model(finding: Finding) -> bool:
     Users of private models would see it at every update. Policies report it to reviewers.
     """
     return finding.level is Level.UNKNOWN and finding.rule in MODEL_RULES
+
+
+def _about_no_request(finding: Finding) -> bool:
+    """Return whether a finding says of GPUs what requests-mirrored says of all resources."""
+    advice = finding.rule == "gpu-requests-equal-limits" and finding.level is Level.ADVISORY
+    return advice and "and no request" in finding.seen
 
 
 def _waived(

@@ -146,9 +146,11 @@ def _role(
         entry, worker = role.entry_template or {}, role.worker_template
     filled_entry, told_entry = mirror_requests(entry)
     filled_worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
-    for field, told in (("entry_template", told_entry), ("worker_template", told_worker)):
-        written = "overlay" if role.engine else field
-        notes.extend(_mirrored(join_path(path, written), line, fills=fills) for line in told)
+    for line in dict.fromkeys([*told_entry, *told_worker]):
+        written = "entry_template" if line in told_entry else "worker_template"
+        also = ", also in worker_template," if line in told_entry and line in told_worker else ""
+        written, also = ("overlay", "") if role.engine else (written, also)
+        notes.append(_mirrored(join_path(path, written), f"{line}{also}", fills=fills))
     if fills:
         entry, worker = filled_entry, filled_worker
     return RolePlan(

@@ -1,4 +1,4 @@
-"""Weights as vLLM holds them with ROCm: lengthened rows of experts, gaps between copies."""
+"""Weights as vLLM holds them with ROCm: longer rows of experts, and gaps between their copies."""
 
 from dataclasses import replace
 
