@@ -300,8 +300,7 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
     for step in preview.steps.values():
         if step.op not in {"update", "replace"} or not step.type.startswith("kubernetes:"):
             continue
-        named = identity(step.type)
-        before, after = ({**body, **named} for body in (step.old, step.new))
+        before, after = ({**body, **identity(step.type)} for body in (step.old, step.new))
         found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):
