@@ -38,6 +38,7 @@ from kthena_components.core.spec.serving_spec import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
+from kthena_components.systems.kubernetes.claim_templates import emit_claims
 from kthena_components.systems.kubernetes.services import emit_budget
 
 if TYPE_CHECKING:
@@ -141,9 +142,9 @@ def _compile(
 
 
 def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
-    """Write the objects of the backend, the budget of evictions, and what monitors them."""
+    """Write the objects of the backend, with claims, a budget of evictions and monitoring."""
     budget = emit_budget(plan, backend.pods(plan), is_counted=backend.is_counted)
-    made = (*backend.emit(plan), *([budget] if budget else []))
+    made = (*emit_claims(plan), *backend.emit(plan), *([budget] if budget else []))
     if not plan.monitoring:
         return made
     from kthena_components.systems.prometheus.emit import emit_monitoring  # noqa: PLC0415

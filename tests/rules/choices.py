@@ -30,7 +30,14 @@ CHOICES: Final[dict[str, set[str]]] = {
     },
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),
-        *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
+        *(
+            "gpu-named-larger",
+            "memory-weights-fit",
+            "mpi-ranks",
+            "pod-ranks",
+            "ray-cluster-gpus",
+            "ray-serve-gpus",
+        ),
         *(
             "pod-fits-node",
             "pods-joined",

@@ -280,6 +280,7 @@ BLOCKING = frozenset(
         "kv-transfer-supported",
         "counted-flag",
         "overlay-counted",
+        "resource-claims",
     }
 )
 """Rules whose findings prevent a plan, and so the checks of the plan."""
