@@ -39,10 +39,8 @@ def solve(scheduler: Scheduler, job: Job, *, steps: float = _STEPS) -> bool | No
     solver = cp_model.CpSolver()
     solver.parameters.max_deterministic_time = steps
     solver.parameters.num_workers = 1
-    status = solver.solve(question.model)
-    if status == cp_model.INFEASIBLE:
-        return False
-    return True if status in {cp_model.OPTIMAL, cp_model.FEASIBLE} else None
+    status = solver.status_name(solver.solve(question.model))
+    return {"OPTIMAL": True, "FEASIBLE": True, "INFEASIBLE": False}.get(status)
 
 
 Sets = dict[tuple[str, Shape, str], int]
