@@ -6,13 +6,20 @@ from pathlib import Path
 import pytest
 
 from kthena_components.convert.sources import converters
-from tests.pages.stages import ELSEWHERE, IN_PROCESS, NOT_RUN, WITH_PROGRAMS, followed
+from tests.pages.stages import (
+    ELSEWHERE,
+    IN_CHECKOUT,
+    IN_PROCESS,
+    NOT_RUN,
+    WITH_PROGRAMS,
+    followed,
+)
 from tests.support.follow import follow
 from tests.support.pages import ROOT, File, Step, agrees, items, pages, steps
 from tests.support.programs import path_with
 from tests.support.shells import InProcess
 
-HERE = sorted({*followed()} - {*ELSEWHERE, *WITH_PROGRAMS})
+HERE = sorted({*followed()} - {*ELSEWHERE, *IN_CHECKOUT, *WITH_PROGRAMS})
 
 
 @pytest.mark.parametrize("page", HERE)
