@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from kthena_components.cluster.node_fit import untolerated
+from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
 from kthena_components.placement.changes import fits, helps, with_specs, with_topology
 from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
@@ -19,8 +19,10 @@ from kthena_components.placement.model import (
     Cluster,
     Obstacle,
     PodGroup,
+    Quota,
     Topology,
 )
+from kthena_components.placement.quotas import shortages
 from kthena_components.placement.relief import added_nodes, freed_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -71,11 +73,37 @@ def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
     scheduler.run(most=0)
     case = _Case(cluster, group, scheduler)
-    for reasons in (_gang, _tree, _queue, _refused, _tier, _room):
+    for reasons in (_quota, _gang, _tree, _queue, _refused, _tier, _room):
         found = list(reasons(case))
         if found:
             return found
     return []
+
+
+def _quota(case: _Case) -> Iterator[Obstacle]:
+    """Find quotas that keep pods from being created."""
+    group, job = case.group, case.scheduler.jobs[0]
+    if not job.missing:
+        return
+    quotas = list(case.cluster.quotas)
+    for quota, asked in shortages(quotas, group, group.size):
+        limits = "; ".join(
+            f"of {quota.hard[key]} {key}, {quota.used.get(key, Decimal(0))} are used and "
+            f"{amount} are asked for"
+            for key, amount in asked.items()
+        )
+        text = f"the quota {quota.name} of the namespace {quota.namespace} does not let all of "
+        text += f"{count_of(group.size, 'pod')} be created: {limits}"
+        raised = [_raised(one, more) for number in (group.minimum or group.size, group.size)
+                  for one, more in shortages([quota], group, number)]  # fmt: skip
+        yield Obstacle(cause=Cause.QUOTA, text=text, changes=case.changes(*raised)[:1])
+
+
+def _raised(quota: Quota, asked: Amounts) -> Change:
+    hard = {**quota.hard, **{key: quota.used.get(key, Decimal(0)) + amount
+                             for key, amount in asked.items()}}  # fmt: skip
+    each = ", ".join(f"{key} by {hard[key] - quota.hard[key]} to {hard[key]}" for key in asked)
+    return Change(text=f"In the quota {quota.name}, raise {each}", quota=replace(quota, hard=hard))
 
 
 def _gang(case: _Case) -> Iterator[Obstacle]:
