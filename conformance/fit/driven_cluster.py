@@ -81,10 +81,16 @@ class DrivenCluster:
             status_of(queue).get("state") == "Open" for queue in api.list(SCHEDULING, "Queue")
             if name_of(queue) != "root"))  # fmt: skip
 
-    def ask(self, case: Case) -> Answer:
-        """Create a case, and return the scheduler's answer. The objects stay until `clear`."""
+    def ask(self, case: Case, look: Callable[[list[Body]], object] = list) -> Answer:
+        """Create a case, and return the scheduler's answer. The objects stay until `clear`.
+
+        Args:
+            case: What to create.
+            look: Is called with all objects before the scheduler acts.
+        """
         self.create(case)
         objects = self.objects()
+        look(objects)
         self.release()
         self.cycles()
         return Answer(objects=objects, bound=self.bound(), groups=self.groups())
