@@ -13,6 +13,7 @@ from typing import Any
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.computed import Computed
 
 Body = Mapping[str, Any]
 
@@ -182,6 +183,8 @@ class Cluster:
     """What is not known of it, so was not compared. Each a clause, no full stop."""
     taken_by_others: frozenset[str] = frozenset()
     """Nodes on which other groups of the same question were placed. To free them helps nobody."""
+    computed: Computed = field(default_factory=Computed, repr=False, compare=False)
+    """What was computed of it. Changed copies share it."""
 
 
 class Verdict(StrEnum):
