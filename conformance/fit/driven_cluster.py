@@ -250,7 +250,8 @@ def as_created(body: Mapping[str, Any]) -> Body:
                 if key in {"name", "namespace", "labels", "annotations"}}  # fmt: skip
     taken = {key: body[key] for key in ("apiVersion", "kind")}
     if body["kind"] == "Node":
-        status = {key: body["status"][key] for key in ("allocatable", "capacity")}
+        amounts = body["status"]["allocatable"]
+        status = {"allocatable": amounts, "capacity": amounts}
         annotations = {"kwok.x-k8s.io/node": "fake"}
         return {**taken, "metadata": {**metadata, "annotations": annotations}, "status": status,
                 "spec": {}}  # fmt: skip

@@ -68,8 +68,8 @@ class _Run:
         told, kubeconfig = StringIO(), str(self.driven.sandbox.layout.kubeconfig)
         with redirect_stdout(told):
             status = main(["inventory", "--with-names", "--kubeconfig", kubeconfig])
-        found = replace(parse_inventory(told.getvalue()), taken=None, source="")
-        expected = replace(read(objects), source="")
+        found = replace(parse_inventory(told.getvalue()), taken=None, source="", notes=())
+        expected = replace(read(objects), source="", notes=())
         self.part.check("`inventory` of the cluster", holds=status == 0 and found == expected,
                         seen=told.getvalue())  # fmt: skip
 
