@@ -110,7 +110,16 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     ]
     shares = scheduler.queues.shares
     queues = [replace(one, used=amounts(shares[one.name].used)) for one in cluster.queues]
-    return replace(cluster, nodes=nodes, queues=queues, quotas=scheduler.quotas.now, waiting=())
+    placed = (task.node for job in scheduler.jobs for task in job.tasks if task.node is not None)
+    taken = cluster.taken_by_others | {cluster.nodes[node].name for node in placed}
+    return replace(
+        cluster,
+        nodes=nodes,
+        queues=queues,
+        quotas=scheduler.quotas.now,
+        waiting=(),
+        taken_by_others=taken,
+    )
 
 
 def copy_of(node: Node, name: str) -> Node:

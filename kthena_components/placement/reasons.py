@@ -23,7 +23,7 @@ from kthena_components.placement.model import (
     Topology,
 )
 from kthena_components.placement.quotas import shortages
-from kthena_components.placement.relief import added_nodes, freed_nodes
+from kthena_components.placement.relief import freed_or_added_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
@@ -63,7 +63,7 @@ def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]
                 change for change in one.changes if helps(cluster, group, change)))
             for one in _causes(empty, group)
         ]  # fmt: skip
-    changes = () if found else freed_nodes(cluster, group)
+    changes = () if found else freed_or_added_nodes(cluster, group)
     text = "the scheduler's order of choices finds no place for all of its pods"
     return found or [Obstacle(cause=Cause.ORDER, text=text, changes=changes)]
 
@@ -182,7 +182,7 @@ def _over_promises(case: _Case) -> Obstacle:
         text += f"{name} may promise ({resources}), so that it stays Pending"
     smaller = Change(text="Leave out minResources",
                      group=replace(case.group, min_resources=None))  # fmt: skip
-    relief = case.changes(smaller) or freed_nodes(case.cluster, case.group)
+    relief = case.changes(smaller) or freed_or_added_nodes(case.cluster, case.group)
     return Obstacle(cause=Cause.QUEUE, text=text, changes=relief)
 
 
@@ -243,7 +243,7 @@ def _tier(case: _Case) -> Iterator[Obstacle]:
     raised = next((one for one in higher if helps(case.cluster, case.group, one)), None)
     if raised is not None and raised.group is not None and not case.group.subgroups:
         raised = Change(text=raised.text, topology=raised.group.topology)
-    changes = (*((raised,) if raised else ()), *freed_nodes(case.cluster, case.group))
+    changes = (*((raised,) if raised else ()), *freed_or_added_nodes(case.cluster, case.group))
     text = free_nodes(case.scheduler, min(_caps(case.group), default=0))
     yield Obstacle(cause=Cause.TIER, text=text, changes=changes)
 
@@ -272,7 +272,7 @@ _CAUSES = {"cpu": Cause.CPU, "memory": Cause.MEMORY, "pods": Cause.PODS}
 
 def _room(case: _Case) -> Iterator[Obstacle]:
     """Find the resources of which too little is left."""
-    changes = freed_nodes(case.cluster, case.group) or added_nodes(case.cluster, case.group)
+    changes = freed_or_added_nodes(case.cluster, case.group)
     short = lacking(case.cluster, case.group)
     for name in short:
         text = free_nodes(case.scheduler, None, name)

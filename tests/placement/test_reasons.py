@@ -147,3 +147,14 @@ def test_whether_any_place_exists() -> None:
     outcomes = [place(racks(2, 2), [one])[0] for one in (blocked, spread, unequal)]
     assert [one.exists for one in outcomes] == [True, False, False if installed() else None]
     assert [bool(one.note) for one in outcomes] == [True, False, False]
+
+
+def test_no_change_frees_a_node_that_another_group_of_the_question_takes() -> None:
+    """Of two groups for one free node, the second is told to free the other one, or to add one."""
+    first, second = (replace(group(pods(1)), name=name) for name in ("first", "second"))
+    told = [
+        [change.text for obstacle in place(there, [first, second])[1].obstacles
+         for change in obstacle.changes]
+        for there in (cluster([node("a"), node("b", used=8)]), cluster([node("a")]))
+    ]  # fmt: skip
+    assert told == [["Free one node: b"], ["Add one node like a"]]

@@ -132,9 +132,14 @@ def write_placement(found: StackPlacement) -> Iterator[str]:
 
 
 def _objects(preview: Preview, *, is_new: bool) -> list[Mapping[str, Any]]:
-    """Return the objects of a stack before or after the update."""
+    """Return the objects of a stack before or after the update.
+
+    What is there already comes first, because a scheduler takes the oldest first. A preview tells
+    its steps in any order.
+    """
     steps = [step for step in preview.steps.values() if step.type.startswith(_KUBERNETES)]
-    found = ((step, step.new if is_new else step.old) for step in steps)
+    ordered = sorted(steps, key=lambda step: (not step.old, step.urn))
+    found = ((step, step.new if is_new else step.old) for step in ordered)
     return [{**body, **identity(step.type)} for step, body in found if body]
 
 
