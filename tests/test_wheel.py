@@ -33,6 +33,13 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     assert made == {p.relative_to(ROOT) for p in ROOT.glob("kthena_components/**/*.py")}
     assert (unpacked / "kthena_components" / "checker" / "levels.json").exists()
     assert (unpacked / "kthena_components" / "languages" / "schema.json").exists()
+    templates = {
+        path.relative_to(ROOT)
+        for path in ROOT.glob("kthena_components/templates/**/*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert len(templates) > 20
+    assert not [path for path in templates if not (unpacked / path).is_file()]
 
 
 def test_the_wheel_brings_its_programs(unpacked: Path) -> None:

@@ -15,6 +15,7 @@ WRONG = 2
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status that shells use for a command that Ctrl-C ended."""
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "new": ("new", "write a Pulumi project: a program, stacks, and policies and CI on request"),
     "check": ("check.options", "check manifests in files; needs no cluster"),
     "convert": (
         "convert.command",

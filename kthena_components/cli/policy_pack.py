@@ -83,14 +83,18 @@ def can_run() -> bool:
     return find_spec("pulumi_policy") is not None
 
 
-def write_pack(folder: Path) -> None:
-    """Write the pack for the interpreter of this command, with levels if there are none yet.
+def write_pack(folder: Path, virtualenv: str | None = None) -> None:
+    """Write the pack, with levels if there are none yet.
+
+    Args:
+        folder: Where to write it.
+        virtualenv: The environment that runs it. Default: that of this command.
 
     Raises:
         OSError: The folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SETTINGS).write_text(_settings(virtualenv_from(folder)))
+    (folder / SETTINGS).write_text(_settings(virtualenv or virtualenv_from(folder)))
     (folder / START).write_text(_PROGRAM)
     if not (folder / LEVELS).exists():
         (folder / LEVELS).mkdir()

@@ -29,7 +29,7 @@ from kthena_components.convert.conversion import (
     title_of,
     with_changes,
 )
-from kthena_components.convert.describe_engines import is_sketched
+from kthena_components.convert.describe_engines import context_of, is_sketched
 from kthena_components.convert.from_engines import convert_engines
 from kthena_components.convert.from_pods import convert_pods
 from kthena_components.convert.kept_objects import Moved, keep
@@ -47,7 +47,7 @@ from kthena_components.convert.sources import (
     written_as_one,
 )
 from kthena_components.core import naming
-from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
@@ -72,7 +72,7 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     parts_of_others = {place for merged, _ in described.values() for place in merged.others}
     taken = described.keys() | parts_of_others
     others = {index: body for index, body in enumerate(objects) if index not in taken}
-    context = Context(config_maps=gather(objects))
+    context = context_of(objects)
     undescribed = {index: body for index, body in others.items() if _serves(body, context)}
 
     result = _Result(changes)

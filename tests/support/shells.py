@@ -80,6 +80,9 @@ class InProcess:
             os.chdir(arguments[0])
             return 0, ""
         assert program == "kthena-components", f"needs a real shell: {command}"
-        status = main(arguments)
+        try:
+            status = main(arguments)
+        except SystemExit as ended:  # of the parser
+            status = int(ended.code or 0)
         told: Any = self.capsys.readouterr()
         return status, told.out + told.err

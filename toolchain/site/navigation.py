@@ -14,8 +14,9 @@ SECTIONS: Mapping[str, Tree] = {
         "Examples": ["examples.md"],
     },
     "How-to": {
+        "Tasks": ["how-to/"],
         "Write it": ["own-program.md", "languages.md", "stacks.md", "pods.md"],
-        "Choose": ["size.md", "backends.md"],
+        "Choose": ["size.md", "backends.md", "resource-claims.md"],
         "Check it": ["check.md", "review.md", "levels.md"],
         "Run it": [
             "production.md", "monitoring.md", "rights.md", "upgrading.md", "troubleshooting.md",

@@ -295,15 +295,16 @@ def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) 
 
 
 def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:
-    """Check each object that is updated in place, from its old and new inputs.
+    """Check each object that is updated or replaced, from its old and new inputs.
 
     Invalid waivers are not reported here, because the policies report them.
     """
     for step in preview.steps.values():
-        if step.op != "update" or not step.type.startswith("kubernetes:"):
+        if step.op not in {"update", "replace"} or not step.type.startswith("kubernetes:"):
             continue
         named = identity(step.type)
-        found = check_change({**step.old, **named}, {**step.new, **named})
+        before, after = ({**body, **named} for body in (step.old, step.new))
+        found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):
             yield _said(finding, step.urn)

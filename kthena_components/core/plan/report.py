@@ -162,21 +162,20 @@ def requested_gpus(plans: Iterable[ServingPlan]) -> list[int | None]:
     return [row["gpus"] if isinstance(row["gpus"], int) else None for row in rows]
 
 
-def gpu_count(rows: Iterable[dict[str, Any]]) -> int:
+def gpu_count(rows: Iterable[Mapping[str, Any]]) -> int:
     """Sum the GPUs of rows, without unknown ones."""
     return sum(row["gpus"] for row in rows if isinstance(row["gpus"], int))
 
 
-def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
-    """Write the table that `up` shows: one line for each role, and the total.
+def render_rows(rows: Sequence[Mapping[str, Any]], style: str = "simple") -> str:
+    """Write the rows of `shape` as the table that `up` shows, with the total.
 
     Args:
-        plans: The servings of a stack.
+        rows: The rows of all servings of a stack.
         style: A table format of tabulate, such as `simple` or `github`.
     """
-    from tabulate import tabulate  # noqa: PLC0415 - a program of components shows no table
+    from tabulate import tabulate  # noqa: PLC0415 - a refused program shows no table
 
-    rows = [row for plan in plans for row in shape(plan)]
     cells = [
         [
             row["serving"], row["role"], row["groups"], row["engines"], row["pods"],
@@ -193,5 +192,5 @@ def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
     return tabulate([*cells, total], headers=headers, tablefmt=style, disable_numparse=True)
 
 
-def _parallelism(row: dict[str, Any]) -> str:
+def _parallelism(row: Mapping[str, Any]) -> str:
     return f"{row['tensor']} × {row['pipeline']} × {row['data']}"

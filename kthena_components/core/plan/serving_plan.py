@@ -43,6 +43,8 @@ class RolePlan:
     """Path of this role in the user's input: `roles[0]`."""
     stated: RoleSpec
     """As the user states it, for a backend that writes other objects than these pods."""
+    claim_templates: tuple[Mapping[str, Any], ...] = ()
+    """The ResourceClaimTemplates of its device requests."""
 
     @property
     def pods(self) -> int:

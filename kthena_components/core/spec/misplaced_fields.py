@@ -32,7 +32,7 @@ _OF_ROLES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("dp", "dpsize", "dataparallel", "dataparallelsize"), f"{_SIZES}.data"),
     **dict.fromkeys(("ep", "expertparallel", "enableexpertparallel"), f"{_SIZES}.expert"),
-    **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu"), _GPUS),
+    **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu", "nvidia/gpu"), _GPUS),
     **dict.fromkeys(("accelerator", "gputype", "gpumodel", "gpuproduct"), _TYPE),
     **dict.fromkeys(("args", "engineargs", "vllmargs"), "engine.extra_args"),
     **dict.fromkeys(("shmsize", "sharedmemory"), "resources.shm"),

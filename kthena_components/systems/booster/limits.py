@@ -132,6 +132,7 @@ LIMITS = (
     ),
     Limit("roles[].resources.shm", f"is {{}}, {_HERE}"),
     Limit("roles[].resources.gpu", f"is {{}}, {_HERE}"),
+    Limit("roles[].resources.claims", f"is given, {_HERE}", when=lambda one: one.value),
     Limit(
         "roles[].hugging_face_token.key",
         lambda one: (

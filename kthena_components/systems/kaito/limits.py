@@ -86,6 +86,11 @@ LIMITS = (
         when=lambda one: one.value and not one.several and not has_preset(one.plan),
         remedy=_preset_instead,
     ),
+    Limit(
+        "roles[].resources.claims",
+        "is given, but KAITO's pods request nvidia.com/gpu",
+        when=lambda one: one.value,
+    ),
     *OF_PRESETS,
 )
 

@@ -20,7 +20,7 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_job,
     tells_of_set,
 )
-from kthena_components.systems.kubernetes.resources import SECRETS
+from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
@@ -220,5 +220,5 @@ SYSTEM = System(
         autoscaler_range,
         autoscaler_replicas,
     ),
-    extras={"secrets": (SECRETS,)},
+    extras={"claims": (CLAIM_TEMPLATES,), "secrets": (SECRETS,)},
 )
