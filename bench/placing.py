@@ -1,7 +1,8 @@
 """Measures `place`, and Volcano's scheduler on the same cluster with `--scheduler`.
 
 `python -m bench.placing` prints how the time grows. Each group has ten equal pods of half a node,
-under a hard cap at tier 1, so that racks must be compared.
+under a hard cap at tier 1, so that racks must be compared. In the last row, each pod has a whole
+node, and half of the groups wait: the reasons are looked for, too.
 """
 
 import argparse
@@ -34,14 +35,14 @@ from sandbox.nodes import hyper_nodes, nodes
 
 GPU: Final = "nvidia.com/gpu"
 SIZES: Final = ((100, 10, 10), (1_000, 100, 100), (5_000, 500, 1_000))
-"""Nodes, racks, and groups of ten pods. All groups fit."""
+"""Nodes, racks, and groups of ten pods. All groups fit if each pod has half a node."""
 REAL: Final = SIZES[1]
 PODS: Final = 10
 
 
-def placing_seconds(count: int, racks: int, groups: int) -> tuple[float, int]:
+def placing_seconds(count: int, racks: int, groups: int, gpus: int = 4) -> tuple[float, int]:
     """Place all groups, and return the processor seconds and how many fit."""
-    cluster, wanted = cluster_of(count, racks), [_group(f"gang-{n}") for n in range(groups)]
+    cluster, wanted = cluster_of(count, racks), [_group(f"gang-{n}", gpus) for n in range(groups)]
     begun = time.process_time()
     outcomes = place(cluster, wanted)
     return time.process_time() - begun, sum(one.verdict is Verdict.FITS for one in outcomes)
@@ -79,8 +80,8 @@ def scheduler_seconds(count: int, racks: int, groups: int) -> tuple[float, int]:
             sandbox.processes.stop_all()
 
 
-def _group(name: str) -> PodGroup:
-    pods = PodSet(name=name, count=PODS, requests={"cpu": Decimal(1), GPU: Decimal(4)})
+def _group(name: str, gpus: int) -> PodGroup:
+    pods = PodSet(name=name, count=PODS, requests={"cpu": Decimal(1), GPU: Decimal(gpus)})
     return PodGroup(namespace=NAMESPACE, name=name, owner=f"PodGroup {name}", pods=(pods,),
                     minimum=PODS, topology=Topology(hard=True, highest_tier=1))  # fmt: skip
 
@@ -113,6 +114,8 @@ def main(arguments: list[str] | None = None) -> int:
     for size in SIZES:
         seconds, fit = placing_seconds(*size)
         rows.append([*size[:2], size[2] * PODS, size[2], fit, seconds, None])
+    seconds, fit = placing_seconds(*SIZES[-1], gpus=8)
+    rows.append([*SIZES[-1][:2], SIZES[-1][2] * PODS, SIZES[-1][2], fit, seconds, None])
     if options.scheduler:
         seconds, fit = scheduler_seconds(*REAL)
         rows[1][-1] = seconds

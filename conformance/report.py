@@ -5,11 +5,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from textwrap import shorten
 
 from tabulate import tabulate
 
 LONGEST = 20
 """Number of failures to show per part."""
+SHORT = 160
+"""Number of characters of a failure in the last lines, which name each check that failed."""
 
 
 @dataclass(slots=True)
@@ -76,7 +79,14 @@ def render(parts: list[Part]) -> str:
     for title, kept in (("failed", "failures"), ("not run", "not_run"), ("left out", "left_out")):
         found = [f"  {p.name}: {text}" for p in parts for text in getattr(p, kept)]
         lines += [f"{title}:", *found] if found else [f"{title}: none"]
-    return "\n".join(lines)
+    # A failure can be hundreds of lines long, and a log of CI may keep only its end.
+    failed = [f"FAILED {p.name}: {_short(text)}" for p in parts for text in p.failures[:LONGEST]]
+    return "\n".join([*lines, *failed])
+
+
+def _short(text: str) -> str:
+    """Return the beginning of a failure on one line."""
+    return shorten(text, SHORT, placeholder=" …")
 
 
 def passed(parts: list[Part]) -> bool:

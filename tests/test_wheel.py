@@ -26,7 +26,7 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert top == {"kthena_components"}
     assert (unpacked / "kthena_components" / "py.typed").exists()
-    assert (unpacked / "kthena_components" / "core" / "models" / "table.json").exists()
+    assert (unpacked / "kthena_components" / "core" / "models" / "known_models.json").exists()
     held = {path.name for path in (unpacked / "kthena_components/core/hardware").glob("*.json")}
     assert held == {"gpus.json", "instances.json", "machines.json"}
     made = {path.relative_to(unpacked) for path in unpacked.rglob("kthena_components/**/*.py")}

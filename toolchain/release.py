@@ -130,7 +130,7 @@ def _packages() -> None:
         holding, listing = Path(folder) / "wheel", Path(folder) / "program"
         (wheel,) = TARGET.glob("*.whl")
         for at, wanted in (
-            (holding, [f"{wheel}[cluster,policy,terminal]"]),
+            (holding, [f"{wheel}[cluster,exact,policy,terminal]"]),
             (listing, ["--require-hashes", "--requirement", "toolchain/sbom.lock"]),
         ):
             _run(sys.executable, "-m", "venv", str(at))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conformance.fit.driven_cluster import DrivenCluster, group_of
+from conformance.fit.driven_cluster import OWNERS, DrivenCluster, group_of
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
 from kthena_components.cluster.node_fit import Amounts
@@ -33,16 +33,26 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
 
 
 def others_leave(driven: DrivenCluster, group: PodGroup) -> None:
-    """Delete the other gangs that wait: the change is for this one."""
+    """Delete the other gangs that wait, with what makes them: the change is for this one."""
     api = driven.sandbox.api
     pods = driven.pods()
     placed = {group_of(pod) for pod in pods if pod["spec"].get("nodeName")} | {group.name}
+    kept = set(map(gang_of, placed))
+    for version, kind in OWNERS:
+        for body in list(api.list(version, kind, NAMESPACE)):
+            if gang_of(name_of(body)) not in kept:
+                driven.delete(body)
     for pod in pods:
         if group_of(pod) not in placed:
             driven.delete(pod)
     for body in list(api.list(PODGROUP, "PodGroup", NAMESPACE)):
         if name_of(body) not in placed:
             driven.delete(body)
+
+
+def gang_of(name: str) -> str:
+    """Return the drawn gang to which an object with a name belongs: `gang-1` of `gang-1-0`."""
+    return "-".join(name.split("-")[:2])
 
 
 def _pod(pod: Body, change: Change) -> Body:

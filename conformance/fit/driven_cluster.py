@@ -16,6 +16,7 @@ from conformance.fit.random_gangs import CLASSES
 from conformance.support.cluster import NAMESPACE, PODGROUP
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.fetch_inventory import fetch_inventory
 from kthena_components.cluster.objects import annotations_of, labels_of, name_of, status_of
 from kthena_components.core import naming
 from sandbox.cluster import Sandbox
@@ -146,12 +147,8 @@ class DrivenCluster:
         return {name_of(g): dict(status_of(g)) for g in listed if PROBE not in labels_of(g)}
 
     def objects(self) -> list[Body]:
-        """List everything that decides about a placement."""
-        kinds = (
-            ("v1", "Node"), (TOPOLOGY, "HyperNode"), (SCHEDULING, "Queue"),
-            ("scheduling.k8s.io/v1", "PriorityClass"), (PODGROUP, "PodGroup"), ("v1", "Pod"),
-        )  # fmt: skip
-        found = [body for version, kind in kinds for body in self._api.list(version, kind)]
+        """List everything that decides about a placement, as `inventory` reads it."""
+        found = [dict(body) for body in fetch_inventory(self._api).objects]
         for body in found:
             body["metadata"].pop("managedFields", None)
         return [body for body in found if not _is_probe(body)]

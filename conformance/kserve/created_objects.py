@@ -10,7 +10,7 @@ from conformance.support import observe
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.kserve.emit_llm import MAIN, PREFILL, split_roles
 from kthena_components.systems.kserve.emit_service import service_name

@@ -20,7 +20,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import EngineFacts, PodFacts, ServingFacts
 from kthena_components.core.findings import SpecError
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.model import RolePlan
+from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.systems.booster.emit import EMITTER, comparable, serving_name
 from kthena_components.systems.booster.worker_config import env_of
 from kthena_components.systems.kthena.emit import API_VERSION

@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.support import random_servings
 from kthena_components.core import naming
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
 
 Objects = dict[str, dict[str, Any]]

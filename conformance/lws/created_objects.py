@@ -13,7 +13,7 @@ from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Size

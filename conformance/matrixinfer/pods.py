@@ -8,7 +8,7 @@ from typing import Any
 from conformance.support.observe import Pod
 from conformance.support.serving_lives import Body, Check, Life, arrives, env_of, same_container
 from kthena_components.core import naming
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.matrixinfer.emit import ApiGroup
 from kthena_components.systems.volcano.emit import SCHEDULING, render_topology

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.systems import find_emitter
 
 

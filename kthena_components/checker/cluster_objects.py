@@ -11,7 +11,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, Ports
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import CLAIMING, NAMED_BY, find_kind
-from kthena_components.systems.contract import Kind
+from kthena_components.systems.system import Kind
 
 
 def read_objects(

@@ -17,8 +17,8 @@ from kthena_components.checker.surge_needs_spare_gpus import surge_needs_spare_g
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.findings import Finding, checked_by, once_each, run_rule, tidy
 from kthena_components.core.objects.cluster_objects import Ports
-from kthena_components.systems.contract import ClusterRule
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpu_budget, gpu_type_allowed
+from kthena_components.systems.system import ClusterRule
 
 OWN_RULES: tuple[ClusterRule, ...] = (autoscaler_conflict, disruption_budget)
 """Rules across all systems."""

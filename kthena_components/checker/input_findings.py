@@ -38,49 +38,49 @@ INPUT_DOCS: Mapping[str, str] = {
 Pass: worker_replicas 1.
 Fail: workers 1, which is not a field of a role.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "required": """Every field without a default is given.
 
 Pass: an engine with kind, image and model.
 Fail: an engine without model.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "type": """A value has the field's type: a number is not a text, and a text is not a number.
 
 Pass: replicas 2.
 Fail: replicas "2"; a map with a key that is not a text.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "range": """A number is within the bounds of its field.
 
 Pass: replicas 0.
 Fail: replicas -1.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "length": """A text or a list has a valid length: neither too short nor too long.
 
 Pass: one role.
 Fail: no roles at all.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "pattern": """A text has the format that its field requires, such as the format of a name.
 
 Pass: name chat-8b; a Secret's key HF_TOKEN.
 Fail: name Chat_8B; a Secret's key "hf token".
 Level: mandatory.
-Source: kthena_components/core/spec/model.py; Kubernetes documentation, Object Names and IDs.""",
+Source: kthena_components/core/spec/serving_spec.py; Kubernetes, Object Names and IDs.""",
     "value": """A value is valid for its field.
 
 Pass: max_unavailable 25%.
 Fail: max_unavailable 1.5.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "known-value": """A word is one of the values that its field accepts.
 
 Pass: recovery_policy RoleRecreate.
 Fail: recovery_policy Recreate.
 Level: mandatory.
-Source: kthena_components/core/spec/model.py.""",
+Source: kthena_components/core/spec/serving_spec.py.""",
     "known-when-planned": """Values that determine the number of resources are known in the program.
 
 Counts, names and positions in a tree cannot be Outputs: Pulumi must know in a preview which

@@ -1,6 +1,6 @@
 """Checks any manifest: reads facts and returns findings. Pure, and never raises.
 
-Each system declares the rules of its kinds: systems/contract.py.
+Each system declares the rules of its kinds: systems/system.py.
 """
 
 from collections.abc import Collection, Mapping
@@ -38,9 +38,9 @@ from kthena_components.core.rules.registry import CHECKS, run_checks
 from kthena_components.core.values.read import group_kind, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems import find_kind
-from kthena_components.systems.contract import PRODUCTION as ALL_PRODUCTION
-from kthena_components.systems.contract import Body, Kind
 from kthena_components.systems.native.facts import read_part
+from kthena_components.systems.system import PRODUCTION as ALL_PRODUCTION
+from kthena_components.systems.system import Body, Kind
 
 _OWN_GROUPS = frozenset({"", "apps", "batch"})
 """API groups of Kubernetes, whose controllers add no variables but those of `tells`."""

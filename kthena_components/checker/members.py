@@ -12,7 +12,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import paths_above
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.plan.controller_variables import NOTHING, Told
-from kthena_components.systems.contract import Kind
+from kthena_components.systems.system import Kind
 
 
 def with_pods(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts) -> ServingFacts:

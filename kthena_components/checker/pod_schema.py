@@ -15,7 +15,7 @@ from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.schema.pod_volumes import Added
 from kthena_components.core.values.read import is_map, mapping, unknown_in
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.systems.contract import Kind
+from kthena_components.systems.system import Kind
 
 _RULE = "pod-schema"
 _OF_A_POD = frozenset({"apiVersion", "kind", "status"})

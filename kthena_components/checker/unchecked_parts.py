@@ -13,7 +13,7 @@ from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import group_kind, mapping, pairs, sequence, spec_of
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems import find_kind
-from kthena_components.systems.contract import Body, Kind
+from kthena_components.systems.system import Body, Kind
 
 _RULE = "kind-read"
 PART_READ = f"the rule {_RULE}"

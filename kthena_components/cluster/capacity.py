@@ -31,10 +31,10 @@ from kthena_components.cluster.requirements import Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator

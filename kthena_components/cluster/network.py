@@ -9,7 +9,7 @@ from kthena_components.cluster.requirements import HYPER_NODE, Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.unknown import Unknown

@@ -25,23 +25,24 @@ from kthena_components.core.plan.build import (
 from kthena_components.core.plan.checks import plan_values
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import MODEL_RULES, run_checks
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.rules.role import BLOCKING
+from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.core.spec.serving_spec import (
     GroupSpec,
     ModelServingSpec,
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.role import BLOCKING
-from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.systems.kubernetes.claim_templates import emit_claims
 from kthena_components.systems.kubernetes.services import emit_budget
 
 if TYPE_CHECKING:
-    from kthena_components.systems.contract import Emitter
+    from kthena_components.systems.emitter import Emitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,12 @@ def _compile(
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
     if mandatory or plan is None or backend is None:
         raise SpecError(mandatory, subject)
-    told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
+    mirrored = any(note.rule == "requests-mirrored" for note in plan.notes)
+    told = dict.fromkeys(
+        finding
+        for finding in (*plan.notes, *findings)
+        if not (_about_a_private_model(finding) or (mirrored and _about_no_request(finding)))
+    )
     return Compiled(
         plan=plan,
         manifests=labelled(manifests or write(plan, backend), spec.labels),
@@ -136,9 +142,9 @@ def _compile(
 
 
 def write(plan: ServingPlan, backend: "Emitter") -> tuple[Manifest, ...]:
-    """Write the objects of the backend, the budget of evictions, and what monitors them."""
+    """Write the objects of the backend, with claims, a budget of evictions and monitoring."""
     budget = emit_budget(plan, backend.pods(plan), is_counted=backend.is_counted)
-    made = (*backend.emit(plan), *([budget] if budget else []))
+    made = (*emit_claims(plan), *backend.emit(plan), *([budget] if budget else []))
     if not plan.monitoring:
         return made
     from kthena_components.systems.prometheus.emit import emit_monitoring  # noqa: PLC0415
@@ -164,6 +170,12 @@ def _about_a_private_model(finding: Finding) -> bool:
     Users of private models would see it at every update. Policies report it to reviewers.
     """
     return finding.level is Level.UNKNOWN and finding.rule in MODEL_RULES
+
+
+def _about_no_request(finding: Finding) -> bool:
+    """Return whether a finding says of GPUs what requests-mirrored says of all resources."""
+    advice = finding.rule == "gpu-requests-equal-limits" and finding.level is Level.ADVISORY
+    return advice and "and no request" in finding.seen
 
 
 def _waived(

@@ -9,7 +9,7 @@ from kthena_components import systems
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.checks import plan_exposed, plan_requests
 from kthena_components.core.plan.limits import refused
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import Elsewhere, either, elsewhere, remove
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.spec.fields import Spec
@@ -17,7 +17,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.values.display import listing
 
 if TYPE_CHECKING:
-    from kthena_components.systems.contract import Emitter
+    from kthena_components.systems.emitter import Emitter
 
 OFFERED = ("native", "kthena", "lws", "kserve", "kaito", "booster")
 """The backends in the order in which a remedy names them, the one without a controller first.

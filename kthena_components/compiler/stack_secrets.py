@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import Finding, Level, nearest, suggest
-from kthena_components.core.plan.model import RolePlan
+from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.core.plan.stack_file import SecretSpec, StackSpec
 from kthena_components.core.values.read import mapping, sequence
 

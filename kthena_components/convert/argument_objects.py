@@ -16,7 +16,7 @@ from kthena_components.convert.lost_fields import find_additions, find_losses
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.read_back import namespaced
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 _SECONDS = re.compile(r"([1-9][0-9]{0,5})s")
 _SWITCHES = ("pod_disruption_budget", "monitoring")

@@ -13,9 +13,9 @@ from kthena_components.core.engines.writer import words_for
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.values.unknown import Unknown, product
-from kthena_components.systems.contract import EMPTY_ROLES, IDLE_WORKERS
+from kthena_components.systems.emitter import EMPTY_ROLES, IDLE_WORKERS
 
 # Compares the engines of a converted serving with the engines of its source object. Pure.
 

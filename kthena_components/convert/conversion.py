@@ -13,7 +13,7 @@ from kthena_components.convert.lost_fields import Loss
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping, name_of
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from kthena_components.convert.conversion import (
     title_of,
     with_changes,
 )
-from kthena_components.convert.describe_engines import is_sketched
+from kthena_components.convert.describe_engines import context_of, is_sketched
 from kthena_components.convert.from_engines import convert_engines
 from kthena_components.convert.from_pods import convert_pods
 from kthena_components.convert.kept_objects import Moved, keep
@@ -47,7 +47,7 @@ from kthena_components.convert.sources import (
     written_as_one,
 )
 from kthena_components.core import naming
-from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
@@ -59,8 +59,8 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer
+from kthena_components.systems.converter import Converter
+from kthena_components.systems.system import Body
 
 TEMPLATES = ("entry_template", "worker_template")
 _NAMES = frozenset({"apiVersion", "kind"})
@@ -72,7 +72,7 @@ def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
     parts_of_others = {place for merged, _ in described.values() for place in merged.others}
     taken = described.keys() | parts_of_others
     others = {index: body for index, body in enumerate(objects) if index not in taken}
-    context = Context(config_maps=gather(objects))
+    context = context_of(objects)
     undescribed = {index: body for index, body in others.items() if _serves(body, context)}
 
     result = _Result(changes)
@@ -162,29 +162,29 @@ def _first_name(merged: Merged) -> tuple[str, str | None]:
 def _convert(
     merged: Merged, found: Backend, others: Mapping[int, Body], changes: Changes, *, shared: bool
 ) -> tuple[Converted, tuple[int, ...]]:
-    backend, _, describer = found
+    backend, _, converter = found
     body, same = merged.source, changes.target in {SAME, backend}
     bodies = [body, *merged.others.values()]
-    source = describer.filled(merged.whole)
-    args = {**describer.arguments(source), "backend": backend}
-    if same and describer.same_name is not None:
-        args = describer.same_name(source, args, shared)
+    source = converter.filled(merged.whole)
+    args = {**converter.arguments(source), "backend": backend}
+    if same and converter.same_name is not None:
+        args = converter.same_name(source, args, shared)
     waivers = {entry.rule: entry.text for each in bodies for entry in annotated(each)}
     if same and any(map(_lacks_requests, sequence(args.get("roles")))):
         args["fill_requests"] = False
     labels = _own_labels(source)
     args |= {**({"labels": labels} if labels else {}), **({"waivers": waivers} if waivers else {})}
-    kept = same or bool(describer.only_here)
+    kept = same or bool(converter.only_here)
     given = {k: v for k, v in args.items() if kept or k != "backend_options"}
     beside = read_beside(args, given, others, title_of(body), changes)
     own, args = beside.compiled, beside.args
-    written = written_as_one([manifest.body for manifest in own.manifests], describer)
-    result = describer.filled(written)
+    written = written_as_one([manifest.body for manifest in own.manifests], converter)
+    result = converter.filled(written)
     if not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
     compiled = compile_serving(for_target, title_of(body), today=changes.today)
-    options = [] if same else _lost_options(args, describer, changes.target)
+    options = [] if same else _lost_options(args, converter, changes.target)
     losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
     losses += [] if same else lost_pods(compiled)
     losses += changed_by_adoption(source, result) if changes.adopts and same else []
@@ -223,12 +223,12 @@ def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
     return [f"includes {title_of(body)}" for body in merged if title_of(body) not in titles]
 
 
-def _lost_options(args: Mapping[str, Any], describer: Describer, target: str) -> list[Loss]:
+def _lost_options(args: Mapping[str, Any], converter: Converter, target: str) -> list[Loss]:
     """List options as losses where the comparison has to use them."""
     return [
         Loss(name=f"backend_options.{name}", seen=f"is not kept: {target} has no such option")
         for name in mapping(args.get("backend_options"))
-        if name in describer.only_here
+        if name in converter.only_here
     ]
 
 
@@ -242,10 +242,10 @@ def _for_target(
     args: dict[str, Any], found: Backend, changes: Changes
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the arguments for the target, and notes about what was rewritten."""
-    backend, emitter, describer = found
+    backend, emitter, converter = found
     if changes.target in {SAME, backend}:
         return with_changes(args, changes.arguments), []
-    args = args if describer.elsewhere is None else describer.elsewhere(args)
+    args = args if converter.elsewhere is None else converter.elsewhere(args)
     target = systems.find_emitter(changes.target)
     versions = () if target is None else target.kthena_versions
     own = {} if args.get("kthena_version") in versions else {"kthena_version"}

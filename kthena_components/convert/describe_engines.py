@@ -1,7 +1,7 @@
 """Describes an object whose controller completes the pods of its engines, by its engines. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from kthena_components.convert.engine_roles import (
 )
 from kthena_components.core.engines import CommandFacts, Transfer
 from kthena_components.core.engines.kv_transfer import Env, read_transfer
-from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects, gather
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, SpecError, join_path
@@ -33,7 +33,7 @@ from kthena_components.core.plan.read_back import SERVE, stated
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.read import group_kind, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SAME_FOR_ALL = frozenset({*EngineKind, "worker"})
@@ -84,12 +84,20 @@ def is_sketched(body: Body) -> bool:
     return kind is not None and kind.facts is not None and kind.sketch is not None
 
 
+def context_of(objects: Iterable[Body]) -> Context:
+    """Return what objects have that completes others: scripts of engines, and resource claims."""
+    beside = ReferencedObjects(systems.COMPLETING, systems.NAMED_BY)
+    for body in objects:
+        beside.add(body)
+    return Context(config_maps=gather(objects), referenced=beside)
+
+
 def describe_engines(body: Body, context: Context = NO_CONTEXT) -> ByEngines:
     """Describe an object by its engines.
 
     Args:
         body: The object.
-        context: ConfigMaps of the same cluster, whose scripts may start the engines.
+        context: Objects of the same cluster that complete it (`context_of`).
 
     Raises:
         SpecError: An engine cannot be described.

@@ -21,7 +21,7 @@ from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.plan.read_back import SERVE, described_template, stated
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.contract import Body, Kind
+from kthena_components.systems.system import Body, Kind
 
 _DEFAULT_SCHEDULER = "default-scheduler"
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")

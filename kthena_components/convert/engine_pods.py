@@ -14,7 +14,7 @@ from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
 from kthena_components.core.templates.overlay import MERGE_KEYS
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.read import is_name, mapping, sequence
 
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe", "lifecycle")
 """Fields of a container that only pods with an HTTP server have."""
@@ -59,6 +59,30 @@ class EnginePod:
         return stated(**found, shm=mapping(shm.get("emptyDir")).get("sizeLimit"))
 
     @property
+    def claims(self) -> list[dict[str, Any]]:
+        """Return the arguments for its resource claims; none if one of them has no argument.
+
+        That is a claim that pods share, or one of the requests of a claim.
+        """
+        listed = map(mapping, sequence(self.set.spec.get("resourceClaims")))
+        named = {each.get("name"): each.get("resourceClaimTemplateName") for each in listed}
+        used = [mapping(each) for each in self._used_claims]
+        found = [
+            {"name": each.get("name"), "template": named.get(each.get("name"))} for each in used
+        ]
+        whole = not any(each.get("request") for each in used)
+        return found if whole and all(is_name(one["template"]) for one in found) else []
+
+    @property
+    def _used_claims(self) -> Sequence[Any]:
+        return sequence(mapping(self.container.get("resources")).get("claims"))
+
+    @property
+    def shares_claims(self) -> bool:
+        """Whether it has resource claims that no argument expresses."""
+        return bool(self._used_claims) and not self.claims
+
+    @property
     def command_paths(self) -> Iterator[str]:
         """Yield the paths of the words that the container starts."""
         for field in ("command", "args"):
@@ -84,6 +108,12 @@ class EnginePod:
             volume
             for volume in sequence(spec.get("volumes"))
             if mapping(volume).get("name") != memory or memory is None
+        ]
+        said = {one["name"] for one in self.claims}
+        left["resourceClaims"] = [
+            each
+            for each in sequence(spec.get("resourceClaims"))
+            if mapping(each).get("name") not in said
         ]
         labels = {k: v for k, v in self.set.labels.items() if k not in naming.KTHENA_LABELS}
         metadata = {"labels": labels, "annotations": dict(self.set.annotations)}

@@ -13,6 +13,7 @@ from kthena_components.convert.engine_pods import EnginePod, engine_pod
 from kthena_components.core.engines import CommandFacts, Transfer
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.writer import Words, words_for
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding
@@ -22,7 +23,7 @@ from kthena_components.core.spec.enums import EngineKind, Launcher
 from kthena_components.core.spec.launch import DRAIN_SECONDS
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
 """Default port of each engine, where the package has another one.
@@ -239,11 +240,21 @@ def _gpus(role: EngineRole, gaps: list[Gap]) -> dict[str, Any]:
     pod = role.engine.worker if role.folded and role.engine.worker else role.engine.entry
     if isinstance(pod.gpus, Unknown):
         gaps.append(Gap(argument="resources.gpus_per_pod", because=pod.gpus.because))
-        return {}
+        return stated(claims=role.lead.claims or None)
     named = {d.resource for d in pod.devices if pod.container in {None, d.container} and d.count}
     own = (key for kind in ("limits", "requests") for key in role.lead.resources(kind))
     name = next((name for name in (*own, *sorted(named)) if is_accelerator(str(name))), _GPU)
-    return {"gpus_per_pod": pod.gpus, **({"gpu_resource": name} if name != _GPU else {})}
+    claims = _claims(role, pod)
+    return stated(
+        gpus_per_pod=pod.gpus, gpu_resource=None if name == _GPU else name, claims=claims or None
+    )
+
+
+def _claims(role: EngineRole, pod: PodFacts) -> list[dict[str, Any]]:
+    """Return the claims of a pod. What has no accelerators is not for GPUs."""
+    having = {device.claim.partition("/")[0] for device in pod.devices}
+    other = {"gpus": False}
+    return [{**one, **({} if one["name"] in having else other)} for one in role.lead.claims]
 
 
 def refused_role(role: EngineRole) -> Iterator[Finding]:
@@ -258,12 +269,21 @@ def refused_role(role: EngineRole) -> Iterator[Finding]:
         yield _wrong(engine.path, seen if command.engine else f"shows no engine: {hidden}")
         return
     own = engine.worker
-    if own is not None and not role.folded and role.pods > 1 and own.gpus != engine.entry.gpus:
+    several = own is not None and not role.folded and role.pods > 1
+    if several and own and _differ(own.gpus, engine.entry.gpus):
         seen = f"has pods of {engine.entry.gpus} and of {own.gpus} GPUs in one engine"
+        yield _wrong(engine.path, seen)
+    if role.lead.shares_claims:
+        seen = "has a resource claim that pods share, or single requests of one"
         yield _wrong(engine.path, seen)
     named = {d.resource for d in engine.entry.devices if is_accelerator(d.resource)}
     if len(named) > 1:
         yield _wrong(engine.path, f"asks for several accelerators: {', '.join(sorted(named))}")
+
+
+def _differ(one: MaybeInt, other: MaybeInt) -> bool:
+    """Return whether two counts differ. Of two unknown ones, the user states the number."""
+    return one != other and not (isinstance(one, Unknown) and isinstance(other, Unknown))
 
 
 def _wrong(path: str, seen: str) -> Finding:

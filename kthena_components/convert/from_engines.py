@@ -26,7 +26,7 @@ from kthena_components.convert.conversion import (
     title_of,
     with_changes,
 )
-from kthena_components.convert.describe_engines import ByEngines, describe_engines
+from kthena_components.convert.describe_engines import ByEngines, context_of, describe_engines
 from kthena_components.convert.engine_roles import Gap
 from kthena_components.convert.engine_scripts import (
     find_lost_commands,
@@ -35,13 +35,12 @@ from kthena_components.convert.engine_scripts import (
     scripts_of,
 )
 from kthena_components.convert.lost_fields import Loss, find_losses, find_unread, leaves, together
-from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.safe_text import shell_word
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 _ENGINES = re.compile(
     r"(replicas|roles|roles\[\d+\](\.(replicas|worker_replicas|engine|resources)\b.*)?)"
@@ -56,12 +55,12 @@ def convert_engines(body: Body, changes: Changes, objects: Sequence[Body] = ()) 
     Args:
         body: The object.
         changes: The options of the conversion.
-        objects: The other objects, whose ConfigMaps may have the scripts of its engines.
+        objects: The other objects, which may complete it.
 
     Raises:
         SpecError: It cannot be described, or the target cannot express it.
     """
-    described = describe_engines(body, Context(config_maps=gather(objects)))
+    described = describe_engines(body, context_of(objects))
     compiled, args = _compiled(body, described, changes)
     before = placed(described.facts, max(role.pods for role in described.roles))
     return Converted(
@@ -206,7 +205,7 @@ def _meaning(body: Body, objects: Sequence[Body], gang: GangFacts | None) -> obj
     The size of its gang counts if the result has a gang of the same size.
     """
     try:
-        described = describe_engines(body, Context(config_maps=gather(objects)))
+        described = describe_engines(body, context_of(objects))
     except SpecError:
         return None
     own = described.facts.gang

@@ -34,7 +34,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown, product
-from kthena_components.systems.contract import Body
+from kthena_components.systems.system import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})
 """Facts that quote the command line: its variables get other names."""

@@ -16,8 +16,8 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer, Pair
+from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.system import Body
 
 _SERVICE = ("", "Service")
 _SELECTORS = (_SERVICE, ("policy", "PodDisruptionBudget"))
@@ -109,12 +109,12 @@ def _title(body: Body) -> tuple[str, str]:
 
 def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
     """Rewrite the labels of the source's controller in a selector of its pods."""
-    describer = _describer(moved.backend)
+    converter = _converter(moved.backend)
     spec = mapping(body.get("spec"))
     stated = mapping(spec.get("selector"))
     selector = {str(k): str(v) for k, v in mapping(stated.get("matchLabels", stated)).items()}
-    own = [pair for pair in selector.items() if pair[0].startswith(describer.labels)]
-    mapped = {pair: describer.label(pair) for pair in own}
+    own = [pair for pair in selector.items() if pair[0].startswith(converter.labels)]
+    mapped = {pair: converter.label(pair) for pair in own}
     named = [pair for pair, same in mapped.items() if same and same[0] == naming.NAME]
     if not any(value == moved.was for _, value in named):
         return body, [], []
@@ -155,19 +155,19 @@ def _selectors(body: Body) -> Iterator[Mapping[str, Any]]:
 
 def _lost_labels(body: Body, moved: Moved) -> list[str]:
     """List the labels of the source's pods that an object names and the new pods do not have."""
-    describer = _describer(moved.backend)
-    if not any(same and same[0] == naming.NAME for same in _labels(describer, body, moved)):
+    converter = _converter(moved.backend)
+    if not any(same and same[0] == naming.NAME for same in _labels(converter, body, moved)):
         return []
-    named = sorted({text for text in _texts(body) if text.startswith(describer.labels)})
+    named = sorted({text for text in _texts(body) if text.startswith(converter.labels)})
     kept = {label for labels in _pod_labels(moved.bodies) for label in labels}
     return [label for label in named if label not in kept]
 
 
-def _labels(describer: Describer, body: Body, moved: Moved) -> Iterator[Pair | None]:
+def _labels(converter: Converter, body: Body, moved: Moved) -> Iterator[Pair | None]:
     """Yield the labels in an object that have the name of the source as their value."""
     for key, value in _pairs(body):
-        if value == moved.was and key.startswith(describer.labels):
-            yield describer.label((key, str(value)))
+        if value == moved.was and key.startswith(converter.labels):
+            yield converter.label((key, str(value)))
 
 
 def _pairs(value: object) -> Iterator[tuple[str, object]]:
@@ -187,17 +187,17 @@ def _texts(value: object) -> Iterator[str]:
             yield item
 
 
-def _describer(backend: str) -> Describer:
+def _converter(backend: str) -> Converter:
     emitter = systems.find_emitter(backend)
-    assert emitter is not None and emitter.describer is not None  # noqa: S101, PT018
-    return emitter.describer
+    assert emitter is not None and emitter.converter is not None  # noqa: S101, PT018
+    return emitter.converter
 
 
 def _is_given(pair: Pair, moved: Moved) -> bool:
     """Return whether a template or the target's controller gives a label to pods."""
     emitter = systems.find_emitter(moved.target)
-    describer = emitter.describer if emitter is not None else None
-    if describer is not None and pair[0].startswith(describer.labels):
+    converter = emitter.converter if emitter is not None else None
+    if converter is not None and pair[0].startswith(converter.labels):
         return True
     return any(labels.get(pair[0]) == pair[1] for labels in _pod_labels(moved.bodies))
 

@@ -7,11 +7,12 @@ from kthena_components import systems
 from kthena_components.core.facts.context import Context
 from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.values.read import group_kind
-from kthena_components.systems.contract import Body, Emitter
-from kthena_components.systems.describer import Describer
+from kthena_components.systems.converter import Converter
+from kthena_components.systems.emitter import Emitter
+from kthena_components.systems.system import Body
 
 SERVICE: GroupKind = ("", "Service")
-Backend = tuple[str, Emitter, Describer]
+Backend = tuple[str, Emitter, Converter]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,24 +25,24 @@ class Merged:
     """The other objects, by index."""
 
 
-def describers() -> Iterator[Backend]:
+def converters() -> Iterator[Backend]:
     """List the backends whose objects can be described."""
     for name in systems.EMITTERS:
         emitter = systems.find_emitter(name)
-        if emitter is not None and emitter.describer is not None:
-            yield name, emitter, emitter.describer
+        if emitter is not None and emitter.converter is not None:
+            yield name, emitter, emitter.converter
 
 
 def kinds_to_read() -> list[GroupKind]:
     """List the kinds that `convert` reads from a cluster."""
-    several = [d for _, _, d in describers() if d.gathered is None]
+    several = [d for _, _, d in converters() if d.gathered is None]
     found = (kind for d in several for kind in (*d.kinds, *d.beside))
     return list(dict.fromkeys((*found, SERVICE)))
 
 
 def find_servings(objects: Sequence[Body]) -> dict[int, tuple[Merged, Backend]]:
     """Return the servings by the index of their first object."""
-    found = {place: pair for backend in describers() for place, pair in _gathered(objects, backend)}
+    found = {place: pair for backend in converters() for place, pair in _gathered(objects, backend)}
     taken = {index for merged, _ in found.values() for index in merged.others} | found.keys()
     rest = {index: body for index, body in enumerate(objects) if index not in taken}
     alone = {index: backend for index, body in rest.items() if (backend := _backend_of(body))}
@@ -66,26 +67,26 @@ def _gathered(
 
 def _backend_of(body: Body) -> Backend | None:
     kind = group_kind(body)
-    return next((b for b in describers() if b[2].gathered is None and kind in b[2].kinds), None)
+    return next((b for b in converters() if b[2].gathered is None and kind in b[2].kinds), None)
 
 
-def merge(body: Body, others: Mapping[int, Body], describer: Describer) -> Merged:
+def merge(body: Body, others: Mapping[int, Body], converter: Converter) -> Merged:
     """Merge the other objects of the same serving into an object."""
-    if describer.merged is None:
+    if converter.merged is None:
         return Merged(source=body, whole=body, others={})
     places = list(others)
-    whole, used = describer.merged(body, list(others.values()))
+    whole, used = converter.merged(body, list(others.values()))
     return Merged(source=body, whole=whole, others={places[i]: others[places[i]] for i in used})
 
 
-def written_as_one(bodies: Sequence[Body], describer: Describer) -> Body:
+def written_as_one(bodies: Sequence[Body], converter: Converter) -> Body:
     """Return the only serving among a backend's manifests, in the form of `Merged.whole`."""
-    if describer.gathered is not None:
-        (places,) = describer.gathered.find(bodies)
-        return describer.gathered.joined([bodies[place] for place in places])
-    (written,) = (body for body in bodies if group_kind(body) in describer.kinds)
+    if converter.gathered is not None:
+        (places,) = converter.gathered.find(bodies)
+        return converter.gathered.joined([bodies[place] for place in places])
+    (written,) = (body for body in bodies if group_kind(body) in converter.kinds)
     beside = {index: body for index, body in enumerate(bodies) if body is not written}
-    return merge(written, beside, describer).whole
+    return merge(written, beside, converter).whole
 
 
 def runs_engines(body: Body, context: Context) -> bool:

@@ -110,7 +110,7 @@ def _group(group: PodGroup) -> PodGroup:
         owner=f"{kind} {space}/{owner}",
         pods=tuple(_pods(each, group) for each in group.pods),
         task_minimum={fingerprint("task", task): n for task, n in group.task_minimum.items()},
-        subgroups=tuple(map(_subgroup, group.subgroups)),
+        subgroups=tuple(_subgroup(each, group) for each in group.subgroups),
     )
 
 
@@ -132,7 +132,9 @@ def _pods(pods: PodSet, group: PodGroup) -> PodSet:
 
 
 def _value(value: object) -> str:
-    return fingerprint("v", str(value))
+    """Keep a number: it tells nothing of a workload, and decides which subgroup comes first."""
+    text = str(value)
+    return text if text.isdecimal() else fingerprint("v", text)
 
 
 def _keys_of(policy: SubGroupPolicy) -> set[str]:
@@ -142,7 +144,10 @@ def _keys_of(policy: SubGroupPolicy) -> set[str]:
     return {*mapping(selector.get("matchLabels")), *named, *policy.match_label_keys}
 
 
-def _subgroup(policy: SubGroupPolicy) -> SubGroupPolicy:
+def _subgroup(policy: SubGroupPolicy, group: PodGroup) -> SubGroupPolicy:
+    """Number the names of policies in their order, which decides between subgroups."""
+    names = sorted({each.name for each in group.subgroups if each.name})
+    number = f"{names.index(policy.name):02}" if policy.name else ""
     selector = policy.match_labels
     plain = {key: _value(value) for key, value in mapping(selector.get("matchLabels")).items()}
     stated = [
@@ -152,7 +157,7 @@ def _subgroup(policy: SubGroupPolicy) -> SubGroupPolicy:
     changed = {"matchLabels": plain, "matchExpressions": stated}
     return replace(
         policy,
-        name=fingerprint("v", policy.name) if policy.name else "",
+        name=fingerprint(f"policy-{number}", policy.name) if policy.name else "",
         match_labels={key: value for key, value in changed.items() if value},
     )
 

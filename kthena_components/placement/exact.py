@@ -1,9 +1,9 @@
 """Whether any assignment of a group's pods exists, whatever a scheduler's choices are. Pure.
 
-Equal pods are counted, which is exact. For others nothing is said: their assignments are too many
-to try.
+Equal pods are counted, which is exact. For others, a solver is asked if it is installed.
 """
 
+from kthena_components.placement.exact_solver import solve
 from kthena_components.placement.model import PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -16,12 +16,15 @@ def exists(scheduler: Scheduler, group: PodGroup) -> bool | None:
         group: The only group of that scheduler.
 
     Returns:
-        None: the pods differ, or form subgroups, so that it is not known.
+        None: not known. The pods differ, or form subgroups, and the solver is not installed or
+        finds no answer.
     """
     job = scheduler.jobs[0]
+    if job.invalid() or not job.by_volcano:
+        return False if job.invalid() else None
     shapes = {task.shape.number: task.shape for task in job.tasks}
-    if len(shapes) != 1 or group.subgroups or group.task_minimum or not job.by_volcano:
-        return None
+    if len(shapes) != 1 or group.subgroups or group.task_minimum:
+        return solve(scheduler, job)
     (shape,) = shapes.values()
     wanted = group.minimum or len(job.tasks)
     tree, room = scheduler.tree, scheduler.room

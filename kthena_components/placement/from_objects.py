@@ -30,7 +30,7 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_build import in_two
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler
-from kthena_components.placement.pod_groups import amounts_of, groups_in, number
+from kthena_components.placement.pod_groups import amounts_of, groups_in, number, oldest_first
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
 from kthena_components.placement.pod_sets import priority_classes
 from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
@@ -79,12 +79,12 @@ def cluster_of(
     domains = read_domains(hyper_nodes, labels)
     priorities = priority_classes(kinds.get(PRIORITY, []))
     running, waiting = groups_in(kinds.get(POD_GROUP, []), pods, priorities)
-    held = _held(pods)
+    held, queues = _held(pods), sorted(kinds.get(QUEUE, []), key=oldest_first)
     cluster = Cluster(
         nodes=[_node(body, held.get(name_of(body), {})) for body in nodes],
         domains=domains,
         hyper_nodes=tuple(hyper_nodes),
-        queues=tuple(queue_of(body, running) for body in kinds.get(QUEUE, [])),
+        queues=tuple(queue_of(body, running) for body in queues),
         quotas=tuple(_quotas(kinds.get(QUOTA, []))),
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
         running=tuple(running),

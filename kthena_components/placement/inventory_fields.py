@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from kthena_components.core.spec.fields import WORD, Count, DnsName, ResourceName, Spec, Word
-from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.placement.model import VOLCANO, Scheduler

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.placement.inventory_fields import (
     GroupFields,
     InventoryFields,

@@ -13,6 +13,7 @@ from typing import Any
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.computed import Computed
 
 Body = Mapping[str, Any]
 
@@ -180,6 +181,8 @@ class Cluster:
     """Where it was read: a file, or a context."""
     notes: Sequence[str] = ()
     """What is not known of it, so was not compared. Each a clause, no full stop."""
+    computed: Computed = field(default_factory=Computed, repr=False, compare=False)
+    """What was computed of it. Changed copies share it."""
 
 
 class Verdict(StrEnum):

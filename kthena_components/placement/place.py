@@ -4,10 +4,11 @@
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from kthena_components.core.topology.domains import lowest
+from kthena_components.placement.alike import likeness, obstacles_of
 from kthena_components.placement.changes import after, fits, starts
 from kthena_components.placement.exact import exists
 from kthena_components.placement.model import (
@@ -66,27 +67,27 @@ class _Asked:
         self._cluster = cluster
         self._left = after(cluster, scheduler)
         self._empty = emptied(cluster)
-        self._known: dict[str, tuple[Verdict, tuple[Obstacle, ...]]] = {}
+        self._known: dict[Hashable, tuple[Verdict, tuple[Obstacle, ...], bool | None]] = {}
 
     def outcome(self, group: PodGroup, job: Job) -> Outcome:
         """Answer for one group."""
         where = _placement(self._cluster, job)
         if starts(job):
             return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True)
-        key = repr(replace(group, name="", namespace="", owner=""))
+        key = likeness(self._cluster, group)
         if key not in self._known:
             verdict = Verdict.WAITS if fits(self._empty, group, choices=None) else Verdict.NEVER
             reasons: list[Obstacle] = []
             nodes = max(1, len(self._cluster.nodes))
             if len(self._known) < min(_EXPLAINED, max(2, _EXPLAINED_NODES // nodes)):
                 reasons = explain(self._left, self._empty, _rest(group, job))
-            self._known[key] = verdict, tuple(reasons)
-        verdict, obstacles = self._known[key]
-        found = exists(Scheduler(self._left, [group]), group)
+            possible = exists(Scheduler(self._left, [group]), group)
+            self._known[key] = verdict, tuple(reasons), possible
+        verdict, obstacles, found = self._known[key]
         version = self._cluster.scheduler.version
         note = f"a place exists, but Volcano {version} leaves it waiting" if found else ""
         return Outcome(group=group, verdict=verdict, placement=where, exists=found,
-                       obstacles=obstacles, note=note)  # fmt: skip
+                       obstacles=obstacles_of(group, obstacles), note=note)  # fmt: skip
 
 
 def _rest(group: PodGroup, job: Job) -> PodGroup:

@@ -1,12 +1,13 @@
 """Reads PodGroups of Volcano with their pods, as a cluster lists them. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from itertools import groupby
 
 from kthena_components.cluster.objects import (
     Body,
     annotations_of,
-    in_order,
     labels_of,
     name_of,
     namespace_of,
@@ -123,7 +124,7 @@ def groups_in(
             key = (namespace_of(pod), _controller(pod), bool(node_of(pod)))
             others.setdefault(key, []).append(pod)
     running, waiting = list[Running](), list[PodGroup]()
-    for body in pod_groups:
+    for body in sorted(pod_groups, key=oldest_first):
         found = members.get((namespace_of(body), name_of(body)), [])
         listed, nodes = _sets_of(found)
         priority = priority_in(mapping(body.get("spec")), priorities)
@@ -174,19 +175,30 @@ def _owner(body: Body, pods: Sequence[Body]) -> str:
 
 
 def _sets_of(pods: Sequence[Body]) -> tuple[list[PodSet], list[str]]:
-    """Return pods as sets of equal ones, and the node of each pod in their order."""
-    alike: dict[str, tuple[PodSet, list[str]]] = {}
-    for pod in sorted(pods, key=lambda one: in_order(name_of(one))):
-        made = _set_of(pod)
-        _, nodes = alike.setdefault(repr((made.requests, made.spec, made.labels, made.task,
-                                          made.priority)), (made, []))  # fmt: skip
-        nodes.append(node_of(pod))
-    sets = [
-        PodSet(name=made.name, count=len(nodes), requests=made.requests, spec=made.spec,
-               labels=made.labels, task=made.task, priority=made.priority)
-        for made, nodes in alike.values()
-    ]  # fmt: skip
-    return sets, [node for _, nodes in alike.values() for node in nodes]
+    """Return pods in Volcano's order as sets of equal ones, and the node of each pod."""
+    ordered = [(_set_of(pod), node_of(pod)) for pod in sorted(pods, key=turn_of)]
+    runs = [list(run) for _, run in groupby(ordered, key=lambda each: replace(each[0], name=""))]
+    sets = [replace(run[0][0], count=len(run)) for run in runs]
+    return sets, [node for _, node in ordered]
+
+
+def oldest_first(body: Body) -> tuple[str, str, str]:
+    """Order objects by their age, as Volcano does; equally old ones by their names.
+
+    Source: Volcano v1.14.1 pkg/scheduler/framework/session_plugins.go, JobOrderFn, QueueOrderFn.
+    """
+    created = str(mapping(body.get("metadata")).get("creationTimestamp") or "")
+    return created, namespace_of(body), name_of(body)
+
+
+def turn_of(pod: Body) -> tuple[int, str, str]:
+    """Order the pods of a PodGroup as Volcano does: by the number at the end of their names.
+
+    Source: Volcano v1.14.1 pkg/controllers/job/helpers/helpers.go, CompareTask.
+    """
+    number, metadata = name_of(pod).rpartition("-")[2], mapping(pod.get("metadata"))
+    index = int(number) if number.isdecimal() else 0
+    return index, str(metadata.get("creationTimestamp") or ""), str(metadata.get("uid") or "")
 
 
 def _set_of(pod: Body) -> PodSet:

@@ -45,6 +45,7 @@ from kthena_components.core.findings import Finding, Level, fault, today
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
+from kthena_components.policies.component_advice import advice_of_component
 from kthena_components.policies.secret_marks import (
     NO_MARKS,
     has_marks,
@@ -133,8 +134,11 @@ def validate_resource(
         _tell_once(policy, NO_MARKS, report)
     check = partial(_check_once, args, settings)
     for finding in settings.levels.apply(_safely(check)):
-        if finding.level in levels:
-            report(_text(finding), None)
+        if finding.level not in levels:
+            continue
+        told = advice_of_component(args.urn, plain(args.props), finding)
+        if told is not None:
+            report(_text(told), None)
 
 
 def _settings(
@@ -270,7 +274,7 @@ POLICIES: list[Policy] = [
     ),
     _resource_policy(
         "serving-advice",
-        "Advisory and waived findings, and what was not checked.",
+        "Advice:",
         ADVISED,
     ),
     _stack_policy(
@@ -280,7 +284,7 @@ POLICIES: list[Policy] = [
     ),
     _stack_policy(
         "serving-groups-advice",
-        "Advisory and waived findings over several objects, and what was not checked.",
+        "Advice:",
         ADVISED,
     ),
 ]

@@ -21,7 +21,7 @@ from kthena_components.reading.layout import Layout
 from kthena_components.rendering.result import Rendered, Rendering
 from kthena_components.rendering.servings import holds_serving, is_hinted
 from kthena_components.systems import all_systems, find_kind
-from kthena_components.systems.contract import Kind
+from kthena_components.systems.system import Kind
 
 _SOURCE = "# Source: "
 _VALUE = r"[ \t]*:[ \t]*[\"']?([A-Za-z]+)?"

@@ -18,6 +18,7 @@ from kthena_components.resources._duplicate_objects import warn_of_rival
 from kthena_components.resources._metadata import completed, own_stack
 from kthena_components.resources._other_cluster import warn_if_elsewhere
 from kthena_components.resources._outputs import Outputs
+from kthena_components.resources._unreachable_cluster import warn_if_unreachable
 from kthena_components.resources._updates import hooks_of
 
 SERVING_GROUP = "kthena:index:ServingGroup"
@@ -73,6 +74,7 @@ def apply(
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each after those in its `after`; return the resources by key."""
     warn_of_untested()
+    warn_if_unreachable(scope.root.get_provider(_KUBERNETES))
     resources: dict[str, pulumi.CustomResource] = {}
     before, provider = _Before(), scope.root.get_provider(_KUBERNETES)
     for manifest in manifests:

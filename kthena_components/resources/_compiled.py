@@ -18,8 +18,8 @@ from kthena_components.compiler.compile import (
 from kthena_components.core.findings import Finding, today
 from kthena_components.core.naming import group_name
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.report import gpu_count, shape
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.systems import find_emitter
 
 Args = Mapping[str, Any]

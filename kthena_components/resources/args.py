@@ -1,6 +1,6 @@
 """The args types of a serving and its groups; all other args types are re-exported.
 
-They mirror the specs of core/spec/model.py, in types that Pulumi's analyzer supports: it rejects
+They mirror core/spec/serving_spec.py in types that Pulumi's analyzer supports: it rejects
 unions and Literal, so those are for type checkers only.
 """
 

@@ -19,6 +19,12 @@ from kthena_components.core.plan.stack_file import OutputMode, StackSpec, is_kub
 from kthena_components.core.values.display import SECRET
 
 UNREACHABLE = "cluster-unreachable"
+_IS_CLUSTER = "is cluster, but "
+_DEFAULT_REMEDY = (
+    "start it or connect to it, choose another one with KUBECONFIG or with 'pulumi config set "
+    "kubernetes:context NAME', or write files with 'pulumi config set "
+    "kubernetes:renderYamlToDirectory rendered'"
+)
 _IN_CONFIG = "the config value kubeconfig"
 ANSWER_SECONDS = 3
 """Seconds to wait for a connection."""
@@ -69,6 +75,31 @@ def check_cluster(
     return None if render else _answers(cluster, environ)
 
 
+def check_default_cluster(
+    kubeconfig: str | None, context: str | None, environ: Mapping[str, str], *, secret: bool = False
+) -> Finding | None:
+    """Report why the cluster of a program's default provider cannot be used.
+
+    Args:
+        kubeconfig: Pulumi's config value kubernetes:kubeconfig.
+        context: Pulumi's config value kubernetes:context.
+        environ: Variables of this process.
+        secret: Whether the path of the kubeconfig is hidden, too.
+    """
+    stated = StackSpec(output=OutputMode.CLUSTER, kubeconfig=kubeconfig, context=context)
+    found = check_cluster(stated, environ, secret=secret)
+    if found is None or found.level is Level.UNKNOWN:
+        return None
+    unreachable = found.rule == UNREACHABLE
+    return Finding(
+        path="kubernetes:kubeconfig" if found.path == "output" else f"kubernetes:{found.path}",
+        seen=found.seen.removeprefix(_IS_CLUSTER),
+        remedy=_DEFAULT_REMEDY if unreachable else found.remedy,
+        rule=found.rule,
+        level=Level.ADVISORY,
+    )
+
+
 def askable_context(spec: StackSpec, environ: Mapping[str, str]) -> str | None:
     """Return the provider's context, if another client may query its cluster, too."""
     try:
@@ -110,7 +141,7 @@ def _answers(cluster: _Cluster, environ: Mapping[str, str]) -> Finding | None:
 def _unreachable(seen: str, remedy: str) -> Finding:
     return Finding(
         path="output",
-        seen=f"is cluster, but {seen}",
+        seen=f"{_IS_CLUSTER}{seen}",
         remedy=f"{remedy}, or write output: render",
         rule=UNREACHABLE,
     )

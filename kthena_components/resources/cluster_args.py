@@ -1,6 +1,6 @@
 """The args types of components for a whole cluster: HyperNodes and Queues.
 
-They mirror the specs of core/topology/spec.py and core/spec/model.py, in types that Pulumi's
+They mirror the specs of core/topology/spec.py and core/spec/serving_spec.py, in types that Pulumi's
 analyzer supports. Counts and names are plain values, label values may be Outputs.
 """
 

@@ -24,6 +24,7 @@ from kthena_components.resources._outputs import (
     without_objects,
     without_tokens,
 )
+from kthena_components.resources._table import show_later
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
 from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs
 from kthena_components.resources.role_args import StandaloneRoleArgs
@@ -217,6 +218,8 @@ def _describe(
     twice = claim(f"{kind} '{name}'", described.manifests, opts)
     if twice is not None:
         raise RefusedError([twice], f"{kind} '{name}'")
+    if "shape" in described.inputs:
+        show_later(described.inputs["shape"])
     # The namespace may be an Output.
     inputs, outputs = late.restore(described.inputs), late.restore(described.outputs)
     restored = replace(described, inputs=inputs, outputs=outputs)

@@ -1,6 +1,6 @@
 """The args types of a role: the engine, its pods, or pod templates.
 
-They mirror the specs of core/spec/model.py, in types that Pulumi's analyzer supports: it rejects
+They mirror core/spec/serving_spec.py in types that Pulumi's analyzer supports: it rejects
 unions and Literal, so those are for type checkers only. Counts and names are plain values, free
 text may be an Output.
 """
@@ -127,6 +127,30 @@ class SecretKeyArgs(TypedDict):
 # The args types about the pods of an engine, besides its command line.
 
 
+class ResourceClaimArgs(TypedDict):
+    """Devices of each pod by dynamic resource allocation. Each pod gets a claim of its own.
+
+    Either template or device_class is given.
+    """
+
+    name: str
+    """Name of the claim in the pods."""
+    template: NotRequired[pulumi.Input[str]]
+    """Name of an existing ResourceClaimTemplate in the serving's namespace. Default: one is written
+    for device_class."""
+    device_class: NotRequired[str]
+    """DeviceClass of the devices, such as gpu.nvidia.com. Default: none, with template."""
+    selectors: NotRequired[Sequence[str]]
+    """CEL expressions that each device meets, such as
+    device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H200'. Default: none."""
+    gpus: NotRequired[bool]
+    """Whether the devices are the GPUs of the pods. A claim has gpus_per_pod of them, and the pods
+    request no gpu_resource. Default true. Write false for other devices, such as the channel of a
+    ComputeDomain or network devices."""
+    count: NotRequired[int]
+    """Devices of device_class that are not GPUs. Default 1."""
+
+
 class ResourcesArgs(TypedDict):
     """What each pod of an engine requests. Stated amounts are also its limits; defaults are not."""
 
@@ -145,6 +169,9 @@ class ResourcesArgs(TypedDict):
     discovery, or amd.com/gpu.product-name. gke: cloud.google.com/gke-accelerator. none: no
     selector, only the annotation kthena-components/gpu. Default product.
     """
+    claims: NotRequired[Sequence[ResourceClaimArgs]]
+    """Devices by dynamic resource allocation, which needs Kubernetes 1.34. Default: none, and the
+    GPUs are requested as gpu_resource."""
     cpu: NotRequired[str]
     """Processors, as a Kubernetes quantity: 125 or 500m. Default: one for each process of the
     engine, 2 and one per GPU. Source: vLLM's docs/configuration/optimization.md.

@@ -18,7 +18,7 @@ from kthena_components.checker.secrecy import conceal
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.compiler.stack_secrets import check_secrets_used
 from kthena_components.core.findings import Finding, Level, SpecError, fault, today
-from kthena_components.core.plan.report import gpu_count, render_table, requested_gpus, shape
+from kthena_components.core.plan.report import gpu_count, requested_gpus, shape
 from kthena_components.core.plan.stack_file import (
     OutputMode,
     StackConfig,
@@ -187,11 +187,6 @@ def _register(stack: Stack, config: StackConfig) -> None:
     plans = [compiled.plan for compiled in stack.servings]
     rows = [row for plan in plans for row in shape(plan)]
     pods, gpus = sum(plan.pods for plan in plans), gpu_count(rows)
-    if plans:
-        pulumi.log.info(
-            f"{_count(len(plans), 'serving')}, {_count(pods, 'pod')}, "
-            f"{_count(gpus, 'GPU')}:\n{render_table(plans)}"
-        )
     pulumi.export("servings", rows)
     pulumi.export("endpoints", endpoints)
     pulumi.export("totals", {"servings": len(plans), "pods": pods, "gpus": gpus})
@@ -256,10 +251,6 @@ def _tied(
     if queue is None or stack.spec.output is OutputMode.RENDER:
         return args
     return {**args, field: queue.name}
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _require_cluster(stack: Stack, config: StackConfig) -> None:

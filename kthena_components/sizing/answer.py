@@ -12,11 +12,11 @@ from kthena_components.core.memory.engine import Placed, cache_of, length_of, pl
 from kthena_components.core.memory.sharding import Sharding, fits
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
-from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing.question import Question
 from kthena_components.sizing.shapes import Shape, copies_of_a_token, pod_counts, shapes_on

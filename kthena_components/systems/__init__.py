@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kthena_components.core.plan.rights import Resource
-    from kthena_components.systems.contract import Emitter, Kind, System
+    from kthena_components.systems.emitter import Emitter
+    from kthena_components.systems.system import Kind, System
 
 _KINDS: Mapping[str, Mapping[str, str]] = {
     "volcano": {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import count, mapping
-from kthena_components.systems.contract import Kind, Restart, Rollout, System
 from kthena_components.systems.kubernetes.facts import facts_of_copies, pods_of_copies
+from kthena_components.systems.system import Kind, Restart, Rollout, System
 
 _QUARTER = "25%"
 

@@ -25,12 +25,12 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
-from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.kubernetes.facts import (
     COMPLETION_FIELDS,
     COMPLETION_INDEX,
     first_pod,
 )
+from kthena_components.systems.system import PRODUCTION, Kind, System
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

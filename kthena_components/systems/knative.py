@@ -12,8 +12,8 @@ from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.contract import PRODUCTION, Kind, Restart, System
 from kthena_components.systems.kubernetes.facts import facts_of_copies
+from kthena_components.systems.system import PRODUCTION, Kind, Restart, System
 
 _SCALED = Unknown("Knative decides how many pods there are")
 _GROUP = "autoscaling.knative.dev"

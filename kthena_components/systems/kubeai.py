@@ -24,7 +24,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeInt, Unknown, is_unresolved
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.system import Kind, System
 
 VLLM = "VLLM"
 _NVIDIA = """

@@ -18,7 +18,7 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.values.read import inside, mapping, name_of
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, total
-from kthena_components.systems.contract import PRODUCTION, Kind, System
+from kthena_components.systems.system import PRODUCTION, Kind, System
 
 SPECS = "spec.mpiReplicaSpecs"
 

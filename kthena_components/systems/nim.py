@@ -24,7 +24,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
-from kthena_components.systems.contract import Kind, Restart, System
+from kthena_components.systems.system import Kind, Restart, System
 
 GROUP, SERVICE, PIPELINE = "apps.nvidia.com", "NIMService", "NIMPipeline"
 GPU = "nvidia.com/gpu"

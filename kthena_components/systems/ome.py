@@ -26,7 +26,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved, product
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.system import Kind, System
 
 GROUP, SERVICE = "ome.io", "InferenceService"
 RUNTIMES = ("ClusterServingRuntime", "ServingRuntime")

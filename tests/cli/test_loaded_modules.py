@@ -23,7 +23,7 @@ UNUSED = {
         f"{OURS}.{name}"
         for name in ("compiler", "convert", "cluster", "resources", "provider", "policies")
     ),
-    *(f"{OURS}.{name}" for name in ("core.spec", "core.plan.model", "checker.catalogue")),
+    *(f"{OURS}.{name}" for name in ("core.spec", "core.plan.serving_plan", "checker.catalogue")),
     *(f"{OURS}.systems.{name}" for name in ("lws", "kserve", "kaito", "ray", "dynamo")),
     *(f"{OURS}.systems.{name}.emit" for name in ("native", "kthena")),
     *(f"{OURS}.rendering.{name}" for name in ("render", "isolation", "helm", "watcher")),

@@ -34,10 +34,10 @@ def test_a_change_that_no_longer_fits_is_shown_before_and_after(
     ran = review("--inventory", f"prod={inventory(tmp_path)}", prod=told)
     assert ran.status == 1, ran.err
     (finding,) = [line for line in ran.lines if line.endswith("[placement-fits]")]
-    assert finding.startswith("- serving/chat-0 never fits on ")
+    assert finding.startswith("- serving/chat-0 never fits on prod: ")
     (head,) = [line for line in ran.lines if line.startswith("Placement on ")]
-    assert head.endswith(
-        f"cluster.yaml (snapshot of {TAKEN[:10]}): 2 groups: 1 fits, 1 never fits."
+    assert head == (
+        f"Placement on prod (snapshot of {TAKEN[:10]}): 2 groups: 1 fits, 1 never fits."
     )
     assert cells(ran.out, "serving/chat-0")[1] == "fits → never"
     assert cells(ran.out, "serving/new-0")[1:3] == ["new → fits", "rack-2 (tier 1)"]

@@ -183,3 +183,20 @@ def takes(backend: str, name: str) -> bool:
     except SpecError:
         return False
     return True
+
+
+@pytest.mark.parametrize("fills", [True, False])
+def test_limits_without_requests_are_told_once_for_entry_and_worker(fills: bool) -> None:
+    entry = GUIDE["roles"][0]["worker_template"]
+    same = changed(GUIDE, {"roles[0].entry_template": entry, "fill_requests": fills})
+    told = [f for f in compile_serving(same).findings if "requests" in f.rule]
+    (finding,) = told
+    assert finding.path == "roles[0].entry_template"
+    assert "memory 1124Gi, nvidia.com/gpu 8, also in worker_template, ha" in finding.seen
+
+
+def test_a_request_below_a_limit_is_still_told() -> None:
+    """requests-mirrored is about limits without requests only."""
+    low = {"roles[0].entry_template.spec.containers[0].resources.requests": {"nvidia.com/gpu": 4}}
+    with pytest.raises(SpecError, match="gpu-requests-equal-limits"):
+        compile_serving(changed(GUIDE, low | {"fill_requests": False}))

@@ -16,7 +16,7 @@ import pytest
 
 from conformance import __main__ as program
 from conformance.__main__ import Context, main, run, run_beside
-from conformance.report import passed, render
+from conformance.report import Part, passed, render
 from toolchain.programs import ROOT, ToolchainError, known_programs
 
 
@@ -192,3 +192,12 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_the_last_lines_name_each_failure_whatever_its_length() -> None:
+    first, second = Part("a"), Part("b")
+    first.check("the first update ends well", holds=False, seen="line\n" * 1000)
+    second.check("nothing is left", holds=False)
+    ends = render([first, second]).splitlines()[-2:]
+    assert ends[0].startswith("FAILED a: the first update ends well: line line")
+    assert (len(ends[0]) < 200, ends[1]) == (True, "FAILED b: nothing is left")

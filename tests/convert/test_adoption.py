@@ -17,7 +17,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Converted
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import changed_by_adoption, find_losses
-from kthena_components.convert.sources import describers
+from kthena_components.convert.sources import converters
 from kthena_components.core.values.read import group_kind
 from tests.support.specs import GUIDE, changed, example_for
 
@@ -30,7 +30,7 @@ BASES = [
     for pattern in (f"systems/{name}/bases/*.yaml", f"goldens/{name}/g*.yaml")
     for path in sorted((ROOT / "tests").glob(pattern))
 ]
-DESCRIBERS = {kind: one for _, _, one in describers() for kind in one.kinds}
+CONVERTERS = {kind: one for _, _, one in converters() for kind in one.kinds}
 TAKEN = ("kthena", "lws", "matrixinfer")
 """Backends whose controllers do not count GPUs in the templates. KServe does: there, an object
 without requests is another engine."""
@@ -62,7 +62,7 @@ def ordered(value: Any) -> Any:
 
 def specs(bodies: list[Body]) -> list[Any]:
     """Give the servings with the defaults of their CRDs, without metadata: no pod depends on it."""
-    filled = [DESCRIBERS[group_kind(b)].filled(b) for b in bodies if group_kind(b) in DESCRIBERS]
+    filled = [CONVERTERS[group_kind(b)].filled(b) for b in bodies if group_kind(b) in CONVERTERS]
     return [ordered({k: v for k, v in body.items() if k != "metadata"}) for body in filled]
 
 
@@ -134,7 +134,7 @@ def objects() -> list[tuple[str, list[Body]]]:
     found = []
     for path in BASES:
         bodies = [each for each in yaml.safe_load_all(path.read_text()) if isinstance(each, dict)]
-        if any("kind" in body and group_kind(body) in DESCRIBERS for body in bodies):
+        if any("kind" in body and group_kind(body) in CONVERTERS for body in bodies):
             found.append((str(path.relative_to(ROOT)), bodies))
     return found
 
@@ -148,7 +148,7 @@ def test_whatever_an_object_leaves_out_stays_left_out_or_is_a_loss(
     """Each field is removed once: a field that somebody did not write is written by nobody."""
     tried = 0
     for at, body in enumerate(bodies):
-        for path in subtrees(body) if group_kind(body) in DESCRIBERS else ():
+        for path in subtrees(body) if group_kind(body) in CONVERTERS else ():
             changed_body = without(body, path)
             if "kind" not in changed_body or "apiVersion" not in changed_body:
                 continue

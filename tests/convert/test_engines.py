@@ -12,6 +12,7 @@ import pytest
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Converted, Kept
 from kthena_components.convert.convert import convert
 from tests.rules.cases import documents
+from tests.support.for_each import for_each
 from tests.support.specs import Args, changed
 
 ONE_GPU = {"limits": {"nvidia.com/gpu": 1}}
@@ -519,3 +520,72 @@ def test_options_of_another_program_must_be_replaced() -> None:
     words = ["--max-model-len", "8192"]
     part = serving(body, {"roles[0].engine.extra_args": words})
     assert part.args["roles"][0]["engine"]["extra_args"] == words
+
+
+CLAIMED = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "h100s", "namespace": "serving"},
+    "spec": {
+        "spec": {
+            "devices": {
+                "requests": [
+                    {"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}
+                ]
+            }
+        }
+    },
+}
+
+
+def claiming(pod: Args, **reference: Any) -> Args:
+    """Let a pod get its GPUs by a resource claim."""
+    made = copy.deepcopy(pod)
+    (container,) = made["spec"]["containers"]
+    for amounts in list(container["resources"].values()):
+        amounts.pop("nvidia.com/gpu")
+    container["resources"]["claims"] = [{"name": "gpus", **reference.pop("used", {})}]
+    made["spec"]["resourceClaims"] = [
+        {"name": "gpus", **(reference or {"resourceClaimTemplateName": "h100s"})}
+    ]
+    return made
+
+
+def claiming_cluster(**reference: Any) -> Args:
+    pods = (ray_pod("head", SERVE), ray_pod("worker"))
+    return ray_cluster(*(claiming(pod, **copy.deepcopy(reference)) for pod in pods))
+
+
+def test_gpus_of_a_claim_stay_a_claim() -> None:
+    result = convert([claiming_cluster(), CLAIMED], Changes(target="native"))
+    assert result.errors == ()
+    (part,) = result.servings
+    (role,) = part.args["roles"]
+    assert role["resources"]["gpus_per_pod"] == 8
+    assert role["resources"]["claims"] == [{"name": "gpus", "template": "h100s"}]
+    assert "overlay" not in role
+    assert [str(loss) for loss in part.losses] == USUAL
+
+
+def test_a_claim_without_its_template_leaves_the_number_to_the_user() -> None:
+    result = run(claiming_cluster(), {"roles[0].resources.gpus_per_pod": 8})
+    assert result.errors == ()
+    (role,) = result.servings[0].args["roles"]
+    assert role["resources"] == {
+        "gpus_per_pod": 8,
+        "claims": [{"name": "gpus", "template": "h100s"}],
+        "cpu": "32",
+        "memory": "500Gi",
+        "shm": "64Gi",
+    }
+
+
+@for_each(
+    "reference",
+    [{"resourceClaimName": "shared"}, {"used": {"request": "g"}}],
+)
+def test_a_shared_claim_and_a_single_request_have_no_argument(reference: Args) -> None:
+    found = refusals(claiming_cluster(**reference))
+    assert any(
+        "has a resource claim that pods share, or single requests of one" in f for f in found
+    )

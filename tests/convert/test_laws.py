@@ -12,15 +12,15 @@ from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept, title_of
 from kthena_components.convert.convert import convert
 from kthena_components.convert.lost_fields import find_additions, find_losses
-from kthena_components.convert.sources import describers
+from kthena_components.convert.sources import converters
 from kthena_components.core.naming import INJECTED_ENV, LWS_ENV
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import EMITTERS, find_emitter
 from tests.support.strategies import damaged, law, servings
 
-DESCRIBED = [name for name, _, _ in describers()]
-ONE_OBJECT = [name for name, _, describer in describers() if describer.gathered is None]
-"""Without the native backend: tests/systems/native/test_describe.py has its law."""
+DESCRIBED = [name for name, _, _ in converters()]
+ONE_OBJECT = [name for name, _, converter in converters() if converter.gathered is None]
+"""Without the native backend: tests/systems/native/test_convert.py has its law."""
 pytestmark = [pytest.mark.property]
 each_described = pytest.mark.parametrize("backend", DESCRIBED)
 
@@ -42,9 +42,9 @@ def filled(backend: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the objects of a backend with their defaults, without Services."""
     emitter = find_emitter(backend)
     assert emitter is not None
-    assert emitter.describer is not None
-    describer = emitter.describer
-    return [describer.filled(body) for body in bodies if group_kind(body) in describer.kinds]
+    assert emitter.converter is not None
+    converter = emitter.converter
+    return [converter.filled(body) for body in bodies if group_kind(body) in converter.kinds]
 
 
 @law
@@ -119,8 +119,8 @@ def test_no_object_breaks_the_conversion(backend: str, data: st.DataObject) -> N
 def needs_options(backend: str) -> bool:
     emitter = find_emitter(backend)
     assert emitter is not None
-    assert emitter.describer is not None
-    return bool(emitter.describer.only_here)
+    assert emitter.converter is not None
+    return bool(emitter.converter.only_here)
 
 
 def pods_of(compiled: Compiled) -> list[str]:

@@ -18,7 +18,7 @@ from kthena_components.convert.convert import convert
 from kthena_components.convert.describe_engines import describe_engines, is_sketched
 from kthena_components.convert.engine_scripts import joins_pods
 from kthena_components.convert.lost_fields import leaves
-from kthena_components.convert.sources import describers
+from kthena_components.convert.sources import converters
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import path_of
 from kthena_components.core.values.read import group_kind
@@ -27,7 +27,7 @@ from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from tests.rules.cases import bases, documents
 from tests.support.strategies import damaged, law
 
-_DESCRIBED = {kind for _, _, describer in describers() for kind in describer.kinds}
+_DESCRIBED = {kind for _, _, converter in converters() for kind in converter.kinds}
 _NATIVE = ("apps", "StatefulSet")
 
 

@@ -36,6 +36,16 @@ WITH_PROGRAMS: Mapping[str, Prepare] = {
 }
 """Need helm and kustomize on PATH."""
 
+IN_CHECKOUT = (
+    "docs/start.md",
+    "docs/tutorials/first-serving.md",
+    "docs/tutorials/prefill-decode.md",
+    "docs/tutorials/pull-requests.md",
+    "docs/tutorials/racks-and-queues.md",
+    "docs/tutorials/two-nodes.md",
+)
+"""Need Pulumi in a checkout: tests/pulumi/test_tutorials.py follows them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:

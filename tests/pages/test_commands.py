@@ -5,14 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.convert.sources import describers
-from tests.pages.stages import ELSEWHERE, IN_PROCESS, NOT_RUN, WITH_PROGRAMS, followed
+from kthena_components.convert.sources import converters
+from tests.pages.stages import (
+    ELSEWHERE,
+    IN_CHECKOUT,
+    IN_PROCESS,
+    NOT_RUN,
+    WITH_PROGRAMS,
+    followed,
+)
 from tests.support.follow import follow
 from tests.support.pages import ROOT, File, Step, agrees, items, pages, steps
 from tests.support.programs import path_with
 from tests.support.shells import InProcess
 
-HERE = sorted({*followed()} - {*ELSEWHERE, *WITH_PROGRAMS})
+HERE = sorted({*followed()} - {*ELSEWHERE, *IN_CHECKOUT, *WITH_PROGRAMS})
 
 
 @pytest.mark.parametrize("page", HERE)
@@ -72,7 +79,7 @@ def test_a_page_is_compared() -> None:
     assert not agrees("ready after 31 s: 8\n", "ready after 14 s: 9\n", [r"\d+ s"])
 
 
-@pytest.mark.parametrize("backend", [name for name, _, _ in describers()])
+@pytest.mark.parametrize("backend", [name for name, _, _ in converters()])
 def test_the_page_of_a_backend_shows_how_its_objects_become_a_stack(backend: str) -> None:
     shown = items(f"docs/backends/{backend}.md")
     assert [one.name for one in shown if isinstance(one, File)][1:] == ["out/Pulumi.converted.yaml"]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from kthena_components.core.plan.build import build_plan
-from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.systems import find_emitter
 from tests.policies.objects import Args
 from tests.support.specs import ENGINE_RAY, changed

@@ -50,7 +50,7 @@ def test_what_is_written_converts_back_without_a_loss(life: Life) -> None:
     """Except hashes over Outputs. A Role alone comes back as a serving, with a gang."""
     bodies = list(life.written.values())
     if life.case.source.name == "model-booster":
-        assert BOOSTER.describer is None, "with one, it must convert back, too"
+        assert BOOSTER.converter is None, "with one, it must convert back, too"
         return
     result = convert(bodies, Changes(target=SAME))
     assert result.errors == ()

@@ -3,41 +3,30 @@
 They show no prompt, because one copies them; what begins with `$` is run by tests/pages.
 """
 
-import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
 import pytest
 
-from tests.support.checkout import checkout
-from tests.support.engine import ROOT, environment
+from tests.support.checkout import checkout, terminal
+from tests.support.engine import ROOT
 from tests.support.pages import block
 from tests.support.shells import Bash
 
 pytestmark = pytest.mark.programs
 README, STACKS = ((ROOT / page).read_text() for page in ("README.md", "docs/stacks.md"))
-FOREIGN = ("PULUMI_CONFIG", "PULUMI_BACKEND", "PULUMI_ACCESS", "KUBE")
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Bash]:
-    """Open the terminal of somebody who has no backend, no passphrase and no cluster."""
+    """Open a terminal in a checkout with the policies."""
     folder = checkout(tmp_path / "kthena_components")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "policies", folder / "policies", ignore=ignored)
-    kept = {name: text for name, text in {**os.environ, **environment()}.items()
-            if not name.startswith(FOREIGN)}  # fmt: skip
-    own = {
-        "KUBECONFIG": str(tmp_path / "none"),
-        "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}",
-        "PULUMI_SKIP_CONFIRMATIONS": "true",
-        "PYTHONPATH": str(folder),
-    }
-    with Bash(folder, {**kept, **own}) as bash:
+    with terminal(folder) as bash:
         yield bash
 
 

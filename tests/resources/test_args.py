@@ -11,8 +11,8 @@ from pulumi.provider.experimental.analyzer import AnalyzeResult
 from pydantic import BaseModel
 
 import kthena_components as public
-from kthena_components.core.spec import model as pods_spec
-from kthena_components.core.spec import model as spec
+from kthena_components.core.spec import serving_spec as pods_spec
+from kthena_components.core.spec import serving_spec as spec
 from kthena_components.core.topology import spec as topology_spec
 from kthena_components.provider.schema import ArgsAnalyzer
 from kthena_components.resources import args, cluster_args, role_args

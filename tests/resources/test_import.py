@@ -33,11 +33,11 @@ def test_the_package_alone_loads_neither_pulumi_nor_pydantic() -> None:
 
 def test_core_and_backends_work_without_pulumi() -> None:
     loaded = modules_after(
-        "import kthena_components.core.plan.model, kthena_components.core.plan.report\n"
+        "import kthena_components.core.plan.serving_plan, kthena_components.core.plan.report\n"
         "import kthena_components.compiler.compile, kthena_components.core.rules.registry\n"
         "from kthena_components import EngineKind"
     )
-    assert "kthena_components.core.spec.model" in loaded
+    assert "kthena_components.core.spec.serving_spec" in loaded
     assert not {name for name in loaded if name.partition(".")[0].startswith("pulumi")}
 
 
@@ -69,7 +69,7 @@ OPTIONS = {"kaito": {"instance_type": "p5.48xlarge"}}
 """Those without which a backend takes no serving."""
 FIELDS = {"booster": {"name": "leader", "cache": {"claim": "models", "download": True}}}
 """Fields of the role without which a backend takes no serving."""
-BESIDE = {"contract", "describer", "kubernetes", "volcano"}
+BESIDE = {"system", "emitter", "converter", "kubernetes", "volcano"}
 BASES = {"matrixinfer": {"kthena"}, "booster": {"kthena"}}
 """Systems that build on others, as the contract `systems` in pyproject.toml allows."""
 

@@ -14,8 +14,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
         *("leader-address", "leader-ports-agree", "first-pod-named", "ray-start-order"),
-        "nixl-side-channel-host",
-        "selector-of-serving",
+        *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
     },
     "one of several parts goes, and only the user knows which": {
         *("autoscaler-conflict", "grove-scaling-groups", "hypernode-node-twice", "job-parts"),
@@ -31,7 +30,14 @@ CHOICES: Final[dict[str, set[str]]] = {
     },
     "the user chooses hardware, or how many pods and ranks there are": {
         *("gang-fits-hypernode", "gpu-budget", "kaito-parallelism", "kserve-node-arithmetic"),
-        *("memory-weights-fit", "mpi-ranks", "pod-ranks", "ray-cluster-gpus", "ray-serve-gpus"),
+        *(
+            "gpu-named-larger",
+            "memory-weights-fit",
+            "mpi-ranks",
+            "pod-ranks",
+            "ray-cluster-gpus",
+            "ray-serve-gpus",
+        ),
         *(
             "pod-fits-node",
             "pods-joined",

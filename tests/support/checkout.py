@@ -1,15 +1,36 @@
-"""A copy of what a user has after `git clone` and `make venv`."""
+"""A copy of what a user has after `git clone` and `make venv`, and a terminal in it."""
 
+import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.engine import environment
 from tests.support.pages import ROOT
+from tests.support.shells import Bash
 
 COPIED = (
     "Makefile", "Pulumi.yaml", "__main__.py", "kthena_components", "pyproject.toml",
     "requirements.lock", "sandbox", "stacks", "toolchain",
 )  # fmt: skip
+FOREIGN = ("PULUMI_CONFIG", "PULUMI_BACKEND", "PULUMI_ACCESS", "KUBE")
+
+
+@contextmanager
+def terminal(folder: Path) -> Iterator[Bash]:
+    """Open the terminal of somebody who has no backend, no passphrase and no cluster."""
+    kept = {name: text for name, text in {**os.environ, **environment()}.items()
+            if not name.startswith(FOREIGN)}  # fmt: skip
+    own = {
+        "KUBECONFIG": str(folder.parent / "none"),
+        "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}",
+        "PULUMI_SKIP_CONFIRMATIONS": "true",
+        "PYTHONPATH": str(folder),
+    }
+    with Bash(folder, {**kept, **own}) as bash:
+        yield bash
 
 
 def checkout(folder: Path) -> Path:

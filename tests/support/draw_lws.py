@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kthena_components.core.plan.build import build_plan
-from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.systems import find_emitter
 from tests.support.specs import Args
 

@@ -134,9 +134,26 @@ def _of_roles() -> dict[str, list[Args]]:
         {**_engine(parallelism={"tensor": gpus}), f"{ROLE}.resources.gpus_per_pod": gpus}
         for gpus in (4, 8)
     ]
+    for field, claims in _claims().items():
+        named[f"roles[].resources.claims[].{field}"] = [
+            {**_engine(), f"{ROLE}.resources.claims": [claim]} for claim in claims
+        ]
     for field, values in resources.items():
         named[f"roles[].resources.{field}"] = _each(f"{ROLE}.resources.{field}", *values)
     return named
+
+
+def _claims() -> dict[str, list[Args]]:
+    made, other = {"name": "a", "device_class": "gpu.nvidia.com"}, {"name": "a", "template": "x"}
+    nics = {"name": "a", "device_class": "nics", "gpus": False}
+    return {
+        "name": [made, {**made, "name": "b"}],
+        "template": [other, {**other, "template": "y"}],
+        "device_class": [made, {**made, "device_class": "own"}],
+        "selectors": [{**made, "selectors": [text]} for text in ("true", "false")],
+        "gpus": [other, {**other, "gpus": False}],
+        "count": [{**nics, "count": number} for number in (1, 2)],
+    }
 
 
 def _engine(**fields: Any) -> Args:

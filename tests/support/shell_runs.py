@@ -163,7 +163,7 @@ def read(drawn: Drawn, shell: str, folder: str, hidden: Iterable[str] = (HIDDEN,
     reading = engine_search.Search(Scope(env, files=files))
     reading.run([shell, "-c", drawn.text, *drawn.words])
     told = reading.broken.text if reading.broken else ""
-    engines = [found for found in reading.session.log if found.engine]
+    engines = [found for found in reading.shared.log if found.engine]
     return Read(
         unread=reading.unread.because if reading.unread else told,
         started=[found.engine for found in engines if found.engine],

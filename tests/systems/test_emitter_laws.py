@@ -19,10 +19,10 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.spec.model import ResourcesSpec
+from kthena_components.core.spec.serving_spec import ResourcesSpec
 from kthena_components.core.values.unknown import product, total
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.emitter import Emitter
 from kthena_components.systems.native.facts import read_group
 from tests.support.admission import own_findings
 from tests.support.crds import schema_errors

@@ -10,7 +10,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
-from kthena_components.core.spec.model import ModelServingSpec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.systems import EMITTERS
 from tests.support.fields import CHANGES, ELSEWHERE, fields_of
 from tests.support.for_each import for_each

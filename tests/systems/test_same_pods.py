@@ -9,7 +9,7 @@ from kthena_components.checker.manifest import check_manifest, read_demand
 from kthena_components.core.objects.object import PodSet, read_object
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems import all_systems
-from kthena_components.systems.contract import Kind
+from kthena_components.systems.system import Kind
 from tests.support.for_each import for_each
 from tests.systems.test_laws import BASES, name_of
 

@@ -78,7 +78,7 @@ def set_has_name(view):
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.scrape_targets import targets_of_groups
-from kthena_components.systems.contract import Emitter
+from kthena_components.systems.emitter import Emitter
 
 def emit(plan):
     body = {
@@ -110,7 +110,7 @@ from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.kruise.facts import facts
 from kthena_components.systems.kruise.rules import set_has_name
 from kthena_components.systems.kruise.view import pods, read_clones
-from kthena_components.systems.contract import Kind, Restart, System
+from kthena_components.systems.system import Kind, Restart, System
 
 SYSTEM = System(
     name="kruise",

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.limits import taken
-from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ModelServingSpec, RoleSpec
 from kthena_components.systems import EMITTERS, find_emitter
-from kthena_components.systems.contract import ARGUMENTS, Emitter
+from kthena_components.systems.emitter import ARGUMENTS, Emitter
 from tests.support.for_each import for_each
 from tests.support.specs import ALL, Args, changed, example_for
 from tests.systems.test_laws import PACKAGE

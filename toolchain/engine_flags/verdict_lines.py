@@ -9,7 +9,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "Qwen/Qwen3-235B-A22B": {"heads": 64, "kv_heads": 4, "mla": False, "experts": 128},
     "deepseek-ai/DeepSeek-V3": {"heads": 128, "kv_heads": 128, "mla": True, "experts": 256},
 }
-"""The models of the command lines, with names from core/models/table.json."""
+"""The models of the command lines, with names from core/models/known_models.json."""
 _ROWS = 120
 """Number of command lines for each kind of sizes."""
 

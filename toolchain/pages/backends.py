@@ -14,7 +14,7 @@ from kthena_components.core.plan.limits import taken
 from kthena_components.core.plan.rights import WRITE
 from kthena_components.core.spec.fields import Spec
 from kthena_components.systems import EMITTERS, find_emitter
-from kthena_components.systems.contract import ARGUMENTS, Emitter
+from kthena_components.systems.emitter import ARGUMENTS, Emitter
 
 _HEAD = """# Backends
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kthena_components.convert.describe_pods import shows_pods
-from kthena_components.convert.sources import describers
+from kthena_components.convert.sources import converters
 from kthena_components.systems import all_systems
-from kthena_components.systems.contract import Kind
+from kthena_components.systems.system import Kind
 
 _HEAD = """# Kinds
 
@@ -51,7 +51,7 @@ def _kinds() -> Iterator[Kind[Any]]:
 
 
 def _rows() -> Iterator[str]:
-    described = {kind for _, _, describer in describers() for kind in describer.kinds}
+    described = {kind for _, _, converter in converters() for kind in converter.kinds}
     for kind in _kinds():
         pods = "✓" if kind.pods else "GPUs" if kind.kept and kind.facts else _NO
         own = str(len(kind.rules)) if kind.rules else _NO

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from toolchain.site.in_languages import examples
 from toolchain.site.staging import ROOT
 
 Schema = Mapping[str, Any]
@@ -40,7 +41,8 @@ def _index(names: Mapping[str, Schema]) -> Iterator[str]:
     yield (
         "Field names are camelCase in TypeScript, Java and YAML, PascalCase in Go and C#, and "
         "snake_case in Python. The pages show the name in YAML, and below it the one in Python "
-        "if it differs.\n"
+        "if it differs. Below each table is an example of each field. Some fields exclude each "
+        "other: the text of the field says so.\n"
     )
     yield "| component | what it is |\n|---|---|"
     for name, body in names.items():
@@ -53,6 +55,7 @@ def _page(schema: Schema, name: str, body: Schema) -> Iterator[str]:
     yield "## Fields\n"
     required = set(body.get("requiredInputs", ()))
     yield from _table(schema, body["inputProperties"], required)
+    yield from examples(name, body["inputProperties"], list(required))
     yield "## Outputs\n"
     yield from _table(schema, body.get("properties", {}), set())
     for token in _used(schema, body["inputProperties"]):
@@ -61,7 +64,9 @@ def _page(schema: Schema, name: str, body: Schema) -> Iterator[str]:
         if "enum" in kind:
             yield "One of " + ", ".join(f"`{one['value']}`" for one in kind["enum"]) + ".\n"
         else:
-            yield from _table(schema, kind["properties"], set(kind.get("required", ())))
+            required = set(kind.get("required", ()))
+            yield from _table(schema, kind["properties"], required)
+            yield from examples(token, kind["properties"], list(required))
 
 
 def _told(body: Schema) -> tuple[str, str]:

@@ -5,17 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 
 Tree = Mapping[str, Sequence[str]]
 SECTIONS: Mapping[str, Tree] = {
-    "Start here": {"": ["index.md", "examples.md"]},
+    "Start here": {
+        "": ["index.md", "start.md"],
+        "Tutorials": [
+            "tutorials/first-serving.md", "tutorials/two-nodes.md", "tutorials/prefill-decode.md",
+            "tutorials/racks-and-queues.md", "tutorials/pull-requests.md", "from-lws.md",
+        ],
+        "Examples": ["examples.md"],
+    },
     "How-to": {
         "Tasks": ["how-to/"],
         "Write it": ["own-program.md", "languages.md", "stacks.md", "pods.md"],
-        "Choose": ["size.md", "backends.md"],
+        "Choose": ["size.md", "backends.md", "resource-claims.md"],
         "Check it": ["check.md", "review.md", "levels.md"],
         "Run it": [
             "production.md", "monitoring.md", "rights.md", "upgrading.md", "troubleshooting.md",
             "faults.md",
         ],
-        "Move to it": ["convert.md", "from-lws.md"],
+        "Move to it": ["convert.md"],
         "Try it": ["sandbox.md"],
         "See whether it fits": ["fit.md", "inventory.md", "pictures.md"],
     },

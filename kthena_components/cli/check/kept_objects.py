@@ -74,7 +74,7 @@ class KeptObjects:
     """Its number."""
     whole: bool = False
     context: Context = NO_CONTEXT
-    """The GPUs that the user names."""
+    """The GPUs that the user names, and the objects that others name."""
     kept: list[ReducedObject] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
     """Hashes of the findings in single objects."""

@@ -44,7 +44,7 @@ from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources import kinds_to_read
 from kthena_components.core.findings import Finding, SpecError, nearest, today
-from kthena_components.core.spec.model import ModelServingSpec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.safe_text import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader

@@ -5,10 +5,11 @@ the base, too.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kthena_components.checker.weakened_checks import BRANCH_RULES, StackChange
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
@@ -34,6 +35,9 @@ from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import Finding
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
+if TYPE_CHECKING:
+    from kthena_components.cli.review.inventories import Inventory
+
 
 @dataclass(slots=True, kw_only=True)
 class BranchReview:
@@ -52,8 +56,8 @@ class BranchReview:
     """Pairs of a stack and the file with the events of its preview."""
     states: dict[str, str] = field(default_factory=dict)
     """By stack, the file with what it has deployed, where a preview failed."""
-    inventories: dict[str, str] = field(default_factory=dict)
-    """By stack, the file with what its cluster has."""
+    inventories: Mapping[str, "Inventory"] = field(default_factory=dict)
+    """By stack, what its cluster has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,10 @@ from kthena_components.cli.review.branch_diff import base_files, open_sides
 from kthena_components.cli.review.comment import write_check, write_comment
 from kthena_components.cli.review.git import GitError, Repository, find_repository, open_repository
 from kthena_components.cli.review.gpu_table import identity
+from kthena_components.cli.review.inventories import read_inventories
 from kthena_components.cli.review.placement import (
     add_inventory,
     check_placement,
-    inventories_in,
     place_with,
     write_placement,
 )
@@ -177,7 +177,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--state {unknown[0]}: there is no preview of a stack with this name")
     if asked.base is None:
         given = BranchReview(base="", previews=previews, states=states, notes=asked.note)
-        given.inventories = inventories_in(asked)
+        given.inventories = read_inventories(asked)
         return _write(given, levels)
     if asked.previews:
         parser.error("--base runs the previews itself; use either --base or STACK=FILE")
@@ -203,9 +203,9 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
         allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
         reads=None if asked.reads is None else tuple(map(_folder, asked.reads)),
     )  # fmt: skip
+    inventories = read_inventories(asked, going_by)
     found = review_branch(going_by)
-    found.notes += asked.note
-    found.inventories = inventories_in(asked)
+    found.notes, found.inventories = [*found.notes, *asked.note], inventories
     return _write(found, levels, going_by)
 
 
@@ -295,15 +295,16 @@ def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) 
 
 
 def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:
-    """Check each object that is updated in place, from its old and new inputs.
+    """Check each object that is updated or replaced, from its old and new inputs.
 
     Invalid waivers are not reported here, because the policies report them.
     """
     for step in preview.steps.values():
-        if step.op != "update" or not step.type.startswith("kubernetes:"):
+        if step.op not in {"update", "replace"} or not step.type.startswith("kubernetes:"):
             continue
         named = identity(step.type)
-        found = check_change({**step.old, **named}, {**step.new, **named})
+        before, after = ({**body, **named} for body in (step.old, step.new))
+        found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):
             yield _said(finding, step.urn)

@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.review.gpu_table import between, identity
+from kthena_components.cli.review.inventories import Inventory
 from kthena_components.cli.review.preview import Preview
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.values.safe_text import visible
@@ -38,13 +39,9 @@ def add_inventory(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="what the cluster of a stack has, from `kthena-components inventory`: the comment "
-        "says whether its pods fit, before and after. Name a file that the branch cannot change",
+        "says whether its pods fit, before and after. With --base, a file of the repository is "
+        "that of the base",
     )
-
-
-def inventories_in(asked: argparse.Namespace) -> dict[str, str]:
-    """Return the inventory of each stack that has one."""
-    return dict(stated.split("=", 1) for stated in asked.inventory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +91,18 @@ def place_stack(preview: Preview, cluster: "Cluster") -> StackPlacement:
     )
 
 
-def place_with(path: str | None, preview: Preview, failed: list[str]) -> StackPlacement | None:
+def place_with(
+    inventory: Inventory | None, preview: Preview, failed: list[str]
+) -> StackPlacement | None:
     """Place the pods of a stack, if there is an inventory of its cluster."""
-    if path is None:
+    if inventory is None:
         return None
-    from kthena_components.placement.inventory import InventoryError, read_inventory  # noqa: PLC0415
-
-    try:
-        return place_stack(preview, read_inventory([path]))
-    except InventoryError as error:
-        for reason in error.reasons:
-            sys.stderr.write(f"{visible(reason)}\n")
-        failed.append(f"the inventory of stack {preview.stack} cannot be read")
-        return None
+    if inventory.cluster is not None:
+        return place_stack(preview, inventory.cluster)
+    for reason in inventory.wrong:
+        sys.stderr.write(f"{visible(reason)}\n")
+    failed.append(f"the inventory of stack {preview.stack} {inventory.because}")
+    return None
 
 
 def check_placement(found: StackPlacement, today: date) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from kthena_components.core import naming
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.systems import find_kind
-from kthena_components.systems.contract import Restart
+from kthena_components.systems.system import Restart
 
 _SHOWN = 3
 _USUAL = Restart(paths=r"spec\b", how="the controller may restart pods")

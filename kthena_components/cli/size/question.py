@@ -18,7 +18,7 @@ from kthena_components.core.models import (
     find_model,
     shape_keys,
 )
-from kthena_components.core.models.table import copies_of
+from kthena_components.core.models.known_models import copies_of
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text

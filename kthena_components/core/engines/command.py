@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.core.engines.bash.session import Started
+from kthena_components.core.engines.bash.shared_state import Started
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.engine_search import Search
@@ -104,7 +104,7 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
 
 def _result(search: Search) -> CommandFacts | None:
     """Combine the results; None if there are none."""
-    log = search.session.log
+    log = search.shared.log
     engines = [found for found in log if found.engine is not None]
     if not (search.unread or any(found.starts for found in log)):
         return None
@@ -113,7 +113,7 @@ def _result(search: Search) -> CommandFacts | None:
         ray = ray.join(found.ray) if found.ray else ray
     absent = (text for found in log if found.sure for text in found.absent)
     facts = _together(search, engines)
-    strays = search.session.strays
+    strays = search.shared.strays
     where = {"ray_cluster_size": ray.where} if ray.where else {}
     return replace(
         facts,

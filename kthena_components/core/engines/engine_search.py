@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from kthena_components.core.engines.bash.session import (
+from kthena_components.core.engines.bash.shared_state import (
     BeyondError,
     BrokenError,
     Run,
     Script,
-    Session,
+    SharedState,
     Started,
 )
 from kthena_components.core.engines.facts import CommandFacts, Problem
@@ -57,13 +57,13 @@ class Search:
     """What has been found so far in one container's command."""
 
     scope: Scope
-    session: Session = field(init=False)
+    shared: SharedState = field(init=False)
     unread: Unknown | None = None
     broken: Problem | None = None
 
     def __post_init__(self) -> None:
         """Let scripts tell of the programs that they start."""
-        self.session = Session(self.scope, self.start)
+        self.shared = SharedState(self.scope, self.start)
 
     def run(self, argv: Sequence[str], folder: str | None = None) -> None:
         """Read the container's command, which starts in a folder."""
@@ -73,7 +73,7 @@ class Search:
             self.start(first)
         except BrokenError as error:
             text = f"the script ends inside {error}, and the shell rejects it"
-            hard = error.sure and self.session.sure
+            hard = error.sure and self.shared.sure
             self.broken = Problem(flag="-c", text=text, remedy="close it", hard=hard)
         except BeyondError as error:
             self.unread = Unknown(str(error))
@@ -94,9 +94,9 @@ class Search:
         self.scope.environment, self.scope.in_shell = run.environment, run.in_shell
         if start.program is Program.RAY_SCRIPT:
             ray = read_ray_script(words[start.at :], self.scope)
-            self.session.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
+            self.shared.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
         elif start.program is Program.RAY:
-            self.session.note(Started(ray=read_ray(arguments, self.scope)))
+            self.shared.note(Started(ray=read_ray(arguments, self.scope)))
             if "--" in arguments:
                 behind = arguments[arguments.index("--") + 1 :]
                 return self.nested(replace(run, words=behind))
@@ -104,14 +104,14 @@ class Search:
             self.unread = _STAGES
         else:
             facts = _READERS[start.program](arguments, self.scope)
-            self.session.note(Started(engine=with_ranks(facts, words[: start.at], self.scope)))
+            self.shared.note(Started(engine=with_ranks(facts, words[: start.at], self.scope)))
         return False
 
     def nested(self, run: Run) -> bool:
         """Read a program that another one starts."""
-        self.session.enter()
+        self.shared.enter()
         running = self.start(run)
-        self.session.leave()
+        self.shared.leave()
         return running
 
     def in_image(self, word: str) -> str | None:
@@ -149,7 +149,7 @@ class Search:
         path = path_from(words[0], run.folder)
         if path is None and self.may_be_mounted(words[0]):
             raise BeyondError(f"the directory in which its script runs {words[0]} is unknown")
-        text = self.session.file(path)
+        text = self.shared.file(path)
         if not isinstance(text, str) or path is None:
             return False
         name, *options = shell or _interpreter(text)
@@ -172,7 +172,7 @@ class Search:
         # It takes as long to load as all else here, and many command lines have no script.
         from kthena_components.core.engines.bash.run_script import run_script  # noqa: PLC0415
 
-        return run_script(self.session, script, run)
+        return run_script(self.shared, script, run)
 
 
 def _given(wrappers: Sequence[str], environment: Variables) -> Variables:

@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.device_selectors import DRIVER, are_late, required_values
 from kthena_components.core.hardware import GpuFacts, find_gpu
+from kthena_components.core.hardware.device_classes import CLASSES, MIG, NVIDIA
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     MAX_COUNT,
@@ -24,26 +25,8 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 CLASS = ("resource.k8s.io", "DeviceClass")
-_MIG = "nvidia.com/mig-"
-_NVIDIA = "gpu.nvidia.com"
-_CLASSES: Mapping[str, str] = {
-    _NVIDIA: "nvidia.com/gpu",
-    "mig.nvidia.com": _MIG,
-    "compute-domain-default-channel.nvidia.com": "",
-    "compute-domain-daemon.nvidia.com": "",
-    "gpu.amd.com": "amd.com/gpu",
-    "gpu.intel.com": "gpu.intel.com/xe",
-    "tpu.google.com": "google.com/tpu",
-}
-"""The classes that drivers install, with the resource by which a device plugin offers the same
-devices; empty for devices that are no accelerators.
-
-Source: kubernetes-sigs/dra-driver-nvidia-gpu, ROCm/k8s-gpu-dra-driver,
-intel/intel-resource-drivers-for-kubernetes and kubernetes-sigs/dra-driver-google-tpu, their
-DeviceClasses.
-"""
 _DRIVERS: Mapping[str, Mapping[str, str]] = {
-    _NVIDIA: {"gpu": "nvidia.com/gpu", "mig": _MIG},
+    NVIDIA: {"gpu": "nvidia.com/gpu", "mig": MIG},
     "compute-domain.nvidia.com": {"": ""},
     "gpu.amd.com": {"": "amd.com/gpu"},
     "gpu.intel.com": {"": "gpu.intel.com/xe"},
@@ -96,9 +79,9 @@ def _read_way(asked: Mapping[str, Any], context: Context) -> AskedDevices:
         return AskedDevices("", resource)
     if not resource:
         return AskedDevices("", 0)
-    if resource == _MIG:
-        only = _only(needed, f"{_NVIDIA}/profile") or "device"
-        return AskedDevices(f"{_MIG}{only}", _count(asked))
+    if resource == MIG:
+        only = _only(needed, f"{NVIDIA}/profile") or "device"
+        return AskedDevices(f"{MIG}{only}", _count(asked))
     if are_late(asked.get("selectors")):
         late = Unknown("a selector of its claim is not known yet")
         return AskedDevices(resource, _count(asked), late)
@@ -112,8 +95,8 @@ def _resource(named: object, needed: dict[str, frozenset[str]], context: Context
     body = context.referenced.find(CLASS, named, "") if is_name(named) else None
     for name, values in required_values(spec_of(body or {}).get("selectors")).items():
         needed[name] = needed.get(name, values) & values
-    if named in _CLASSES:
-        return _CLASSES[str(named)]
+    if named in CLASSES:
+        return CLASSES[str(named)]
     driver = _only(needed, DRIVER)
     types = _DRIVERS.get(driver, {})
     found = types.get(_only(needed, f"{driver}/type"), types.get(""))
@@ -155,7 +138,7 @@ def _gpu(needed: Mapping[str, frozenset[str]]) -> GpuFacts | Unknown | None:
     internal/lm/resource.go.
     """
     found: list[GpuFacts | Unknown | None] = []
-    for product in sorted(needed.get(f"{_NVIDIA}/productName", ())):
+    for product in sorted(needed.get(f"{NVIDIA}/productName", ())):
         gpu = find_gpu(product.replace(" ", "-"))
         if isinstance(gpu, Unknown):
             return gpu

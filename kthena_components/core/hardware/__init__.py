@@ -10,8 +10,7 @@ from kthena_components.core.hardware.choice import (
     largest_gpu,
     parse_choice,
 )
-from kthena_components.core.hardware.names import find_gpu, short_name
-from kthena_components.core.hardware.node_labels import node_label
+from kthena_components.core.hardware.names import find_gpu, node_label, short_name
 from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
 from kthena_components.core.hardware.table import (
     Gpu,

@@ -82,7 +82,15 @@ class Placed:
     @property
     def loaded(self) -> float:
         """The same, filled up as the engine's kernels need it."""
-        return loaded_weights(self.shape, self.split, self.gib)
+        return loaded_weights(self.shape, self.split, self.gib, self._rocm_width)
+
+    @property
+    def _rocm_width(self) -> int | None:
+        """The inner width of an expert on one rank, if vLLM runs on a GPU of AMD."""
+        if self.command.engine not in VLLM or not self.gpu.name.startswith("AMD"):
+            return None
+        ranks = 1 if self.command.expert is True else self.split.experts or self.split.tensor
+        return (self.shape.expert_ffn or 0) // ranks
 
     @property
     def usable(self) -> float:

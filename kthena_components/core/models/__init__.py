@@ -4,7 +4,12 @@ The rules that compare shapes with parallel sizes are in `core/rules`.
 """
 
 from kthena_components.core.models.config import ModelShape, shape_from_config, shape_keys
-from kthena_components.core.models.table import all_names, find_by_folder, find_model, known_models
+from kthena_components.core.models.known_models import (
+    all_names,
+    find_by_folder,
+    find_model,
+    known_models,
+)
 
 __all__ = [
     "ModelShape",

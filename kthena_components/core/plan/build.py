@@ -1,11 +1,15 @@
 """Builds a plan from a spec: decides every default, count and template."""
 
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.plan.model import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.plan.production import startup_seconds
+from kthena_components.core.plan.resource_claims import claim_templates, pod_claims
+from kthena_components.core.plan.serving_plan import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.plan.templates import engine_templates, mirror_requests
 from kthena_components.core.spec.enums import EngineKind
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.rules.rollout import scale_budget
+from kthena_components.core.spec.rules.serving import exposed_role
+from kthena_components.core.spec.serving_spec import (
     GroupSpec,
     ModelServingSpec,
     NetworkTopologySpec,
@@ -13,8 +17,6 @@ from kthena_components.core.spec.model import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.rules.serving import exposed_role
 
 NATIVE = "native"
 SGLANG_METRICS = "--enable-metrics"
@@ -133,17 +135,22 @@ def _role(
     *,
     fills: bool,
 ) -> RolePlan:
+    # Standalone groups and roles of one serving have templates of their own.
+    owner = group.name
+    if isinstance(group, StandaloneGroupSpec):
+        owner = naming.group_name(group.name, group.group)
     if role.engine:
-        entry, worker = engine_templates(
-            role, group.name, startup_seconds(role, group.ready_timeout_seconds)
-        )
+        startup = startup_seconds(role, group.ready_timeout_seconds)
+        entry, worker = engine_templates(role, group.name, startup, pod_claims(role, owner))
     else:
         entry, worker = role.entry_template or {}, role.worker_template
     filled_entry, told_entry = mirror_requests(entry)
     filled_worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
-    for field, told in (("entry_template", told_entry), ("worker_template", told_worker)):
-        written = "overlay" if role.engine else field
-        notes.extend(_mirrored(join_path(path, written), line, fills=fills) for line in told)
+    for line in dict.fromkeys([*told_entry, *told_worker]):
+        written = "entry_template" if line in told_entry else "worker_template"
+        also = ", also in worker_template," if line in told_entry and line in told_worker else ""
+        written, also = ("overlay", "") if role.engine else (written, also)
+        notes.append(_mirrored(join_path(path, written), f"{line}{also}", fills=fills))
     if fills:
         entry, worker = filled_entry, filled_worker
     return RolePlan(
@@ -157,6 +164,7 @@ def _role(
         max_unavailable=role.max_unavailable,
         path=path,
         stated=role,
+        claim_templates=claim_templates(role, group.namespace, owner),
     )
 
 

@@ -8,7 +8,7 @@ from kthena_components.core.facts.listening import Listening, listening
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.objects.object import requests_in
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.templates.overlay import MERGE_KEYS, Template

@@ -8,7 +8,8 @@ from kthena_components.core.facts.members import Numbers, Template, with_members
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.resource_claims import stated_claims
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 
 
 def facts_from_plan(
@@ -53,7 +54,9 @@ def _templates(role: RolePlan, groups: int) -> tuple[Template, Template | None]:
 def _engine_of(role: RolePlan, sizes: tuple[str, ...], gpus: GpuChoice) -> EngineFacts:
     env = dict.fromkeys(sizes, str(role.pods))
     prefix = f"{role.path}." if role.path else ""
-    overrides: dict[str, Any] = {"context": Context(gpus=gpus)} if gpus else {}
+    claimed = stated_claims(role.stated, role.claim_templates)
+    context = Context(gpus=gpus, referenced=claimed)
+    overrides: dict[str, Any] = {"context": context} if gpus or claimed else {}
     if role.engine:
         overrides |= {
             "gpus_path": f"{prefix}resources.gpus_per_pod",

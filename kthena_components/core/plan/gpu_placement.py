@@ -5,7 +5,7 @@ from typing import Any
 from kthena_components.core.facts.context import GPU
 from kthena_components.core.hardware import Gpu, find_gpu, node_label
 from kthena_components.core.spec.enums import GpuLabel
-from kthena_components.core.spec.model import RoleSpec
+from kthena_components.core.spec.serving_spec import RoleSpec
 
 
 def gpu_selector(role: RoleSpec) -> dict[str, str]:

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 
 UPDATE = "rollout_strategy.rolling_update_configuration"

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core.plan.production import shared_memory
 from kthena_components.core.spec.launch import engine_image
-from kthena_components.core.spec.model import CacheSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import CacheSpec, RoleSpec
 
 _CACHE = "cache"
 _DOWNLOAD = (

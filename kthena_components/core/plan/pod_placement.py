@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.templates.overlay import Template
 
 ZONE = "topology.kubernetes.io/zone"

@@ -15,7 +15,7 @@ from kthena_components.core.spec.launch import (
     drain_seconds,
     engine_image,
 )
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown

@@ -8,7 +8,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, all_gpus_of, ranks_of
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
 
@@ -162,7 +162,7 @@ def requested_gpus(plans: Iterable[ServingPlan]) -> list[int | None]:
     return [row["gpus"] if isinstance(row["gpus"], int) else None for row in rows]
 
 
-def gpu_count(rows: Iterable[dict[str, Any]]) -> int:
+def gpu_count(rows: Iterable[Mapping[str, Any]]) -> int:
     """Sum the GPUs of rows, without unknown ones."""
     return sum(row["gpus"] for row in rows if isinstance(row["gpus"], int))
 
@@ -174,9 +174,13 @@ def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
         plans: The servings of a stack.
         style: A table format of tabulate, such as `simple` or `github`.
     """
-    from tabulate import tabulate  # noqa: PLC0415 - a program of components shows no table
+    return render_rows([row for plan in plans for row in shape(plan)], style)
 
-    rows = [row for plan in plans for row in shape(plan)]
+
+def render_rows(rows: Sequence[Mapping[str, Any]], style: str = "simple") -> str:
+    """Write the rows of `shape` as the table that `up` shows, with the total."""
+    from tabulate import tabulate  # noqa: PLC0415 - a refused program shows no table
+
     cells = [
         [
             row["serving"], row["role"], row["groups"], row["engines"], row["pods"],
@@ -193,5 +197,5 @@ def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
     return tabulate([*cells, total], headers=headers, tablefmt=style, disable_numparse=True)
 
 
-def _parallelism(row: dict[str, Any]) -> str:
+def _parallelism(row: Mapping[str, Any]) -> str:
     return f"{row['tensor']} × {row['pipeline']} × {row['data']}"

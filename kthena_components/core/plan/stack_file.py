@@ -17,8 +17,8 @@ from kthena_components.core.findings import Finding, SpecError, count_of
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.fields import Count, Label, Spec, Text
-from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import QueueSpec
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.topology.spec import HyperNodeTopologySpec, check_topology
 from kthena_components.core.values.read import DEFAULT_NAMESPACE

@@ -5,7 +5,7 @@ The only writer of generated pods. Command lines come from core/engines.
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +23,7 @@ from kthena_components.core.plan.production import (
     user_of,
 )
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, grace_seconds, launch_of
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 from kthena_components.core.templates.overlay import Template, lay_over
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence
@@ -31,7 +31,10 @@ from kthena_components.core.values.unknown import is_unresolved
 
 
 def engine_templates(
-    role: RoleSpec, serving: str, startup: int = STARTUP_SECONDS
+    role: RoleSpec,
+    serving: str,
+    startup: int = STARTUP_SECONDS,
+    claims: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Template, Template | None]:
     """Write the entry and the worker pod template of a role with an engine.
 
@@ -39,15 +42,19 @@ def engine_templates(
         role: The role.
         serving: Name of the serving, for the pods' labels.
         startup: Seconds that the entry may take to start.
+        claims: The resourceClaims of the pods.
     """
     commands = write_commands(launch_of(role))
     overlay = role.overlay or {}
     labels = labels_of(role, serving)
+    claimed = {"resourceClaims": [*claims]} if claims else {}
     entry = _template(role, commands, labels, _entry_fields(role, commands, startup))
+    entry["spec"] |= claimed
     entry["metadata"] |= _annotated({**_stated_shape(role), **gpu_annotations(role)})
     if commands.worker is None:
         return lay_over(entry, overlay), None
     worker = _template(role, commands, labels, {})
+    worker["spec"] |= claimed
     worker["metadata"] |= _annotated(gpu_annotations(role))
     return lay_over(entry, overlay), lay_over(worker, overlay)
 
@@ -136,11 +143,14 @@ def _resources(role: RoleSpec, devices: Mapping[str, str]) -> dict[str, Any]:
         "cpu": resources.cpu,
         "memory": resources.memory,
         "ephemeral-storage": resources.ephemeral_storage,
-        resources.gpu_resource: str(resources.gpus_per_pod) if resources.gpus_per_pod else None,
         **devices,
     }
+    if resources.gpus_per_pod and not resources.claims_gpus:
+        amounts[resources.gpu_resource] = str(resources.gpus_per_pod)
     stated = {key: amount for key, amount in amounts.items() if amount is not None}
-    return {"limits": stated, "requests": {**default_requests(role, launch_of(role)), **stated}}
+    requests = {**default_requests(role, launch_of(role)), **stated}
+    claims = [{"name": claim.name} for claim in resources.claims]
+    return {"limits": stated, "requests": requests, **({"claims": claims} if claims else {})}
 
 
 def mirror_requests(template: Template) -> tuple[Template, list[str]]:

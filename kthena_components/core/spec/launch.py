@@ -1,7 +1,7 @@
 """Translates a role's engine to a launch of core/engines."""
 
 from kthena_components.core.engines import Launch, Transfer, default_launcher, stated_release
-from kthena_components.core.spec.model import EngineSpec, ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import EngineSpec, ResourcesSpec, RoleSpec
 
 ENGINE_CONTAINER = "engine"
 DRAIN_SECONDS = 30

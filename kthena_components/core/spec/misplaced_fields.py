@@ -16,7 +16,7 @@ from kthena_components.core.engines.table import release_for
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.schema.pod import shape_of
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
-from kthena_components.core.spec.model import GroupSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import GroupSpec, RoleSpec
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.read import inside, mapping, sequence
 
@@ -32,7 +32,7 @@ _OF_ROLES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("dp", "dpsize", "dataparallel", "dataparallelsize"), f"{_SIZES}.data"),
     **dict.fromkeys(("ep", "expertparallel", "enableexpertparallel"), f"{_SIZES}.expert"),
-    **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu"), _GPUS),
+    **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu", "nvidia/gpu"), _GPUS),
     **dict.fromkeys(("accelerator", "gputype", "gpumodel", "gpuproduct"), _TYPE),
     **dict.fromkeys(("args", "engineargs", "vllmargs"), "engine.extra_args"),
     **dict.fromkeys(("shmsize", "sharedmemory"), "resources.shm"),

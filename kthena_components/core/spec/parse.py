@@ -41,6 +41,8 @@ _SHOWN_TOKEN = (
     "is a Hugging Face token itself, which everyone who reads this can use",
     "put the token into a Secret, write the name of that, and revoke this token",
 )
+_SWITCHES = frozenset({"expose", "model_server"})
+"""Maps of fields whose defaults are enough, which users write as true."""
 _DIGITS = 18
 """A longer number is no count."""
 _LISTED = 12
@@ -90,6 +92,8 @@ def _finding(model: type[BaseModel], error: ErrorDetails, data: object) -> Findi
     seen, remedy, rule = worded
     if looks_like_token(value):
         seen, remedy = _SHOWN_TOKEN
+    elif error["loc"] and error["loc"][-1] in _SWITCHES and isinstance(value, bool):
+        remedy = write({}, "write {} for the defaults") if value else remove()
     elif kind.startswith("model"):
         fields = sorted(known_fields(model, error["loc"])) if error["loc"] else []
         remedy += f"; known: {', '.join(fields)}" if 0 < len(fields) <= _LISTED else ""

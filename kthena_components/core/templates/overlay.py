@@ -22,6 +22,7 @@ MERGE_KEYS = {
     "volumeMounts": "mountPath",
     "volumeDevices": "devicePath",
     "imagePullSecrets": "name",
+    "resourceClaims": "name",
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }

@@ -90,6 +90,8 @@ class _Chosen:
         self._nodes = nodes
         self._names = sorted(nodes)
         self._by_pattern: dict[str, list[str]] = {}
+        self._by_value: dict[str, dict[str, list[str]]] = {}
+        """The nodes by the values of a label."""
 
     def by(self, selector: Mapping[str, Any]) -> Iterable[str]:
         """List the nodes that one selector matches."""
@@ -103,9 +105,19 @@ class _Chosen:
             return self._by_pattern[pattern]
         wanted = mapping(selector.get("labelMatch"))
         # An empty selector matches everything elsewhere in Kubernetes, but no node here.
-        stated = any(wanted.values())
-        nodes = self._nodes.items() if stated else ()
-        return [name for name, labels in nodes if _matches(wanted, labels)]
+        names = self._candidates(wanted) if any(wanted.values()) else ()
+        return [name for name in names if _matches(wanted, self._nodes[name])]
+
+    def _candidates(self, selector: Mapping[str, Any]) -> Iterable[str]:
+        """List the nodes with the first label that a selector states; all if it states none."""
+        for key, value in mapping(selector.get("matchLabels")).items():
+            if key not in self._by_value:
+                found = self._by_value[key] = {}
+                for name, labels in self._nodes.items():
+                    if key in labels:
+                        found.setdefault(labels[key], []).append(name)
+            return self._by_value[key].get(value, []) if isinstance(value, str) else []
+        return self._nodes
 
     def _by(self, pattern: str) -> list[str]:
         try:

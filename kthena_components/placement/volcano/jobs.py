@@ -170,23 +170,31 @@ def total(tasks: Iterable[Task], nothing: Vector) -> Vector:
 
 def _subgroup(job: Job, pods: PodSet, caps: Caps) -> Subgroup:
     """Find the subgroup of a pod: the first policy that matches, or all others together."""
-    for policy in job.group.subgroups:
-        values = _values(policy, pods.labels)
-        if values:
-            name = f"/{policy.name}-{'-'.join(values)}"
-            if name not in job.subgroups:
-                index = int(values[0]) if _is_number(values[0]) else 0
-                job.subgroups[name] = Subgroup(
-                    name, f"/{policy.name}", policy.size, policy.topology,
-                    caps.of_subgroup(policy.topology, job.cap), index,
-                )  # fmt: skip
-            return job.subgroups[name]
+    at, values = policy_of(job.group, pods.labels)
+    if values:
+        policy = job.group.subgroups[at]
+        name = f"/{policy.name}-{'-'.join(values)}"
+        if name not in job.subgroups:
+            index = int(values[0]) if _is_number(values[0]) else 0
+            job.subgroups[name] = Subgroup(
+                name, f"/{policy.name}", policy.size, policy.topology,
+                caps.of_subgroup(policy.topology, job.cap), index,
+            )  # fmt: skip
+        return job.subgroups[name]
     if "" not in job.subgroups:
         topology = job.group.topology
         least = 1 if job.group.subgroups else job.minimum
         cap = caps.of_subgroup(topology, job.cap)
         job.subgroups[""] = Subgroup("", "", least, topology, cap)
     return job.subgroups[""]
+
+
+def policy_of(group: PodGroup, labels: Mapping[str, str]) -> tuple[int, list[str]]:
+    """Find the first policy that matches a pod, and the values that name its subgroup."""
+    for at, policy in enumerate(group.subgroups):
+        if values := _values(policy, labels):
+            return at, values
+    return -1, []
 
 
 def _is_number(text: str) -> bool:

@@ -7,8 +7,11 @@ a pod is placed in it, so that a cluster of thousands of nodes is not searched f
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from kthena_components.placement.model import Node
+from kthena_components.cluster.node_fit import Amounts
+from kthena_components.placement.computed import Computed
+from kthena_components.placement.model import Cluster
 from kthena_components.placement.volcano.amounts import Dimensions, Vector, minus, plus, within
 from kthena_components.placement.volcano.scores import Scores
 from kthena_components.placement.volcano.shapes import Shape
@@ -42,21 +45,21 @@ class Room:
     """What each node has left."""
 
     def __init__(
-        self, nodes: Sequence[Node], tree: Tree, dimensions: Dimensions, scores: Scores
+        self, cluster: Cluster, tree: Tree, dimensions: Dimensions, scores: Scores
     ) -> None:
         """Fill the nodes with the pods that run."""
         self.tree = tree
         self.scores = scores
-        self.allocatable = [dimensions.capacity(node.allocatable) for node in nodes]
-        self.used = [dimensions.use(node.used) for node in nodes]
+        nodes, vector = cluster.nodes, partial(_vector, cluster.computed, dimensions.names)
+        self.allocatable = [vector(dimensions.capacity, node.allocatable) for node in nodes]
+        self.used = [vector(dimensions.use, node.used) for node in nodes]
         self.idle = [minus(*pair) for pair in zip(self.allocatable, self.used, strict=True)]
         self._cells_by_nodes()
         self._clock = 0
         self.stamps = [0] * len(self.cells)
         """Changes of each cell. Equal stamps mean equal contents."""
-        empty = dimensions.nothing
-        self.hyper_allocatable = [_sum(self.allocatable, one.nodes, empty) for one in tree.all]
-        self.hyper_used = [_sum(self.used, one.nodes, empty) for one in tree.all]
+        self.hyper_allocatable = self._sums(self.allocatable, dimensions.nothing)
+        self.hyper_used = self._sums(self.used, dimensions.nothing)
         self.rank = list(range(len(nodes)))
         """Of nodes with equal scores, the one with the lowest rank is chosen."""
         self._best: dict[tuple[int, int], Best] = {}
@@ -84,6 +87,15 @@ class Room:
                     self._cell_of[node] = len(self.cells)
                 self.cells.append(nodes[start : start + _CELL])
                 self.holders.append(holding)
+
+    def _sums(self, amounts: Sequence[Vector], nothing: Vector) -> list[Vector]:
+        """Add up the amounts of the nodes in each HyperNode."""
+        sums = [nothing for _ in self.tree.all]
+        for cell, holding in zip(self.cells, self.holders, strict=True):
+            whole = tuple(map(sum, zip(*(amounts[node] for node in cell), strict=True)))
+            for at in holding:
+                sums[at] = plus(sums[at], whole)
+        return sums
 
     def shuffle(self, number: int) -> None:
         """Choose differently between nodes with equal scores, as each session may."""
@@ -173,7 +185,7 @@ class Room:
         return tuple([stamps[cell] for cell in self.cells_of[hyper]])
 
 
-def _sum(amounts: Sequence[Vector], chosen: Iterable[int], start: Vector) -> Vector:
-    for at in chosen:
-        start = plus(start, amounts[at])
-    return start
+def _vector(
+    computed: Computed, names: tuple[str, ...], write: Callable[[Amounts], Vector], amounts: Amounts
+) -> Vector:
+    return computed.of((write.__name__, names), (amounts,), partial(write, amounts))

@@ -41,12 +41,12 @@ class Scheduler:
         plugins = cluster.scheduler.plugins
         self.cluster = cluster
         self.dimensions = dimensions_of(cluster, groups)
-        self.tree = Tree(cluster)
+        self.tree = _tree(cluster)
         self.shapes = Shapes(cluster, self.dimensions)
         active = TOPOLOGY in plugins
         self.caps = Caps(self.tree, active, soft_walks=since(cluster.scheduler.version, 1, 15))
         scores = read_scores(cluster.scheduler, self.dimensions)
-        self.room = Room(cluster.nodes, self.tree, self.dimensions, scores)
+        self.room = Room(cluster, self.tree, self.dimensions, scores)
         self.queues = Queues(cluster, self.dimensions, self.room.hyper_allocatable[self.tree.root])
         self.allocator = Allocator(self.room, self.queues, topology=active)
         self.jobs = [self._job(group, order) for order, group in enumerate(groups)]
@@ -205,6 +205,12 @@ def _depends_on_choices(job: Job) -> bool:
     if job.ready or not job.enqueued or job.invalid():
         return False
     return len(job.subgroups) > 1 or len({task.shape.number for task in job.tasks}) > 1
+
+
+def _tree(cluster: Cluster) -> Tree:
+    names = tuple(node.name for node in cluster.nodes)
+    kept = (cluster.domains, cluster.hyper_nodes)
+    return cluster.computed.of(("tree", names), kept, lambda: Tree(cluster))
 
 
 def dimensions_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Dimensions:

@@ -7,12 +7,13 @@ of one class if they have the same taints and the same values of all labels that
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kthena_components.cluster.node_fit import obstacles
 from kthena_components.cluster.objects import labels_of, name_of, namespace_of
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.placement.model import Body, Cluster, Node, PodSet
+from kthena_components.placement.model import Body, Cluster, PodSet
 from kthena_components.placement.volcano.amounts import PODS, Dimensions, Vector
 
 _CHOOSING = ("nodeSelector", "affinity", "tolerations")
@@ -42,7 +43,7 @@ class Shapes:
         """Remember the cluster that accepts or refuses them."""
         self.dimensions = dimensions
         self._cluster = cluster
-        self._known: dict[str, Shape] = {}
+        self._known: dict[tuple[Vector, str], Shape] = {}
         self._volumes = _volume_affinity(cluster.volumes)
 
     def of(self, pods: PodSet, namespace: str = "") -> Shape:
@@ -50,11 +51,12 @@ class Shapes:
         request = self.dimensions.request(pods.requests)
         spec = {key: pods.spec[key] for key in _CHOOSING if pods.spec.get(key)}
         volumes = tuple(self._claimed(pods.spec, namespace))
-        key = json.dumps([request, spec, volumes], sort_keys=True, default=str)
+        written = json.dumps([spec, volumes], sort_keys=True, default=str)
+        key = (request, written)
         if key not in self._known:
             at = self.dimensions.names.index(PODS)
             empty = not any((*request[:at], *request[at + 1 :]))
-            refusals = self._refusals(spec, volumes)
+            refusals = self._refusals(written, spec, volumes)
             self._known[key] = Shape(len(self._known), request, spec, refusals, empty)
         return self._known[key]
 
@@ -64,34 +66,36 @@ class Shapes:
             if (found := self._volumes.get((namespace, str(claim)))) is not None:
                 yield found
 
-    def _refusals(self, spec: Body, volumes: Sequence[Body]) -> list[tuple[str, ...]]:
-        labels = _labels_asked(spec) | {key for one in volumes for key in _labels_asked(one)}
-        by_class: dict[str, tuple[str, ...]] = {}
+    def _refusals(self, written: str, spec: Body, volumes: Sequence[Body]) -> list[tuple[str, ...]]:
+        """Say of each node why it does not accept pods. Nodes of one class are asked once."""
+        labels = sorted(_labels_asked(spec).union(*map(_labels_asked, volumes)))
+        by_name, by_class = "matchFields" in written, dict[str, tuple[str, ...]]()
+
+        def refused(body: Body) -> tuple[str, ...]:
+            key = _class_of(body, labels, by_name=by_name)
+            if key not in by_class:
+                by_class[key] = tuple(_refused(body, spec, volumes))
+            return by_class[key]
+
         found = []
         for node in self._cluster.nodes:
-            key = _class_of(node, labels, by_name="matchFields" in json.dumps([spec, *volumes]))
-            if key not in by_class:
-                by_class[key] = tuple(_refused(node, spec, volumes))
-            found.append(by_class[key])
+            why = self._cluster.computed.of(written, (node.body,), partial(refused, node.body))
+            found.append(why if node.accepts_pods else ("cordoned or not ready", *why))
         return found
 
 
-def _refused(node: Node, spec: Body, volumes: Sequence[Body]) -> Iterator[str]:
-    if not node.accepts_pods:
-        yield "cordoned or not ready"
-    yield from obstacles(spec, node.body)
-    if any(any(obstacles({**volume, "tolerations": [{"operator": "Exists"}]}, node.body))
+def _refused(node: Body, spec: Body, volumes: Sequence[Body]) -> Iterator[str]:
+    yield from obstacles(spec, node)
+    if any(any(obstacles({**volume, "tolerations": [{"operator": "Exists"}]}, node))
            for volume in volumes):  # fmt: skip
         yield "outside the topology of a volume"
 
 
-def _class_of(node: Node, labels: set[str], *, by_name: bool) -> str:
-    own = labels_of(node.body)
-    taints = mapping(node.body.get("spec")).get("taints")
-    name = name_of(node.body) if by_name else ""
-    return json.dumps(
-        [node.accepts_pods, [own.get(key) for key in sorted(labels)], taints, name], default=str
-    )
+def _class_of(node: Body, labels: Sequence[str], *, by_name: bool) -> str:
+    own = labels_of(node)
+    taints = mapping(node.get("spec")).get("taints")
+    name = name_of(node) if by_name else ""
+    return json.dumps([[own.get(key) for key in labels], taints, name], default=str)
 
 
 def _labels_asked(spec: Body) -> set[str]:

@@ -16,9 +16,8 @@ from kthena_components.reading.releases.argo import applications
 from kthena_components.reading.releases.fleet import NAMES, fleet
 from kthena_components.reading.releases.flux import flux_kustomization, helm_release
 from kthena_components.reading.releases.helmfile import helmfile, is_helmfile
-from kthena_components.reading.releases.model import Place, Statement
+from kthena_components.reading.releases.model import Outside, Place, Statement
 from kthena_components.reading.releases.repository import Repository
-from kthena_components.reading.releases.terraform import terraform
 
 _APPLICATION = ("argoproj.io", "Application")
 _SET = ("argoproj.io", "ApplicationSet")
@@ -28,6 +27,8 @@ _STATING = frozenset({_APPLICATION, _SET, _HELM_RELEASE, _KUSTOMIZATION})
 _NAMED = frozenset({("source.toolkit.fluxcd.io", "GitRepository"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
+_TERRAFORM = re.compile(r'^[ \t]*resource[ \t]+"helm_release"[ \t]+"([^"\n]+)"', re.MULTILINE)
+_WHY = "only Terraform evaluates its values"
 _HOLDS = re.compile(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
 
 
@@ -98,7 +99,7 @@ def _by_name(path: str) -> Iterator[tuple[str, _Reader]]:
     elif Path(path).name in NAMES:
         yield "Fleet", fleet
     elif path.endswith(TERRAFORM):
-        yield "Terraform", terraform
+        yield "Terraform", _terraform
 
 
 def _read(
@@ -155,3 +156,14 @@ def _objects(content: str, kinds: frozenset[tuple[str, str]]) -> Iterator[Mappin
             waiting += map(mapping, sequence(body.get("items")))
             if group_kind(body) in kinds:
                 yield body
+
+
+def _terraform(text: str, place: Place, _repository: Repository) -> list[Statement]:
+    """List the releases of Helm in a file of Terraform, whose values are expressions."""
+    return [
+        Outside(
+            place=Place(file=place.file, what=f"helm_release {name}", boundary=place.boundary),
+            why=_WHY,
+        )
+        for name in _TERRAFORM.findall(text)
+    ]

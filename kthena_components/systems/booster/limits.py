@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.engines.vllm_launch import RAY_SCRIPT_MOVED, RAY_SCRIPT_SINCE
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove, write
 from kthena_components.core.spec.enums import (
     EngineKind,
@@ -17,7 +17,7 @@ from kthena_components.core.spec.enums import (
     RolloutType,
 )
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import CacheSpec, EngineSpec
+from kthena_components.core.spec.serving_spec import CacheSpec, EngineSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import write_version
 from kthena_components.core.values.read import mapping, sequence
@@ -132,6 +132,7 @@ LIMITS = (
     ),
     Limit("roles[].resources.shm", f"is {{}}, {_HERE}"),
     Limit("roles[].resources.gpu", f"is {{}}, {_HERE}"),
+    Limit("roles[].resources.claims", f"is given, {_HERE}", when=lambda one: one.value),
     Limit(
         "roles[].hugging_face_token.key",
         lambda one: (

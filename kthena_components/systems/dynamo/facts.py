@@ -21,7 +21,6 @@ from kthena_components.core.objects.retained_fields import kept_pods, only
 from kthena_components.core.templates.overlay import HIDDEN
 from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
-from kthena_components.systems.contract import Body
 from kthena_components.systems.dynamo.template import template_of, whole_template_of, written
 from kthena_components.systems.dynamo.view import (
     COMPONENT,
@@ -31,6 +30,7 @@ from kthena_components.systems.dynamo.view import (
     has_services,
 )
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
+from kthena_components.systems.system import Body
 
 ELASTIC = "--enable-elastic-ep"
 _DISTRIBUTED = Unknown("Dynamo distributes the copies over the pods")

@@ -1,6 +1,6 @@
 """NVIDIA Dynamo: graphs of components, and single ones."""
 
-from kthena_components.systems.contract import PRODUCTION, Kind, System
+from kthena_components.systems.dynamo.convert import sketch
 from kthena_components.systems.dynamo.facts import demand, facts, kept, pods
 from kthena_components.systems.dynamo.rules.launch import dynamo_launch, dynamo_name_length
 from kthena_components.systems.dynamo.rules.shape import (
@@ -9,8 +9,8 @@ from kthena_components.systems.dynamo.rules.shape import (
     dynamo_restart,
     dynamo_shape,
 )
-from kthena_components.systems.dynamo.sketch import sketch
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
+from kthena_components.systems.system import PRODUCTION, Kind, System
 
 _WITHOUT = {
     "templates": "its operator completes them, so fields that Kubernetes requires may be missing",

@@ -26,7 +26,6 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
-from kthena_components.systems.contract import Body
 from kthena_components.systems.grove.view import (
     TEMPLATE,
     Clique,
@@ -34,6 +33,7 @@ from kthena_components.systems.grove.view import (
     ScalingGroup,
     read_clique_set,
 )
+from kthena_components.systems.system import Body
 
 GROUP_PODS = "GROVE_PCSG_TEMPLATE_NUM_PODS"
 """Variable in the containers of a scaling group: the number of pods of all its cliques."""

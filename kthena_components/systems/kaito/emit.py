@@ -16,17 +16,13 @@ from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, SKIP_AWAIT, Manifest
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit, only_with_pods
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.contract import (
-    FOR_ALL,
-    IDLE_WORKERS,
-    Emitter,
-)
-from kthena_components.systems.kaito.describe import DESCRIBER
+from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
+from kthena_components.systems.kaito.convert import CONVERTER
 from kthena_components.systems.kaito.estimator import Deployment, Sized, size_of
 from kthena_components.systems.kaito.facts import facts, node_labels
 from kthena_components.systems.kaito.limits import LIMITS, names, refuse
@@ -250,5 +246,5 @@ EMITTER = Emitter(
     drops=(IDLE_WORKERS,),
     written=WRITTEN,
     proven=PROVEN,
-    describer=DESCRIBER,
+    converter=CONVERTER,
 )

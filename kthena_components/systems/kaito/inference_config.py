@@ -14,7 +14,7 @@ from kthena_components.core.engines import SERVE, CommandFacts, Problem, read_co
 from kthena_components.core.engines.argv import by_flag
 from kthena_components.core.engines.config_files import as_words, kaito_words
 from kthena_components.core.engines.files import Broken, read_yaml
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.schema.versions import known_version
 from kthena_components.core.values.blanks import is_blank
 from kthena_components.core.values.display import display

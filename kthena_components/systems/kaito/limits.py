@@ -10,7 +10,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.values.unknown import Unknown
@@ -85,6 +85,11 @@ LIMITS = (
         takes="what KAITO decides",
         when=lambda one: one.value and not one.several and not has_preset(one.plan),
         remedy=_preset_instead,
+    ),
+    Limit(
+        "roles[].resources.claims",
+        "is given, but KAITO's pods request nvidia.com/gpu",
+        when=lambda one: one.value,
     ),
     *OF_PRESETS,
 )

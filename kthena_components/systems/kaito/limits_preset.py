@@ -10,11 +10,11 @@ from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.limits import Limit, Stated, only_if
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.rules.engine_option_known import OPTIONS
 from kthena_components.core.spec.enums import EngineKind, Launcher
-from kthena_components.core.spec.model import EngineSpec, ParallelismSpec, ResourcesSpec
+from kthena_components.core.spec.serving_spec import EngineSpec, ParallelismSpec, ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kaito.estimator import Deployment, Sized, TooSmall, size_of

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.hardware import Instance, find_instance, known_instances
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.fields import Label, LabelKey, LabelValue, Shown, Spec, Word
-from kthena_components.core.spec.model import ResourcesSpec
+from kthena_components.core.spec.serving_spec import ResourcesSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import node_of

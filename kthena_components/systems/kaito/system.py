@@ -3,7 +3,6 @@
 from typing import Any
 
 from kthena_components.core.objects.retained_fields import kept_pods
-from kthena_components.systems.contract import Kind, System
 from kthena_components.systems.kaito.facts import demand, facts, kept, pods
 from kthena_components.systems.kaito.rules.workspace import RULES
 from kthena_components.systems.kaito.view import (
@@ -14,6 +13,7 @@ from kthena_components.systems.kaito.view import (
     View,
     read_view,
 )
+from kthena_components.systems.system import Kind, System
 
 _KEPT_RUNNING = {"restarts": "KAITO leaves running pods as they are when a template changes"}
 _PRESETS = {

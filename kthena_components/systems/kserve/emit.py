@@ -4,7 +4,6 @@ Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
 """
 
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.scrape_targets import (
     ScrapeTargets,
@@ -12,12 +11,9 @@ from kthena_components.core.plan.scrape_targets import (
     entry_labels,
     only_with_pods,
 )
-from kthena_components.systems.contract import (
-    FOR_ALL,
-    IDLE_WORKERS,
-    Emitter,
-)
-from kthena_components.systems.kserve.describe import DESCRIBER
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+from kthena_components.systems.emitter import FOR_ALL, IDLE_WORKERS, Emitter
+from kthena_components.systems.kserve.convert import CONVERTER
 from kthena_components.systems.kserve.emit_llm import (
     CONFIG,
     LLM,
@@ -131,5 +127,5 @@ EMITTER = Emitter(
     planned=planned,
     written=WRITTEN,
     proven=PROVEN,
-    describer=DESCRIBER,
+    converter=CONVERTER,
 )

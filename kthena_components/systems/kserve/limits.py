@@ -9,7 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, only_if
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name

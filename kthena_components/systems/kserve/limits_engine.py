@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, join_path, refuse
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import EngineKind
 from kthena_components.core.templates.overlay import Template

@@ -12,8 +12,8 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, only_if
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.production import labels_of
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget

@@ -16,7 +16,6 @@ from kthena_components.core.objects.retained_fields import kept_pods, only
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
-from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.facts import REFUSED, facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
@@ -31,6 +30,7 @@ from kthena_components.systems.kserve.volume_claims import (
     mounted,
 )
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
+from kthena_components.systems.system import Body
 
 _PARTS = ("volumes", "imagePullSecrets", "nodeSelector", "affinity")
 _CONTAINERS = ("containers", "initContainers")

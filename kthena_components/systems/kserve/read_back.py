@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.systems.kserve.emit_llm import LLM, MAIN
 from kthena_components.systems.kserve.nodes import RayNodes

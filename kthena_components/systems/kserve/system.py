@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
-from kthena_components.systems.contract import PRODUCTION, Kind, Made, Rollout, System
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.pods import (
@@ -41,6 +40,7 @@ from kthena_components.systems.kserve.rules.service import (
 )
 from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
 from kthena_components.systems.kserve.view_llm import read_llm_service
+from kthena_components.systems.system import PRODUCTION, Kind, Made, Rollout, System
 
 _RULES = (
     kserve_multinode,

@@ -13,8 +13,8 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
-from kthena_components.core.plan.model import RolePlan
 from kthena_components.core.plan.read_back import without_env
+from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates.overlay import Template
 

@@ -20,14 +20,14 @@ from kthena_components.core.plan.manifest import (
     WAIT_FOR,
     Manifest,
 )
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.core.templates.overlay import Template
-from kthena_components.systems.contract import FOR_ALL, Emitter
-from kthena_components.systems.kthena.describe import DESCRIBER
+from kthena_components.systems.emitter import FOR_ALL, Emitter
+from kthena_components.systems.kthena.convert import CONVERTER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
 from kthena_components.systems.kthena.facts import facts
@@ -275,7 +275,7 @@ EMITTER = Emitter(
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
     kthena_versions=tuple(KthenaVersion),
-    describer=DESCRIBER,
+    converter=CONVERTER,
     written=WRITTEN,
     proven=PROVEN,
 )

@@ -11,7 +11,7 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.kthena.limits import since
 from kthena_components.systems.kthena.options import options_of, render

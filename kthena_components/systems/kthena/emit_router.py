@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.objects.object import MODEL_SERVER
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.kthena.emit_autoscaling import port_of
 from kthena_components.systems.kthena.options import options_of, render

@@ -17,7 +17,7 @@ from kthena_components.core.findings import (
     suggest_name,
 )
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import at_most, either, remove
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.systems.kthena.emit_autoscaling import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.plan.checks import listening_entry
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.systems.kthena.emit_router import WITH_PARAMETERS, Served, served
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, wrong
 from kthena_components.systems.kthena.options_router import (

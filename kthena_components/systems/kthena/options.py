@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, nearest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import write
 from kthena_components.core.spec.fields import Spec, Text
 from kthena_components.systems.kthena.options_autoscaling import AutoscalingSpec

@@ -6,8 +6,8 @@ from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
-from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
+from kthena_components.systems.kthena.convert_booster import sketch
 from kthena_components.systems.kthena.facts import facts, gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
@@ -30,7 +30,6 @@ from kthena_components.systems.kthena.rules.router import (
     kthena_model_name_fixed,
 )
 from kthena_components.systems.kthena.rules.selector_of_serving import selector_of_serving
-from kthena_components.systems.kthena.sketch_booster import sketch
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
 from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, read_booster
@@ -39,6 +38,7 @@ from kthena_components.systems.kthena.view_router import (
     read_route,
     read_server,
 )
+from kthena_components.systems.system import Body, Kind, Restart, ScaleTarget, System
 
 _GROUP, _KIND = MODEL_SERVING
 ROLE_PATHS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.limits import UPDATE, Limit
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.rules.rollout import scale_budget
 

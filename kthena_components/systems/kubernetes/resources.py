@@ -9,5 +9,10 @@ BUDGETS = Resource(
     api_version="policy/v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets"
 )
 SECRETS = Resource(api_version="v1", kind="Secret", plural="secrets")
+CLAIM_TEMPLATES = Resource(
+    api_version="resource.k8s.io/v1",
+    kind="ResourceClaimTemplate",
+    plural="resourceclaimtemplates",
+)
 ENDPOINTS = Resource(api_version="v1", kind="Endpoints", plural="endpoints", verbs=READ)
 PODS = Resource(api_version="v1", kind="Pod", plural="pods", verbs=READ)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 
 
 def emit_front(plan: ServingPlan, entries: Mapping[str, str] | None = None) -> Manifest | None:

@@ -7,7 +7,6 @@ from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec, only
 from kthena_components.core.values.read import count, mapping
-from kthena_components.systems.contract import PRODUCTION, Body, Kind, Restart, Rollout, System
 from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
     facts_of_cron_job,
@@ -21,7 +20,7 @@ from kthena_components.systems.kubernetes.facts import (
     tells_of_job,
     tells_of_set,
 )
-from kthena_components.systems.kubernetes.resources import SECRETS
+from kthena_components.systems.kubernetes.resources import CLAIM_TEMPLATES, SECRETS
 from kthena_components.systems.kubernetes.rules.autoscalers import (
     autoscaler_range,
     autoscaler_replicas,
@@ -48,6 +47,7 @@ from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
 )
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
 from kthena_components.systems.kubernetes.secret_sources import SOURCES
+from kthena_components.systems.system import PRODUCTION, Body, Kind, Restart, Rollout, System
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
@@ -220,5 +220,5 @@ SYSTEM = System(
         autoscaler_range,
         autoscaler_replicas,
     ),
-    extras={"secrets": (SECRETS,)},
+    extras={"claims": (CLAIM_TEMPLATES,), "secrets": (SECRETS,)},
 )

@@ -15,7 +15,6 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.object import MODEL_SERVING, read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import REPLICAS, WAIT_FOR, Manifest
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.scrape_targets import (
@@ -24,15 +23,16 @@ from kthena_components.core.plan.scrape_targets import (
     entry_labels,
     only_with_pods,
 )
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import FOR_ALL, Emitter
+from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
-from kthena_components.systems.lws.describe import ALIASES, DESCRIBER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
+from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.limits import LIMITS, names, refuse, set_name
 from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
@@ -302,7 +302,7 @@ EMITTER = Emitter(
     options=LwsOptions,
     # The objects of one role and of several are of different kinds.
     stays_from=2,
-    describer=DESCRIBER,
+    converter=CONVERTER,
     planned=_planned,
     written=WRITTEN,
     proven=PROVEN,

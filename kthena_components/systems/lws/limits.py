@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero, only_if
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
 from kthena_components.systems.kubernetes.leader_names import leader_names

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.objects.object import VOLCANO
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.fields import LabelKey, Positive, ServiceName, Spec

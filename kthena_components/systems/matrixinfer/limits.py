@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, count_of, refuse
 from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.spec.rules.rollout import scale_budget

@@ -2,11 +2,11 @@
 
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
-from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.kthena.facts import pods
 from kthena_components.systems.kthena.system import ROLE_PATHS
 from kthena_components.systems.matrixinfer.rules import RULES
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS, facts, read_model_infer
+from kthena_components.systems.system import Kind, Restart, System
 
 SYSTEM = System(
     name="matrixinfer",

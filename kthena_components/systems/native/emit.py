@@ -13,18 +13,13 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.lws_variables import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.pod_placement import placed_plan
 from kthena_components.core.plan.scrape_targets import targets_of_groups
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates.overlay import Template
-from kthena_components.systems.contract import (
-    EMPTY_ROLES,
-    FOR_ALL,
-    IDLE_WORKERS,
-    Emitter,
-)
+from kthena_components.systems.emitter import EMPTY_ROLES, FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import (
     BUDGETS,
@@ -33,7 +28,7 @@ from kthena_components.systems.kubernetes.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from kthena_components.systems.native.describe import DESCRIBER
+from kthena_components.systems.native.convert import CONVERTER
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import LIMITS, names, refuse
 from kthena_components.systems.volcano import emit as volcano
@@ -294,7 +289,7 @@ EMITTER = Emitter(
     targets=targets_of_groups,
     sizes=SIZES,
     drops=(EMPTY_ROLES, IDLE_WORKERS),
-    describer=DESCRIBER,
+    converter=CONVERTER,
     planned=_planned,
     addresses=_addresses,
     written=WRITTEN,

@@ -9,8 +9,8 @@ Volcano v1.14.1 pkg/scheduler/metrics/metrics.go.
 from collections.abc import Iterator
 from typing import Any
 
-from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
+from kthena_components.core.plan.serving_plan import ServingPlan
 
 _WAIT = "15m"
 """How long pods may be without a node, or be missing, before that is reported."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kthena_components.core.engines.options import TITLES
-from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.scrape_targets import ScrapeTargets
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.systems.prometheus.alerts import ready_pods, series_of
 from kthena_components.systems.prometheus.panels import PANELS, Panel, Query
 from kthena_components.systems.prometheus.scrapes import Scrape

@@ -9,8 +9,8 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, Unit
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.systems.prometheus.alerts import write_alerts
 from kthena_components.systems.prometheus.dashboard import write_dashboard
 from kthena_components.systems.prometheus.scrapes import Scrape, scrapes

@@ -14,7 +14,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.build import SGLANG_METRICS
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove, set_option, without
 from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.values.display import display

@@ -2,9 +2,9 @@
 
 from kthena_components.core.objects.object import Object
 from kthena_components.core.plan.rights import Resource
-from kthena_components.systems.contract import Kind, System
 from kthena_components.systems.kubernetes.resources import CONFIG_MAPS
 from kthena_components.systems.prometheus.emit import API_VERSION, GROUP, KINDS
+from kthena_components.systems.system import Kind, System
 
 
 def _as_it_is(found: Object) -> Object:

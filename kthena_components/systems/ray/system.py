@@ -6,7 +6,6 @@ from typing import Any
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import PRODUCTION, Kind, System
 from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
 from kthena_components.systems.ray.rules.auth_tls_network import (
     ray_auth,
@@ -33,6 +32,7 @@ from kthena_components.systems.ray.rules.worker_groups import (
     ray_worker_groups,
 )
 from kthena_components.systems.ray.view import CLUSTERS, RayView, read_ray
+from kthena_components.systems.system import PRODUCTION, Kind, System
 
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
 _NO_RESTARTS = {

@@ -24,7 +24,6 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
-from kthena_components.systems.contract import Body
 from kthena_components.systems.kubernetes.leader_names import leader_names
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
@@ -38,6 +37,7 @@ from kthena_components.systems.rbg.view import (
     read_rbg,
     template_of,
 )
+from kthena_components.systems.system import Body
 
 GROUP_SIZE = "RBG_LWP_GROUP_SIZE"
 """Variable in every container of a leader and its workers; the leader counts."""

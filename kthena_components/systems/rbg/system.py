@@ -3,7 +3,6 @@
 from typing import Any
 
 from kthena_components.core.plan.controller_variables import Told
-from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.rbg.facts import GROUP_SIZE, facts, kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules.gang import rbg_gang
 from kthena_components.systems.rbg.rules.shape import (
@@ -13,6 +12,7 @@ from kthena_components.systems.rbg.rules.shape import (
     rbg_templates,
 )
 from kthena_components.systems.rbg.view import RBG, RBG_SET, RbgView, read_rbg
+from kthena_components.systems.system import Kind, Restart, System
 
 _TEMPLATES = (
     "roleTemplates[].template",

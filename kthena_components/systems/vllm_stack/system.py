@@ -1,6 +1,6 @@
 """Releases of the Helm chart vllm-stack, as Argo CD, Flux and Pulumi write them."""
 
-from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.system import Kind, System
 from kthena_components.systems.vllm_stack.facts import facts
 from kthena_components.systems.vllm_stack.rules import (
     vllm_stack_ignored,

@@ -17,8 +17,8 @@ from kthena_components.core.values.read import count_or_unknown, mapping, sequen
 from kthena_components.core.values.unknown import MaybeInt
 
 if TYPE_CHECKING:  # `check` reads gangs by this module, and has no plan
-    from kthena_components.core.plan.model import RolePlan, ServingPlan
-    from kthena_components.core.spec.model import TopologySpec
+    from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
+    from kthena_components.core.spec.serving_spec import TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 TIER = {

@@ -9,8 +9,8 @@ from kthena_components.core.findings import Finding, Level, SpecError, check_by,
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
-from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import QueueSpec
 from kthena_components.core.topology.spec import (
     HyperNodeSpec,
     HyperNodeTopologySpec,

@@ -21,8 +21,8 @@ from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import count, mapping, name_of, text
 from kthena_components.core.values.unknown import total
-from kthena_components.systems.contract import Body, Kind, System
 from kthena_components.systems.kubernetes.facts import first_pod
+from kthena_components.systems.system import Body, Kind, System
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
 from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES

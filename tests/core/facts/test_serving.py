@@ -10,8 +10,8 @@ from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from tests.support.specs import (

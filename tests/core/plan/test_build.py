@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kthena_components.compiler.compile import compile_group, compile_role, compile_serving
 from kthena_components.core.findings import Level
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.values.quantity import render_quantity
 from tests.support.specs import (
     ENGINE_RAY,

@@ -8,8 +8,8 @@ from hypothesis import given
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.report import gpu_count, read_shape, render_table, shape
+from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.rules.registry import run_checks
 from tests.support.specs import (
     DATA_PARALLEL,

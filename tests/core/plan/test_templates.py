@@ -16,8 +16,8 @@ from kthena_components.core.plan.templates import (
 )
 from kthena_components.core.spec.enums import Gpu
 from kthena_components.core.spec.launch import launch_of
-from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import RoleSpec
 from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_RAY,

@@ -25,6 +25,7 @@ CASES: dict[str, tuple[Any, str, Args]] = {
         {"roles[0].resources.gpu": "h100", GPUS: 8},
     ),
     "roles[0].resources.gpus": (8, f"write {GPUS} instead", {GPUS: 8}),
+    "roles[0].resources.nvidia/gpu": (8, f"write {GPUS} instead", {GPUS: 8}),
     "roles[0].gpus_per_pod": (8, f"write {GPUS} instead", {GPUS: 8}),
     "roles[0].resources.limits": (
         {"cpu": "8"},

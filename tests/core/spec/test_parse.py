@@ -7,8 +7,8 @@ from hypothesis import given
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.enums import Launcher
-from kthena_components.core.spec.model import ModelServingSpec, QueueSpec, RoleSpec
 from kthena_components.core.spec.parse import known_fields, parse_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec, QueueSpec, RoleSpec
 from kthena_components.core.values.display import display
 from tests.support.for_each import for_each
 from tests.support.specs import ENGINE_RAY, REMOVED, TEMPLATES_PLAIN, Args, changed

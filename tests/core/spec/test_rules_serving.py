@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.findings import SpecError
-from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from tests.support.for_each import for_each
 from tests.support.specs import (
     ENGINE_RAY,

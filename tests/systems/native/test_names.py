@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.build import build_plan
-from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.systems.native import emit as native
 from kthena_components.systems.native.limits import refuse
 from tests.support.specs import ENGINE_RAY, NATIVE_8B, TEMPLATES_PLAIN, Args, changed

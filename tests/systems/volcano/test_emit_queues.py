@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import SpecError
-from kthena_components.core.spec.model import QueueSpec
+from kthena_components.core.spec.serving_spec import QueueSpec
 from kthena_components.systems.volcano.emit_cluster import check_queues, compile_queue, emit_queue
 from tests.support.crds import schema_errors
 

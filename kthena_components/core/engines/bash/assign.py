@@ -51,7 +51,7 @@ def computed(shell: Shell, made: Assignment) -> Value:
 
 
 def _room(shell: Shell, text: str) -> Value:
-    scope = shell.session.scope
+    scope = shell.shared.scope
     return text if len(text) < _LONG or scope.fits(text) else scope.no_room
 
 
@@ -78,8 +78,8 @@ def _array(shell: Shell, made: Assignment) -> Value:
     if any(map(_has_index, items)):
         return Unknown(f"{made.name} is an array with explicit indices")
     words = tuple(Expander(shell).fields(items))
-    if not shell.session.scope.fits(*words):
-        return shell.session.scope.no_room
+    if not shell.shared.scope.fits(*words):
+        return shell.shared.scope.no_room
     if isinstance(found, Array):
         return Array((*found.words, *words))
     if isinstance(found, Unknown):

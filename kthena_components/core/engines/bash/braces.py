@@ -6,7 +6,7 @@ Source: bash's manual, 3.5.1; braces.c.
 import re
 from collections.abc import Iterator, Sequence
 
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.syntax import Parameter, Piece, Text, Word
 
 _MOST_WORDS = 1000

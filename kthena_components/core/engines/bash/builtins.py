@@ -12,7 +12,7 @@ from kthena_components.core.engines.bash.call import Call, is_folder, path_of, r
 from kthena_components.core.engines.bash.declare import unset
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.scripts import evaluate, source, trap
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import (
     FILE,
     FUNCTION,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kthena_components.core.engines.bash.session import Run
+from kthena_components.core.engines.bash.shared_state import Run
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.shell_state import (
     BLOCKED,
@@ -71,12 +71,12 @@ def path_from(word: str, folder: object) -> str | None:
 
 def text_of(shell: Shell, path: str | None) -> MaybeText | Absent | None:
     """Return the text of a mounted file; None if it is unknown what is mounted there."""
-    return None if path is None else read_file(shell.session.scope.files, path)
+    return None if path is None else read_file(shell.shared.scope.files, path)
 
 
 def is_folder(shell: Shell, path: str | None) -> bool:
     """Return whether a path is definitely a mounted folder. A subPath may mount a single file."""
-    at = (mount for mount in shell.session.scope.files if mount.path == path)
+    at = (mount for mount in shell.shared.scope.files if mount.path == path)
     return any(mount.files and all(name for name, _ in mount.files) for mount in at)
 
 
@@ -96,7 +96,7 @@ def _note_ray(shell: Shell, words: Sequence[str], first: int) -> None:
 
     Behind a test, a worker's ray start is for other pods than the engine's.
     """
-    rays = [found.ray for found in shell.session.log[first:] if found.ray]
+    rays = [found.ray for found in shell.shared.log[first:] if found.ray]
     own = [ray for ray in rays if ray.role == "head" or not shell.guards]
     if "timeout" in words or isinstance(shell.state.get(BLOCKED), Blocked):
         return
@@ -112,12 +112,12 @@ def replaced(call: Call) -> Flow:
     What stands behind `exec ray start` outside of all tests is only read for an engine, which never
     starts.
     """
-    shell, log = call.shell, call.shell.session.log
+    shell, log = call.shell, call.shell.shared.log
     first = len(log)
     flow = program(call)
     if flow is not Flow.GOES:
         return flow
-    sure = shell.session.sure and not shell.guards and shell.state.get(BLOCKED) is not Blocked.EXEC
+    sure = shell.shared.sure and not shell.guards and shell.state.get(BLOCKED) is not Blocked.EXEC
     started = [found for found in log[first:] if found.ray or found.engine]
     if sure and started and all(found.ray and not found.engine for found in started):
         shell.state.set(BLOCKED, Blocked.EXEC)
@@ -129,15 +129,15 @@ def replaced(call: Call) -> Flow:
 
 def program(call: Call) -> Flow:
     """Start a program, and go on as if it succeeded."""
-    shell, session, words = call.shell, call.shell.session, call.words
+    shell, shared, words = call.shell, call.shell.shared, call.words
     if tuple(words) in _NEVER_END:
         return shell.leave(Doubt.LIKELY)
-    sure, first, slept = session.sure, len(session.log), shell.state.get(SLEPT, 0)
+    sure, first, slept = shared.sure, len(shared.log), shell.state.get(SLEPT, 0)
     if words[0] == "sleep" and isinstance(slept, int):
         shell.state.set(SLEPT, slept + _seconds(words[1:]))
     if isinstance(words[0], Many):
         # It may be nothing, or a wrapper, or another program.
-        session.sure, words = False, words[1:]
+        shared.sure, words = False, words[1:]
     if words:
         running = shell.state.get(RUNNING, False) is not False
         run = Run(
@@ -147,20 +147,20 @@ def program(call: Call) -> Flow:
             stdin=call.stdin,
             running=running,
         )
-        lasting = session.start(run)
-        for found in session.log[first:]:
+        lasting = shared.start(run)
+        for found in shared.log[first:]:
             found.beside = found.beside or (found.engine is not None and running)
             found.slept = max(found.slept, slept if isinstance(slept, int) else 0)
             found.blocked = found.blocked or shell.state.get(BLOCKED)
         _note_ray(shell, words, first)
         if shell.state.get(BLOCKED) is Blocked.EXEC:
-            session.log[first:] = [found for found in session.log[first:] if found.engine]
+            shared.log[first:] = [found for found in shared.log[first:] if found.engine]
         elif lasting:
             shell.state.set(RUNNING, True)
-    session.sure = sure
+    shared.sure = sure
     if shell.state.get(OUTPUT) is not None:
         shell.state.set(OUTPUT, Unknown("the output of a program is unknown"))
-    named = len(session.log) == first and words and "/" not in words[0]
+    named = len(shared.log) == first and words and "/" not in words[0]
     if named and shell.state.get(LIBRARY):
         shell.state.forget(f"{words[0]} may be a function of an unknown file")
     return shell.done(Doubt.LIKELY)

@@ -14,7 +14,7 @@ from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.output import PROGRAMS
 from kthena_components.core.engines.bash.patterns import plain_text
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.shell_state import (
     ARGUMENTS,
@@ -198,7 +198,7 @@ def dispatch(call: Call) -> Flow:
     """Run a command of the shell, or a program."""
     name = call.words[0]
     if not _is_brief(call.words):
-        call.shell.session.follow()
+        call.shell.shared.follow()
     if name in {"builtin", "command", "time", "nohup!"}:
         return _behind(call)
     if name in BUILTINS:
@@ -253,16 +253,16 @@ def _behind(call: Call) -> Flow:
 
 def run_function(shell: Shell, function: Function, words: Sequence[str]) -> Flow:
     """Run a function with its own parameters."""
-    state, session = shell.state, shell.session
+    state, shared = shell.state, shell.shared
     outside = state.get(ARGUMENTS, ())
-    session.enter()
+    shared.enter()
 
     def body() -> Flow:
         state.set(ARGUMENTS, tuple(words[1:]))
         return shell.run(shell, function.body)
 
     flow = shell.framed(FUNCTION, body)
-    session.leave()
+    shared.leave()
     state.set(ARGUMENTS, outside)
     return flow
 

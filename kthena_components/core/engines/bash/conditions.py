@@ -80,7 +80,7 @@ def either(left: Truth, right: Callable[[], Truth]) -> Truth:
 def doubt(shell: Shell, *texts: str) -> Doubt:
     """Say how a condition over some texts is not known."""
     late = [text for text in texts if not is_known(text)]
-    return Doubt.VARIES if late and all(map(shell.session.scope.varies, late)) else Doubt.OPEN
+    return Doubt.VARIES if late and all(map(shell.shared.scope.varies, late)) else Doubt.OPEN
 
 
 def unary(shell: Shell, operator: str, word: str) -> Truth:

@@ -8,7 +8,7 @@ from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import value_of
 from kthena_components.core.engines.bash.patterns import has_glob
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.shell_state import READONLY, UNSET, Array, Table, Value
 from kthena_components.core.engines.bash.syntax import Assignment
@@ -87,7 +87,7 @@ class _Declaration:
             late = Unknown(f"a part of {element[1]} is set by `{self.name}`")
             self.declared(element[1], late, None)
         elif has_gap(field):
-            shown = self.shell.session.scope.show(field)
+            shown = self.shell.shared.scope.show(field)
             self.shell.state.forget(f"the script sets the variables that {shown} names")
 
     def declared(self, name: str, value: Value | None, made: Assignment | None) -> None:

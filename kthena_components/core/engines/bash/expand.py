@@ -12,7 +12,7 @@ from kthena_components.core.engines.bash.braces import expand_braces, has_braces
 from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape, plain_text
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.shell_state import BLANKS, Many, is_known
 from kthena_components.core.engines.bash.syntax import (
@@ -96,7 +96,7 @@ class Expander:
     def computed(self, expression: str) -> int | Unknown:
         """Compute an expression that is expanded already. It may be unknown without a reason."""
         names = Numbers(self.shell)
-        reason = self.shell.session.scope.read(expression)
+        reason = self.shell.shared.scope.read(expression)
         if isinstance(reason, Unknown):
             arithmetic.forget_changed(expression, names)
             return reason
@@ -106,7 +106,7 @@ class Expander:
         try:
             value = arithmetic.compute(expression, names)
         except arithmetic.NoNumberError:
-            shown = self.shell.session.scope.show(expression)
+            shown = self.shell.shared.scope.show(expression)
             raise BeyondError(f"its script computes '{shown}', which is not a number") from None
         return value if value is not None else names.because or Unknown("")
 
@@ -121,17 +121,17 @@ class Expander:
         return self._late(piece.written, because, quoted=piece.quoted and not many)
 
     def _late(self, text: str, because: Unknown | str, *, quoted: bool) -> Chunk:
-        shown = self.shell.session.scope.show(text)
+        shown = self.shell.shared.scope.show(text)
         if because in {"", Unknown("")}:
             because = f"the shell computes {shown} when the pod runs"
         return Chunk(self.shell.gap(text, because), quoted, splits=True)
 
     def inserted(self, piece: Parameter, text: str) -> Chunk:
         """Return a value in place of a parameter, while there is room."""
-        self.shell.session.insert()
-        if self.shell.session.scope.fits(text):
+        self.shell.shared.insert()
+        if self.shell.shared.scope.fits(text):
             return Chunk(text, piece.quoted, splits=True)
-        return self.late(piece, self.shell.session.scope.no_room)
+        return self.late(piece, self.shell.shared.scope.no_room)
 
     def chunks(
         self, word: Word, *, operand: bool = False, assigns: bool = False
@@ -177,7 +177,7 @@ class Expander:
             return
         functions = (name for name in _NAMES.findall(written) if self.shell.state.get(f"{name}()"))
         if may_start_one(written) or any(functions):
-            shown = self.shell.session.scope.show(written)
+            shown = self.shell.shared.scope.show(written)
             raise BeyondError(f"its script runs {shown}, which is not read")
 
     def _forget_set(self, written: str) -> None:
@@ -214,8 +214,8 @@ class Expander:
 
     def _substituted(self, piece: Substitution) -> Chunk:
         """Run a command for its output."""
-        shell, session = self.shell, self.shell.session
-        session.enter()
+        shell, shared = self.shell, self.shell.shared
+        shared.enter()
 
         def body() -> Flow:
             if shell.bash:
@@ -223,15 +223,15 @@ class Expander:
             return shell.run(shell, piece.body)
 
         output = shell.subshell(body, output="")
-        session.leave()
+        shared.leave()
         shell.substituted = shell.status
         if not shell.bash:
             shell.done(Doubt.OPEN)  # shells differ in what $? then is for the rest of a command
-        if isinstance(output, str) and session.scope.fits(output):
+        if isinstance(output, str) and shared.scope.fits(output):
             return Chunk(output.rstrip("\n"), piece.quoted, splits=True)
         because: Unknown | str = ""
         if "hostname" in piece.written or "HOSTNAME" in piece.written:
-            shown = session.scope.show(piece.written)
+            shown = shared.scope.show(piece.written)
             kind = OwnAddress if _OWN_ADDRESS.fullmatch(piece.written) else Varying
             because = kind(f"the shell computes {shown} when the pod runs")
         return self._late(piece.written, because, quoted=piece.quoted)

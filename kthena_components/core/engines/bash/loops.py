@@ -38,7 +38,7 @@ _MOST_ROUNDS = 64
 
 def loop(shell: Shell, node: While) -> Flow:
     """Run `while` or `until`."""
-    shell.session.follow()
+    shell.shared.follow()
 
     def test() -> tuple[Flow, Status]:
         shell.tested += 1
@@ -54,7 +54,7 @@ def loop(shell: Shell, node: While) -> Flow:
 
 def counting(shell: Shell, node: Counting) -> Flow:
     """Run `for ((…))`."""
-    shell.session.follow()
+    shell.shared.follow()
     words = Expander(shell)
 
     def test() -> tuple[Flow, Status]:
@@ -83,7 +83,7 @@ def _while(
     def rounds() -> Flow:
         last: Status = 0
         for _ in range(_MOST_ROUNDS):
-            shell.session.step()
+            shell.shared.step()
             before = dict(shell.state.layers[-1])
             flow, status = test()
             if flow is not Flow.GOES or (status and not isinstance(status, Doubt)):
@@ -130,7 +130,7 @@ def loop_over(shell: Shell, node: For) -> Flow:
 
     def rounds() -> Flow:
         for word in listed:
-            shell.session.step()
+            shell.shared.step()
             shell.state.assign(node.name, word)
             flow = shell.framed(ROUND, lambda: shell.run(shell, node.body))
             if flow is not Flow.GOES:

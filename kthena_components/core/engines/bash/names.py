@@ -130,7 +130,7 @@ class Numbers:
         if value is UNSET:
             return ""
         if not isinstance(value, str) or not is_known(value):
-            reason = self.shell.session.scope.read(value) if isinstance(value, str) else value
+            reason = self.shell.shared.scope.read(value) if isinstance(value, str) else value
             late = Unknown(f"{name} has no literal value in this container's env")
             self.because = reason if isinstance(reason, Unknown) else late
             return None

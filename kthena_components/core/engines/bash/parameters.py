@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kthena_components.core.engines.bash import patterns
 from kthena_components.core.engines.bash.chunks import NEXT, NONE, Chunk, Chunks
 from kthena_components.core.engines.bash.names import scalar, value_of, words_of
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell_state import (
     BLANKS,
     UNSET,
@@ -95,7 +95,7 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
         yield words.late(piece, changed(value) if piece.operator else value)
     elif isinstance(value, str):
         made = value if not piece.operator else _changed(words, piece, value)
-        reason = words.shell.session.scope.read(value)
+        reason = words.shell.shared.scope.read(value)
         late = changed(reason) if isinstance(reason, Unknown) else ""
         yield words.late(piece, late) if made is None else words.inserted(piece, made)
 

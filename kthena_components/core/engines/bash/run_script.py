@@ -8,12 +8,12 @@ from kthena_components.core.engines.bash.builtins import switch
 from kthena_components.core.engines.bash.parse import parse
 from kthena_components.core.engines.bash.run_statements import run
 from kthena_components.core.engines.bash.scripts import block_of
-from kthena_components.core.engines.bash.session import (
+from kthena_components.core.engines.bash.shared_state import (
     BeyondError,
     BrokenError,
     Run,
     Script,
-    Session,
+    SharedState,
 )
 from kthena_components.core.engines.bash.shell import Shell
 from kthena_components.core.engines.bash.shell_state import (
@@ -47,11 +47,11 @@ _STRAY_LINE = re.compile(r"\n[ \t]*--?[A-Za-z]")
 _STRAY_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]*")
 
 
-def run_script(session: Session, script: Script, started: Run) -> bool:
-    """Follow a script; what it starts is noted in the session.
+def run_script(shared: SharedState, script: Script, started: Run) -> bool:
+    """Follow a script; what it starts is noted in `shared`.
 
     Args:
-        session: What all shells of one container share.
+        shared: What all shells of one container share.
         script: The script.
         started: The shell that runs it.
 
@@ -69,10 +69,10 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
         block = parse(script.text + closing) if broken else block
     if isinstance(block, Unknown):
         raise BeyondError(block.because)
-    session.strays += stray_options(script.text, block)
+    shared.strays += stray_options(script.text, block)
     state = State(started.environment)
     bash = script.shell in SURELY_BASH and "--posix" not in script.options
-    shell = Shell(session, state, bash=bash, run=run)
+    shell = Shell(shared, state, bash=bash, run=run)
     words = tuple(Many(word) if word == UNKNOWN_WORD else word for word in script.words)
     state.set(NAME, words[0] if words else script.shell)
     state.set(ARGUMENTS, words[1:])
@@ -81,11 +81,11 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
     if script.file:
         state.set(FILE, script.file)
     _set_options(shell, script.options)
-    session.enter()
+    shared.enter()
     if bash and started.environment.look_up(_FIRST) is not None:
         shell.run(shell, block_of(f'. "${_FIRST}"'))
     shell.run(shell, block)
-    session.leave()
+    shared.leave()
     if broken:
         raise broken
     return state.get(RUNNING) is not False

@@ -11,7 +11,7 @@ from kthena_components.core.engines.bash import loops
 from kthena_components.core.engines.bash.commands import discards, forget_set, redirected, simple
 from kthena_components.core.engines.bash.conditions import condition
 from kthena_components.core.engines.bash.expand import Expander
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.shell_state import BLOCKED, OUTPUT, RUNNING, STATUS
 from kthena_components.core.engines.bash.syntax import (
@@ -39,7 +39,7 @@ _TESTS = frozenset({"[", "test"})
 
 def run(shell: Shell, node: Statement) -> Flow:
     """Run one statement."""
-    shell.session.step()
+    shell.shared.step()
     guarded = _is_guarded(node)
     shell.guards += guarded
     flow = _RUNNERS[type(node)](shell, node)
@@ -81,9 +81,9 @@ def _block(shell: Shell, node: Block) -> Flow:
 
 
 def _background(shell: Shell, node: Statement) -> Flow:
-    first = len(shell.session.log)
+    first = len(shell.shared.log)
     shell.subshell(lambda: shell.run(shell, node))
-    if any(found.engine for found in shell.session.log[first:]):
+    if any(found.engine for found in shell.shared.log[first:]):
         shell.state.set(RUNNING, True)
     return shell.done()
 
@@ -111,7 +111,7 @@ def _piped(shell: Shell, node: Pipeline) -> Flow:
     stdin: str | None = None
     statuses: list[Any] = []
     for index, part in enumerate(node.parts):
-        first = len(shell.session.log)
+        first = len(shell.shared.log)
         state.set(OUTPUT, wanted if index == len(node.parts) - 1 else None)
         way = _part(shell, part, stdin)
         if index < len(node.parts) - 1:
@@ -120,7 +120,7 @@ def _piped(shell: Shell, node: Pipeline) -> Flow:
         else:
             shell.subshell(way)
         statuses.append(shell.status)
-        if any(found.engine for found in shell.session.log[first:]):
+        if any(found.engine for found in shell.shared.log[first:]):
             state.set(RUNNING, True)
     if before is False and state.get(RUNNING) is True and not _leaves_running(node):
         state.set(RUNNING, False)
@@ -179,17 +179,17 @@ def _link(shell: Shell, statement: Statement, *, last: bool) -> Flow:
 
 def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
     """Run the rest of a chain with a link and without it: a program is expected to succeed."""
-    session, expected = shell.session, True
+    shared, expected = shell.shared, True
     mark, statement = node.rest[index]
     failing = status is Doubt.LIKELY
 
     def taken() -> Flow:
         nonlocal expected
         shell.done(0 if mark == "&&" else Doubt.OPEN)
-        first = len(session.log)
+        first = len(shared.log)
         flow = _link(shell, statement, last=index + 1 == len(node.rest))
         if mark == "||" and failing:
-            session.doubt(first)
+            shared.doubt(first)
         flow = _links(shell, node, index + 1) if flow is Flow.GOES else flow
         # What follows then runs only because a program failed.
         expected = mark == "||" or not failing or flow is Flow.GOES
@@ -197,14 +197,14 @@ def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
 
     def past() -> Flow:
         shell.done(Doubt.OPEN if mark == "&&" else 0)
-        first = len(session.log)
+        first = len(shared.log)
         flow = _links(shell, node, index + 1, holds=mark == "||")
         if mark == "&&" and failing:
-            session.doubt(first)
+            shared.doubt(first)
         return flow
 
     flow = shell.branch([taken, past], status)
-    session.stays = session.stays and expected
+    shared.stays = shared.stays and expected
     return flow
 
 

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Sequence
 
 from kthena_components.core.engines.bash.call import Call, path_of
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.shell import FILE as FILE_FRAME
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
 from kthena_components.core.engines.bash.shell_state import ARGUMENTS, FILE, LIBRARY, Many, is_known
@@ -37,12 +37,12 @@ def evaluate(call: Call) -> Flow:
     shell = call.shell
     text = " ".join(call.words[1:])
     if _runs_unknown(call.words[1:]):
-        shown = shell.session.scope.show(text)
+        shown = shell.shared.scope.show(text)
         shell.state.forget(f"the script runs {shown}, which is unknown")
         return shell.done(Doubt.LIKELY)
-    shell.session.enter()
+    shell.shared.enter()
     flow = shell.run(shell, block_of(text)) if text.strip() else shell.done()
-    shell.session.leave()
+    shell.shared.leave()
     return flow
 
 
@@ -57,11 +57,11 @@ def _source(call: Call) -> Flow:
     shell = call.shell
     named = call.words[1] if len(call.words) > 1 else ""
     path = path_of(shell, named) if "/" in named else None
-    text = shell.session.file(path)
+    text = shell.shared.file(path)
     if not isinstance(text, str):
         _unknown_file(shell, named)
         return shell.done(Doubt.LIKELY)
-    shell.session.enter()
+    shell.shared.enter()
     state, before = shell.state, shell.state.get(ARGUMENTS, ())
     outside = state.get(FILE, Unknown("the shell sets BASH_SOURCE itself"))
     own = tuple(call.words[2:])
@@ -77,12 +77,12 @@ def _source(call: Call) -> Flow:
     if own:
         state.set(ARGUMENTS, before)
     state.set(FILE, outside)
-    shell.session.leave()
+    shell.shared.leave()
     return flow
 
 
 def _unknown_file(shell: Shell, named: str) -> None:
-    shown = shell.session.scope.show(named)
+    shown = shell.shared.scope.show(named)
     if is_known(named) and posixpath.basename(named) in {"activate", "conda.sh"}:
         for name in _ACTIVATED:
             shell.state.assign(name, Unknown(f"{name} may be set by {shown}"))
@@ -111,17 +111,17 @@ def trap(call: Call) -> Flow:
 
 def _changed(shell: Shell, block: Block) -> list[str]:
     """Return what a trap changes; it must start nothing that is read here."""
-    session, state = shell.session, shell.state
-    first, outside = len(session.log), (shell.frames, shell.exits, shell.nested)
-    seen = session.sure, session.stays
+    shared, state = shell.shared, shell.state
+    first, outside = len(shared.log), (shell.frames, shell.exits, shell.nested)
+    seen = shared.sure, shared.stays
     shell.frames, shell.exits, shell.nested = [], [], True
     state.layers.append({})
-    session.enter()
+    shared.enter()
     shell.run(shell, block)
-    session.leave()
+    shared.leave()
     changed = state.layers.pop()
     shell.frames, shell.exits, shell.nested = outside
-    session.sure, session.stays = seen
-    if len(session.log) > first:
+    shared.sure, shared.stays = seen
+    if len(shared.log) > first:
         raise BeyondError("a trap of its script starts an engine")
     return list(changed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from kthena_components.core.engines.bash.session import Session
+from kthena_components.core.engines.bash.shared_state import SharedState
 from kthena_components.core.engines.bash.shell_state import (
     ANY,
     MISSING,
@@ -96,7 +96,7 @@ class _Outcome:
 class Shell:
     """One shell that runs a script."""
 
-    session: Session
+    shared: SharedState
     state: State
     bash: bool
     """Whether it is surely bash. Else it may be dash: what only bash knows is then not known."""
@@ -127,7 +127,7 @@ class Shell:
 
     def gap(self, written: str, because: Unknown | str) -> str:
         """Leave a gap for a text that is not known."""
-        return self.session.scope.gap(written, because)
+        return self.shared.scope.gap(written, because)
 
     def leave(self, status: Status) -> Flow:
         """Leave the shell."""
@@ -140,30 +140,30 @@ class Shell:
         A program that one of them starts is sure if each of them starts one or fails, and so is
         what follows.
         """
-        session = self.session
-        outside, first = (session.sure, session.stays), len(session.log)
+        shared = self.shared
+        outside, first = (shared.sure, shared.stays), len(shared.log)
         outcomes = [self._outcome(way) for way in ways]
-        session.sure, session.stays = outside
+        shared.sure, shared.stays = outside
         if not all(outside) or (doubt is Doubt.OPEN and not all(each.leads for each in outcomes)):
-            session.doubt(first)
+            shared.doubt(first)
         flows = {each.flow for each in outcomes}
         after = [each for each in outcomes if each.flow is Flow.GOES]
         jump_in_doubt = Flow.JUMPED in flows and doubt is Doubt.OPEN
-        session.sure &= all(each.sure for each in after) and not jump_in_doubt
-        session.stays &= all(each.stays_after(doubt) for each in outcomes)
+        shared.sure &= all(each.sure for each in after) and not jump_in_doubt
+        shared.stays &= all(each.stays_after(doubt) for each in outcomes)
         self.state.join([each.state for each in after], IN_BRANCH, self.gap)
         return next((flow for flow in (Flow.GOES, Flow.JUMPED) if flow in flows), Flow.ENDED)
 
     def _outcome(self, way: Way) -> _Outcome:
         """Run one alternative on its own layer of state."""
-        session, state = self.session, self.state
+        shared, state = self.shared, self.state
         state.layers.append({})
-        session.sure = session.stays = True
-        before, left = len(session.log), len(self.exits)
+        shared.sure = shared.stays = True
+        before, left = len(shared.log), len(self.exits)
         flow = way()
-        started = any(found.sure and found.starts for found in session.log[before:])
+        started = any(found.sure and found.starts for found in shared.log[before:])
         failed = flow is Flow.ENDED and self._failed(left)
-        return _Outcome(flow, state.layers.pop(), session.sure, session.stays, started, failed)
+        return _Outcome(flow, state.layers.pop(), shared.sure, shared.stays, started, failed)
 
     def _failed(self, first: int) -> bool:
         """Return whether the paths that have left the shell since then all failed."""
@@ -171,9 +171,9 @@ class Shell:
 
     def framed(self, kind: str, body: Way, where: str = IN_BRANCH) -> Flow:
         """Run something that a statement inside can leave."""
-        state, session = self.state, self.session
+        state, shared = self.state, self.shared
         frame = Frame(kind, len(state.layers))
-        sure = session.sure
+        sure = shared.sure
         state.layers.append({})
         self.frames.append(frame)
         flow = body()
@@ -182,7 +182,7 @@ class Shell:
         if flow is Flow.GOES:
             ends.append(state.written(frame.depth))
         del state.layers[frame.depth :]
-        session.sure = sure and not frame.passed
+        shared.sure = sure and not frame.passed
         state.join(ends, where, self.gap)
         self._restore(frame)
         if ends:
@@ -233,9 +233,9 @@ class Shell:
             body: What runs.
             output: "" where its output is wanted.
         """
-        state, session = self.state, self.session
+        state, shared = self.state, self.shared
         outside = self.frames, self.exits, self.nested
-        seen = session.sure, session.stays
+        seen = shared.sure, shared.stays
         written = state.get(OUTPUT)
         depth = len(state.layers)
         state.layers.append({} if output is None else {OUTPUT: output})
@@ -247,7 +247,7 @@ class Shell:
         running = state.get(RUNNING)
         del state.layers[depth:]
         self.frames, self.exits, self.nested = outside
-        session.sure, session.stays = seen
+        shared.sure, shared.stays = seen
         if running != state.get(RUNNING):
             state.set(RUNNING, running)
         same = len(ends) == 1
@@ -262,8 +262,8 @@ class Shell:
 
         What it changes is forgotten before it runs, until it changes nothing else.
         """
-        session, state = self.session, self.state
-        first, exits, frames = len(session.log), len(self.exits), [len(f.ends) for f in self.frames]
+        shared, state = self.shared, self.state
+        first, exits, frames = len(shared.log), len(self.exits), [len(f.ends) for f in self.frames]
         lost: set[str] = {STATUS}
         for _ in range(_MOST_ROUNDS):
             state.layers.append({})
@@ -275,7 +275,7 @@ class Shell:
                 self._lose(lost | changed)
                 return flow
             lost |= changed
-            del session.log[first:], self.exits[exits:]
+            del shared.log[first:], self.exits[exits:]
             for frame, length in zip(self.frames, frames, strict=True):
                 del frame.ends[length:]
         self._lose({ANY})

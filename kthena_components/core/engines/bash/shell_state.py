@@ -10,7 +10,7 @@ from enum import Enum
 from posixpath import commonprefix
 from typing import Any
 
-from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.placeholders import Variables, has_gap
 from kthena_components.core.values.unknown import MaybeText, Unknown
 

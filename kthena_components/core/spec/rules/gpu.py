@@ -13,7 +13,7 @@ from kthena_components.core.hardware import (
 )
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.enums import GpuLabel
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 
 _RULE = "gpu-agrees"
 

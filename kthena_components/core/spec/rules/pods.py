@@ -6,9 +6,15 @@ Each function is one rule and yields its findings; POD_RULES is the list.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.remedies import either, or_more, remove
+from kthena_components.core.hardware.device_classes import CLASS_OF, CLASSES
+from kthena_components.core.remedies import either, or_more, remove, write
 from kthena_components.core.spec.launch import grace_seconds
-from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
+from kthena_components.core.spec.serving_spec import (
+    ModelServingSpec,
+    ResourceClaimSpec,
+    ResourcesSpec,
+    RoleSpec,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -99,7 +105,78 @@ def startup_window(spec: ModelServingSpec) -> Iterator[Finding]:
             )
 
 
+def resource_claims(role: RoleSpec) -> Iterator[Finding]:
+    """A claim of a role names a template or a device class, and one claim at most has the GPUs.
+
+    gpus_per_pod counts the GPUs, whether the pods get them by gpu_resource or by a claim.
+
+    Pass: device_class gpu.nvidia.com with gpus_per_pod 8; template nics with gpus false.
+    Fail: template and device_class; two claims with gpus; count 8 with gpus; gpus_per_pod 0 with a
+    claim for GPUs; gpus with compute-domain-default-channel.nvidia.com; device_class gpu.amd.com
+    with gpu_resource nvidia.com/gpu.
+    Level: mandatory.
+    Source: kubernetes pkg/apis/core/validation/validation.go validatePodResourceClaim;
+    staging/src/k8s.io/api/resource/v1/types.go; this package: GPUs are counted once.
+    """
+    resources, names, having = role.resources or ResourcesSpec(), set[str](), ""
+    for index, claim in enumerate(resources.claims):
+        at = f"resources.claims[{index}]"
+        if claim.name in names:
+            yield _claim(f"{at}.name", f"is {claim.name}, like another claim", "write another name")
+        names.add(claim.name)
+        yield from _claim_source(claim, at)
+        if claim.gpus and having:
+            yield _claim(
+                at,
+                f"is for GPUs, like {having}, and gpus_per_pod counts those of one claim",
+                write(False, "write gpus: false for other devices", at=f"{at}.gpus"),
+            )
+        elif claim.gpus:
+            having = at
+            yield from _claim_of_gpus(resources, claim, at)
+
+
+def _claim_source(claim: ResourceClaimSpec, at: str) -> Iterator[Finding]:
+    if (claim.template is None) == (claim.device_class is None):
+        both = claim.template is not None
+        yield _claim(
+            at,
+            f"has {'both' if both else 'neither'} template {'and' if both else 'nor'} device_class",
+            "write template, the name of a ResourceClaimTemplate, or device_class, for one that is "
+            "written",
+        )
+    elif claim.template is not None:
+        for field in ("selectors", "count"):
+            if getattr(claim, field):
+                seen = "is given, but the existing template states it"
+                yield _claim(f"{at}.{field}", seen, remove())
+
+
+def _claim_of_gpus(
+    resources: ResourcesSpec, claim: ResourceClaimSpec, at: str
+) -> Iterator[Finding]:
+    if claim.count is not None and claim.template is None:
+        seen = f"is {claim.count}, but gpus_per_pod counts the GPUs"
+        yield _claim(f"{at}.count", seen, either(remove(), "write gpus: false for other devices"))
+    if not resources.gpus_per_pod:
+        seen = f"is 0, but {at} is for GPUs"
+        way = write(False, "write gpus: false in the claim", at=f"{at}.gpus")
+        yield _claim("resources.gpus_per_pod", seen, either("write their number", way))
+    resource = CLASSES.get(claim.device_class or "")
+    if resource == "":
+        seen = f"is true, but devices of {claim.device_class} are no GPUs"
+        yield _claim(f"{at}.gpus", seen, write(False))
+    elif resource in CLASS_OF and resource != resources.gpu_resource:
+        seen = f"is {resources.gpu_resource}, but devices of {claim.device_class} are {resource}"
+        yield _claim("resources.gpu_resource", seen, write(resource))
+
+
+def _claim(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="resource-claims")
+
+
 POD_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
+    resource_claims,
     cache_source,
     cache_download,
     grace_period,

@@ -13,10 +13,11 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.models import shape_from_config
 from kthena_components.core.remedies import remove
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.rules.engine_inputs import ENGINE_INPUT_RULES
 from kthena_components.core.spec.rules.gpu import gpu_agrees
 from kthena_components.core.spec.rules.pods import POD_RULES
 from kthena_components.core.spec.rules.template import TEMPLATE_RULES
+from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import Unknown
 
@@ -254,6 +255,7 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     engine_only_field,
     *TEMPLATE_RULES,
     *POD_RULES,
+    *ENGINE_INPUT_RULES,
     engine_launch,
     sglang_data_multi_node,
     gpu_agrees,
@@ -278,6 +280,7 @@ BLOCKING = frozenset(
         "kv-transfer-supported",
         "counted-flag",
         "overlay-counted",
+        "resource-claims",
     }
 )
 """Rules whose findings prevent a plan, and so the checks of the plan."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
-from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
+from kthena_components.core.spec.serving_spec import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.values.display import display
 
 PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")

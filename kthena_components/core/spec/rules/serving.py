@@ -11,16 +11,16 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
 from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.rules.pods import startup_window
+from kthena_components.core.spec.rules.role import ROLE_RULES
+from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget
+from kthena_components.core.spec.rules.template import template_scheduler
+from kthena_components.core.spec.serving_spec import (
     ModelServingSpec,
     NetworkTopologySpec,
     RoleSpec,
     TopologySpec,
 )
-from kthena_components.core.spec.rules.pods import startup_window
-from kthena_components.core.spec.rules.role import ROLE_RULES
-from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget
-from kthena_components.core.spec.rules.template import template_scheduler
 
 _MOST_PODS = 150_000
 

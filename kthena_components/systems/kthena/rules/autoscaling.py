@@ -21,12 +21,12 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules.autoscaling_metrics import (
     kthena_autoscaling_metrics,
     kthena_autoscaling_ratio,
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, ROLES, Policy, Scaled
+from kthena_components.systems.system import Rule
 
 _MOST_ROLES, _LONGEST = 2, 1800
 """Maximum roles of a policy, and seconds of a period."""

@@ -12,7 +12,6 @@ from kthena_components.core.remedies import either, remove
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
-from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules.roles import (
     kthena_gang_minimum,
     kthena_generated_name,
@@ -30,6 +29,7 @@ from kthena_components.systems.kthena.rules.rollout import (
     kthena_rolling_update,
 )
 from kthena_components.systems.kthena.view import Serving, templates
+from kthena_components.systems.system import Rule
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
 
 VERSION = "kthena-version"

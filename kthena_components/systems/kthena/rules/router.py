@@ -23,8 +23,8 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.view_router import Route, RouteRule, Server
+from kthena_components.systems.system import Rule
 
 _WEIGHT = 100
 """Default of a weight."""

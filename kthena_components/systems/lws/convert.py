@@ -20,8 +20,7 @@ from kthena_components.core.plan.read_back import (
 )
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.values.read import count, group_kind, mapping, sequence
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer, Pair
+from kthena_components.systems.converter import Converter, Pair
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,
@@ -29,6 +28,7 @@ from kthena_components.systems.lws.view import (
     SET_NAME,
     WORKER,
 )
+from kthena_components.systems.system import Body
 
 ALIASES = tuple({"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items())
 """Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
@@ -259,7 +259,7 @@ def _label(pair: Pair) -> Pair | None:
     return None if same is None else (same, value)
 
 
-DESCRIBER = Describer(
+CONVERTER = Converter(
     kinds=(LEADER_WORKER_SET, DISAGGREGATED_SET),
     filled=filled,
     arguments=arguments,

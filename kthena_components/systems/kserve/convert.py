@@ -7,20 +7,20 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer, Pair
-from kthena_components.systems.kserve import describe_llm, describe_service
-from kthena_components.systems.kserve.describe_service import CLUSTER_RUNTIME
+from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.kserve import convert_llm, convert_service
+from kthena_components.systems.kserve.convert_service import CLUSTER_RUNTIME
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM
 from kthena_components.systems.kserve.emit_service import RUNTIME
 from kthena_components.systems.kserve.templates import OWN_ENV, mentions
 from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.system import Body
 
 _SERVICE_LABEL, _PART = f"{GROUP}/inferenceservice", "component"
 
 
 def _reader(body: Body) -> Any:
-    return describe_llm if group_kind(body)[1] == LLM else describe_service
+    return convert_llm if group_kind(body)[1] == LLM else convert_service
 
 
 def _merged(body: Body, others: Sequence[Body]) -> tuple[Body, tuple[int, ...]]:
@@ -84,7 +84,7 @@ def _label(pair: Pair) -> Pair | None:
     return (naming.NAME, value) if key == _SERVICE_LABEL else None
 
 
-DESCRIBER = Describer(
+CONVERTER = Converter(
     kinds=((GROUP, SERVICE), (GROUP, LLM)),
     filled=_filled,
     merged=_merged,

@@ -27,7 +27,6 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.emit_service import RUNTIME
 from kthena_components.systems.kserve.nodes import RayNodes, compute_ray_nodes
 from kthena_components.systems.kserve.templates import (
@@ -39,6 +38,7 @@ from kthena_components.systems.kserve.templates import (
 )
 from kthena_components.systems.kserve.view import GPU_TYPES, GROUP, MODELS, SERVICE
 from kthena_components.systems.kserve.worker_spec_sizes import gpus_of
+from kthena_components.systems.system import Body
 
 MERGED = "runtime"
 """Our field, in an object whose predictor is merged with its runtime."""

@@ -16,7 +16,12 @@ from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.plan.templates import requests_of, unknown_requests
 from kthena_components.core.spec.enums import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.spec.fields import Spec
-from kthena_components.core.spec.model import EngineSpec, RoleSpec, RollingUpdateSpec, TopologySpec
+from kthena_components.core.spec.serving_spec import (
+    EngineSpec,
+    RoleSpec,
+    RollingUpdateSpec,
+    TopologySpec,
+)
 from kthena_components.core.templates.overlay import Template
 from kthena_components.core.values.quantity import add_resources
 
@@ -38,6 +43,8 @@ class RolePlan:
     """Path of this role in the user's input: `roles[0]`."""
     stated: RoleSpec
     """As the user states it, for a backend that writes other objects than these pods."""
+    claim_templates: tuple[Mapping[str, Any], ...] = ()
+    """The ResourceClaimTemplates of its device requests."""
 
     @property
     def pods(self) -> int:

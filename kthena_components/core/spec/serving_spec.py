@@ -89,6 +89,17 @@ class SecretKeySpec(Spec):
 # Inputs about the pods of an engine, besides its command line: resources, cache and network.
 
 
+class ResourceClaimSpec(Spec):
+    """Devices of each pod by a ResourceClaimTemplate: an existing one, or one that is written."""
+
+    name: Label
+    template: ObjectName | None = None
+    device_class: DnsName | None = None
+    selectors: list[Word] = Field(default_factory=list)
+    gpus: bool = True
+    count: Positive | None = None
+
+
 class ResourcesSpec(Spec):
     """What each pod of an engine requests; stated limits equal requests."""
 
@@ -96,10 +107,16 @@ class ResourcesSpec(Spec):
     gpu_resource: ResourceName = "nvidia.com/gpu"
     gpu: Annotated[Gpu, WORD] | None = None
     gpu_label: Annotated[GpuLabel, WORD] = GpuLabel.PRODUCT
+    claims: list[ResourceClaimSpec] = Field(default_factory=list)
     cpu: Quantity | None = None
     memory: Quantity | None = None
     ephemeral_storage: Quantity | None = None
     shm: Quantity | None = None
+
+    @property
+    def claims_gpus(self) -> bool:
+        """Whether the pods get their GPUs by a claim instead of gpu_resource."""
+        return any(claim.gpus for claim in self.claims)
 
 
 class CacheSpec(Spec):

@@ -24,8 +24,8 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer, Gathering
+from kthena_components.systems.converter import Converter, Gathering
+from kthena_components.systems.system import Body
 from kthena_components.systems.volcano.emit import described_topology
 
 STATEFUL_SET, POD_GROUP, SERVICE = (
@@ -218,7 +218,7 @@ def _added(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*own, *aliases]
 
 
-DESCRIBER = Describer(
+CONVERTER = Converter(
     kinds=(STATEFUL_SET,),
     filled=filled,
     arguments=arguments,

@@ -5,7 +5,7 @@ from typing import Any
 from kthena_components.convert.conversion import SAME, Changes, Conversion, Kept
 from kthena_components.convert.convert import convert
 from kthena_components.core.values.read import name_of
-from kthena_components.systems.kaito.describe import merged
+from kthena_components.systems.kaito.convert import merged
 
 CONFIG = "vllm:\n  gpu-memory-utilization: 0.95\n  max-model-len: 131072\n"
 POD = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}

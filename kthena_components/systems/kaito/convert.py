@@ -30,8 +30,7 @@ from kthena_components.core.values.read import (
     sequence,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer, Pair
+from kthena_components.systems.converter import Converter, Pair
 from kthena_components.systems.kaito.estimator import CONTEXT, Sized, node_of, size_of
 from kthena_components.systems.kaito.inference_config import MAX_LEN, PORT, RELEASE
 from kthena_components.systems.kaito.limits_preset import IMAGE, TOKEN_KEY
@@ -52,6 +51,7 @@ from kthena_components.systems.kaito.view import (
     Model,
     read_view,
 )
+from kthena_components.systems.system import Body
 
 _KINDS = ((GROUP, WORKSPACE), (GROUP, INFERENCE_SET))
 _SCHEDULER, _CONFIG_MAP = "default-scheduler", ("", "ConfigMap")
@@ -296,7 +296,7 @@ def elsewhere(args: dict[str, Any]) -> dict[str, Any]:
     return {**args, "roles": roles}
 
 
-DESCRIBER = Describer(
+CONVERTER = Converter(
     kinds=_KINDS,
     filled=filled,
     merged=merged,

@@ -11,8 +11,8 @@ from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.plan.read_back import described_template, filled_map, namespaced, stated
 from kthena_components.core.spec.enums import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer
+from kthena_components.systems.converter import Converter
+from kthena_components.systems.system import Body
 from kthena_components.systems.volcano.emit import TIER, described_topology
 
 _POLICIES = {"groupPolicy": "group_policy", "rolePolicy": "role_policy"}
@@ -159,7 +159,7 @@ def described_plugin(plugin: object) -> dict[str, Any]:
     return {key: value for key, value in mapping(plugin).items() if key != "type"}
 
 
-DESCRIBER = Describer(
+CONVERTER = Converter(
     kinds=(MODEL_SERVING,),
     filled=filled,
     arguments=arguments,

@@ -8,9 +8,8 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.plan.read_back import filled_map, stated
 from kthena_components.core.values.read import group_kind, mapping, sequence
-from kthena_components.systems.contract import Body
-from kthena_components.systems.describer import Describer, Pair
-from kthena_components.systems.kthena.describe import (
+from kthena_components.systems.converter import Converter, Pair
+from kthena_components.systems.kthena.convert import (
     described_gang,
     described_role,
     described_rollout,
@@ -20,6 +19,7 @@ from kthena_components.systems.kthena.describe import (
     renamed,
 )
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS
+from kthena_components.systems.system import Body
 
 _BY_GROUP = "InferGroupRollingUpdate"
 _RECOVERY = {"InferGroupRecreate": "ServingGroupRecreate"}
@@ -94,7 +94,7 @@ def _label(pair: Pair) -> Pair | None:
     return None if same is None else (same, value)
 
 
-DESCRIBER = Describer(
+CONVERTER = Converter(
     kinds=MODEL_INFERS,
     filled=filled,
     arguments=arguments,

@@ -96,7 +96,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Session:
+class SharedState:
     """What was found so far, and how much may still be looked at."""
 
     scope: Scope

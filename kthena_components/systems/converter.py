@@ -22,7 +22,7 @@ class Gathering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Describer:
+class Converter:
     """How the objects of a system are read back to arguments: the inverse of `emit`.
 
     It may leave out whatever it does not know: what it describes is emitted again and compared with

@@ -25,12 +25,12 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
-from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, PREFILL
 from kthena_components.systems.kserve.options import SCHEMES
 from kthena_components.systems.kserve.templates import without_variables
 from kthena_components.systems.kserve.view import GROUP
 from kthena_components.systems.kserve.view_llm import LlmWorkload, read_llm_service
+from kthena_components.systems.system import Body
 
 CONFIGS = "configs"
 """Our field with the names of the configs that an object is merged with."""

@@ -129,7 +129,7 @@ def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
 
 
 def _stated() -> list[dict[str, Any]]:
-    text = resources.files(__package__).joinpath("table.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("known_models.json").read_text(encoding="utf-8")
     return [dict(row) for row in json.loads(text)]
 
 

@@ -1,0 +1,146 @@
+"""What each backend declares: how a plan is written for it, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import NameFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.objects.object import GroupKind
+from kthena_components.systems.converter import Converter
+from kthena_components.systems.system import Body
+
+if TYPE_CHECKING:  # who checks files has no plan and no input
+    from kthena_components.core.plan.limits import Limit
+    from kthena_components.core.plan.manifest import Manifest
+    from kthena_components.core.plan.rights import Resource
+    from kthena_components.core.plan.scrape_targets import ScrapeTargets
+    from kthena_components.core.plan.serving_plan import ServingPlan
+    from kthena_components.core.spec.fields import Spec
+
+EMPTY_ROLES, IDLE_WORKERS = "roles", "workers"
+ARGUMENTS = (
+    "replicas",
+    "roles[].replicas",
+    "roles[].worker_replicas",
+    "gang_policy",
+    "network_topology.group_policy",
+    "network_topology.role_policy",
+    "queue",
+    "priority_class",
+    "spread_over",
+    "scheduler_name",
+    "rollout_strategy.type",
+    "rollout_strategy…max_unavailable",
+    "rollout_strategy…partition",
+    "rollout_strategy…max_surge",
+    "roles[].max_unavailable",
+    "recovery_policy",
+    "autoscaled",
+    "restart_grace_period_seconds",
+    "expose",
+    "monitoring",
+    "ready_timeout_seconds",
+    "labels",
+    "pod_disruption_budget",
+    "fill_requests",
+    "waivers",
+)
+"""The arguments of a serving in docs/backends.md, besides those that only the pods show."""
+FOR_ALL = {
+    "expose": "a Service before the entry pods",
+    "monitoring": "a PodMonitor per role, a PrometheusRule and a dashboard",
+    "labels": "labels of all objects, but not of the pods",
+    "pod_disruption_budget": "a PodDisruptionBudget: one evicted pod at a time",
+    "fill_requests": "requests equal to the limits, where a template has limits only",
+    "waivers": "annotations on the objects with findings of the rule",
+}
+"""What the compiler does, whatever the backend is."""
+
+
+def _of_the_serving(plan: ServingPlan) -> Mapping[str, str]:
+    return {naming.NAME: plan.name}
+
+
+def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
+    from kthena_components.core.plan.facts import facts_from_plan  # noqa: PLC0415
+
+    return [facts_from_plan(plan)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InTheCluster:
+    """What a backend needs from a cluster, and how its pods are found there."""
+
+    resources: tuple[Resource, ...]
+    """Resources that are written, and those that are read meanwhile."""
+    targets: Callable[[ServingPlan], ScrapeTargets]
+    """How Prometheus finds the pods."""
+    install: str = ""
+    """What to install if the cluster does not serve its kinds, as an imperative."""
+    rivals: Mapping[GroupKind, str] = field(default_factory=dict)
+    """Kinds of other systems whose controllers take over what is written, each with how."""
+    pods: Callable[[ServingPlan], Mapping[str, str]] = _of_the_serving
+    """Labels of all pods of a serving. Empty: the plan has another number of pods."""
+    is_counted: bool = True
+    """Whether Kubernetes learns the number of pods from their controllers, as of a StatefulSet."""
+    proven: str = ""
+    """What conformance proves of it with the real controller, as a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions:
+    """What a user may choose, and what follows from the choice."""
+
+    options: type[Spec] | None = None
+    """Fields of `backend_options`, all with defaults. None: the backend has no options."""
+    stays_from: int | None = 1
+    """From this number of roles on, adding a role renames no object. None: a serving cannot get
+    another role.
+    """
+    kthena_versions: tuple[str, ...] = ()
+    """Values of `kthena_version` that it writes for. Empty: it does not write for Kthena."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """What each argument becomes, unless `limits` reject it. tests/systems/test_written.py has a
+    probe of each one.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadBack:
+    """How emitted objects are read again, by the tests and by `convert`."""
+
+    read_back: Callable[[Sequence[Body]], list[ServingFacts]]
+    """The inverse of `emit`, limited to facts."""
+    planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
+    """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
+    converter: Converter | None = None
+    """None: its objects cannot be converted for other backends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodDetails:
+    """What templates, variables and addresses of the pods depend on the backend."""
+
+    sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
+    """Variables in every container with the number of pods of its engine."""
+    drops: tuple[str, ...] = ()
+    """Templates that it does not write as long as no pod has them: EMPTY_ROLES, IDLE_WORKERS."""
+    addresses: Callable[[ServingPlan], list[str]] = lambda _plan: []
+    """Host names of the entry pods, by group, role and engine. Empty if the controller chooses."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emitter(InTheCluster, BackendOptions, ReadBack, PodDetails):
+    """How a plan is written for a system: what is written, and what is refused."""
+
+    emit: Callable[[ServingPlan], tuple[Manifest, ...]]
+    limits: tuple[Limit, ...]
+    """Fields that the system does not take, or not with every value: an error, never dropped."""
+    refuse: Callable[[ServingPlan], Iterator[Finding]]
+    """Findings about options, and about engines and pods that it starts in another way."""
+    names: Callable[[ServingPlan], Iterator[NameFacts]]
+    """Names that the system will generate."""
