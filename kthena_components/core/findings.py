@@ -228,7 +228,7 @@ def _raised(error: Exception) -> str:
 
 
 def once_each(findings: Iterable[Finding]) -> list[Finding]:
-    """Remove duplicate findings, and keep one unknown for each rule and path."""
+    """Remove duplicate findings. Of those at level not checked, keep one for each rule and path."""
     found: dict[object, Finding] = {}
     for finding in findings:
         is_open = finding.level is Level.UNKNOWN and finding.rule != RULE_FAULT

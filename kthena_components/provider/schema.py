@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pulumi.provider.experimental.analyzer import Analyzer
@@ -33,6 +34,7 @@ RENAMED = {"RoleArgs": "ServingRole"}
 """Go would have two types RoleArgs: the fields of the component Role, and a role of a serving."""
 AMOUNTS = {"maxUnavailable", "maxSurge", "partition", "capability", "deserved", "guarantee"}
 """Counts or quantities as text, also as values of a map. The analyzer knows no union."""
+EXAMPLES = Path(__file__).parent / "examples"
 _REFERENCE = f"#/types/{PACKAGE}:index:"
 _ANY = "pulumi.json#/Any"
 
@@ -61,7 +63,21 @@ def build() -> Schema:
         _correct_all(resource["inputProperties"], is_input=True)
     for made in schema["types"].values():
         _correct_all(made.get("properties", {}), is_input=True)
-    return {**_in_words(schema, camel_names(schema)), **_ABOUT}
+    return _with_examples({**_in_words(schema, camel_names(schema)), **_ABOUT})
+
+
+def _with_examples(schema: Schema) -> Schema:
+    """Add an example in each language to each component.
+
+    Pulumi's generators keep that of their language between these marks, and the Registry shows all.
+    """
+    for token, resource in schema["resources"].items():
+        example = (EXAMPLES / f"{token.rpartition(':')[2]}.md").read_text(encoding="utf-8")
+        resource["description"] += (
+            "\n\n{{% examples %}}\n## Example Usage\n{{% example %}}\n"
+            f"{example}{{{{% /example %}}}}\n{{{{% /examples %}}}}"
+        )
+    return schema
 
 
 class ArgsAnalyzer(Analyzer):
@@ -83,7 +99,16 @@ _ABOUT: Schema = {
     "description": "Components for multi-node LLM serving on Kubernetes, checked before anything "
     "is applied.",
     "license": "Apache-2.0",
-    "keywords": ["category/cloud", "kind/component", "kubernetes", "llm"],
+    "keywords": [
+        "category/cloud",
+        "kind/component",
+        "gpu",
+        "kthena",
+        "kubernetes",
+        "llm",
+        "vllm",
+        "volcano",
+    ],
 }
 
 

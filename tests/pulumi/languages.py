@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,6 +72,15 @@ def example(language: str, folder: Path, found: Mapping[str, str]) -> Stack:
     if language != "yaml":
         stack.pulumi("install").require()
     return stack
+
+
+def compiled(stack: Stack) -> str:
+    """Return what TypeScript's compiler says about a program: nothing if it is right."""
+    command = ["node", "node_modules/typescript/lib/tsc.js", "-p", ".", "--noEmit"]
+    done = subprocess.run(
+        command, cwd=stack.project, env=stack.variables, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
 
 
 def in_yaml(folder: Path, found: Mapping[str, str], resources: Mapping[str, Any]) -> Stack:

@@ -1,7 +1,6 @@
 """What the provider does under programs of other languages, as the real engine runs them."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from kthena_components.languages.names import schema_text
 from tests.pulumi.languages import (
     EXAMPLES,
     SECRET,
+    compiled,
     example,
     files_of,
     in_yaml,
@@ -218,15 +218,6 @@ def installed_typescript(
         return stack
 
     return with_program
-
-
-def compiled(stack: Stack) -> str:
-    """Return what TypeScript's compiler says about a program: nothing if it is right."""
-    command = ["node", "node_modules/typescript/lib/tsc.js", "-p", ".", "--noEmit"]
-    done = subprocess.run(
-        command, cwd=stack.project, env=stack.variables, capture_output=True, text=True, check=False
-    )
-    return done.stdout + done.stderr
 
 
 def test_typescript_renders_what_python_renders(

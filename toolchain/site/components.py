@@ -46,11 +46,12 @@ def _index(names: Mapping[str, Schema]) -> Iterator[str]:
     )
     yield "| component | what it is |\n|---|---|"
     for name, body in names.items():
-        yield f"| [{name}]({name}.md) | {body['description']} |"
+        yield f"| [{name}]({name}.md) | {_told(body)[0]} |"
 
 
 def _page(schema: Schema, name: str, body: Schema) -> Iterator[str]:
-    yield f"# {name}\n\n{body['description']}\n"
+    told, example = _told(body)
+    yield f"# {name}\n\n{told}\n\n{example}\n"
     yield "## Fields\n"
     required = set(body.get("requiredInputs", ()))
     yield from _table(schema, body["inputProperties"], required)
@@ -66,6 +67,13 @@ def _page(schema: Schema, name: str, body: Schema) -> Iterator[str]:
             required = set(kind.get("required", ()))
             yield from _table(schema, kind["properties"], required)
             yield from examples(token, kind["properties"], list(required))
+
+
+def _told(body: Schema) -> tuple[str, str]:
+    """Split the description of a component: a sentence, and its example in each language."""
+    told, _, examples = body["description"].partition("\n\n")
+    shown = re.sub(r"^(?:\{\{%.*|## .*)\n?", "", examples, flags=re.MULTILINE)
+    return told, shown.replace("### ", "## Example: ", 1)
 
 
 def _table(schema: Schema, fields: Mapping[str, Schema], required: set[str]) -> Iterator[str]:
