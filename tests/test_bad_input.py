@@ -69,7 +69,7 @@ def overlay(**engine: Any) -> dict[str, Any]:
 CASES = {
     "unknown-field": BadInput(
         ENGINE_RAY,
-        {"replica": 2},
+        {"replica": 2, "replicas": REMOVED},
         "replica: there is no field 'replica' here. Write 'replicas'. [unknown-field]",
     ),
     "no-roles": BadInput(

@@ -10,7 +10,7 @@ import yaml
 from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
-from kthena_components.core.plan.report import render_table
+from kthena_components.core.plan.report import render_rows, shape
 from tests.support.follow import follow
 from tests.support.shells import InProcess
 
@@ -40,7 +40,7 @@ def serving(folder: Path, name: str) -> dict[str, Any]:
 
 
 def test_the_table_is_the_one_of_the_stack(folder: Path) -> None:
-    table = render_table([compile_serving(serving(folder, "same")).plan])
+    table = render_rows(shape(compile_serving(serving(folder, "same")).plan))
     assert f"```\n{table}\n```" in PAGE
 
 

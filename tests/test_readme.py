@@ -16,7 +16,7 @@ from kthena_components.checker.manifest import check_manifest
 from kthena_components.checker.waivers import annotated, read_waiver
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError, Waiver
-from kthena_components.core.plan.report import render_table
+from kthena_components.core.plan.report import render_rows, shape
 from sandbox.cluster import Size
 from tests.support.specs import GUIDE
 
@@ -34,7 +34,7 @@ def dev_serving() -> dict[str, Any]:
 
 
 def test_the_table_is_the_one_of_the_dev_stack() -> None:
-    assert render_table([compile_serving(dev_serving()).plan]) in README
+    assert render_rows(shape(compile_serving(dev_serving()).plan)) in README
 
 
 def test_the_refusal_is_the_one_of_the_changed_number() -> None:
@@ -84,6 +84,8 @@ def test_the_waiver_can_be_used() -> None:
 def test_the_table_of_the_sandbox_is_the_one_of_its_stack() -> None:
     config = yaml.safe_load((ROOT / "stacks" / "Pulumi.sandbox.yaml").read_text())["config"]
     servings = copy.deepcopy(config["kthena-components:servings"])
-    table = render_table([compile_serving(serving).plan for serving in servings])
+    table = render_rows(
+        [row for serving in servings for row in shape(compile_serving(serving).plan)]
+    )
     assert indent(table, "    ") in SANDBOX
     assert f"starting a cluster of {Size()}, about" in SANDBOX

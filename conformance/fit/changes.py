@@ -1,5 +1,6 @@
 """Makes the change that an outcome names on the real cluster, and sees the gang placed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from conformance.fit.driven_cluster import OWNERS, DrivenCluster, group_of
@@ -16,10 +17,10 @@ Body = dict[str, Any]
 
 def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
     """Make a change, and return whether the scheduler then places the gang."""
-    api = driven.sandbox.api
-    for pod in list(api.list("v1", "Pod", NAMESPACE)):
-        if pod["spec"].get("nodeName") in change.freed_nodes and group_of(pod) != group.name:
-            driven.delete(pod)
+    freed = on_nodes(driven, change.freed_nodes)
+    _leave(driven, {gang_of(group_of(pod)) for pod in freed} - {gang_of(group.name)})
+    for pod in freed:
+        driven.delete(pod)
     if change.added_nodes:
         driven.add_nodes([dict(node.body) for node in change.added_nodes])
     if change.queue:
@@ -34,20 +35,23 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
 
 def others_leave(driven: DrivenCluster, group: PodGroup) -> None:
     """Delete the other gangs that wait, with what makes them: the change is for this one."""
-    api = driven.sandbox.api
     pods = driven.pods()
-    placed = {group_of(pod) for pod in pods if pod["spec"].get("nodeName")} | {group.name}
-    kept = set(map(gang_of, placed))
-    for version, kind in OWNERS:
-        for body in list(api.list(version, kind, NAMESPACE)):
-            if gang_of(name_of(body)) not in kept:
-                driven.delete(body)
-    for pod in pods:
-        if group_of(pod) not in placed:
-            driven.delete(pod)
-    for body in list(api.list(PODGROUP, "PodGroup", NAMESPACE)):
-        if name_of(body) not in placed:
-            driven.delete(body)
+    placed = {gang_of(group_of(pod)) for pod in pods if pod["spec"].get("nodeName")}
+    _leave(driven, {gang_of(group_of(pod)) for pod in pods} - placed - {gang_of(group.name)})
+
+
+def on_nodes(driven: DrivenCluster, nodes: Sequence[str]) -> list[Body]:
+    """List the pods on some nodes."""
+    pods = driven.sandbox.api.list("v1", "Pod", NAMESPACE)
+    return [dict(pod) for pod in pods if pod["spec"].get("nodeName") in nodes]
+
+
+def _leave(driven: DrivenCluster, gangs: set[str]) -> None:
+    """Delete gangs, what makes them first: else it makes them again."""
+    for version, kind in (*OWNERS, (PODGROUP, "PodGroup"), ("v1", "Pod")):
+        for body in list(driven.sandbox.api.list(version, kind, NAMESPACE)):
+            if gang_of(name_of(body)) in gangs:
+                driven.delete(dict(body))
 
 
 def gang_of(name: str) -> str:

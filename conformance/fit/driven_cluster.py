@@ -81,10 +81,16 @@ class DrivenCluster:
             status_of(queue).get("state") == "Open" for queue in api.list(SCHEDULING, "Queue")
             if name_of(queue) != "root"))  # fmt: skip
 
-    def ask(self, case: Case) -> Answer:
-        """Create a case, and return the scheduler's answer. The objects stay until `clear`."""
+    def ask(self, case: Case, look: Callable[[list[Body]], object] = list) -> Answer:
+        """Create a case, and return the scheduler's answer. The objects stay until `clear`.
+
+        Args:
+            case: What to create.
+            look: Is called with all objects before the scheduler acts.
+        """
         self.create(case)
         objects = self.objects()
+        look(objects)
         self.release()
         self.cycles()
         return Answer(objects=objects, bound=self.bound(), groups=self.groups())
@@ -244,7 +250,8 @@ def as_created(body: Mapping[str, Any]) -> Body:
                 if key in {"name", "namespace", "labels", "annotations"}}  # fmt: skip
     taken = {key: body[key] for key in ("apiVersion", "kind")}
     if body["kind"] == "Node":
-        status = {key: body["status"][key] for key in ("allocatable", "capacity")}
+        amounts = body["status"]["allocatable"]
+        status = {"allocatable": amounts, "capacity": amounts}
         annotations = {"kwok.x-k8s.io/node": "fake"}
         return {**taken, "metadata": {**metadata, "annotations": annotations}, "status": status,
                 "spec": {}}  # fmt: skip

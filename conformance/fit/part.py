@@ -3,20 +3,27 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from typing import Any
 
 from conformance.__main__ import Context
-from conformance.fit.changes import helps, others_leave
+from conformance.fit.changes import gang_of, helps, on_nodes, others_leave
 from conformance.fit.constraints import broken
 from conformance.fit.drawn_case import draw_cases
-from conformance.fit.driven_cluster import Answer, DrivenCluster
+from conformance.fit.driven_cluster import Answer, DrivenCluster, group_of
 from conformance.fit.random_clusters import Case
 from conformance.fit.shrink import shrink
-from conformance.fit.verdicts import Compared, cluster_of, compare, groups_of, nodes_of
+from conformance.fit.verdicts import Compared, cluster_of, compare, groups_of, nodes_of, read
 from conformance.report import Part
-from kthena_components.placement.model import Change, PodGroup, Verdict
+from kthena_components.cli.main import main
+from kthena_components.placement.inventory import parse_inventory
+from kthena_components.placement.model import Change, PodGroup
 from kthena_components.placement.place import place
 from sandbox.cluster import Size
+
+Body = dict[str, Any]
 
 NUMBER = 50
 """Number of cases at scale 1."""
@@ -24,6 +31,8 @@ CHANGES = 20
 """Number of changes that are tried at scale 1."""
 AGREEMENT = 0.99
 """Share of gangs about which the scheduler and the model must agree."""
+LIVE = 10
+"""Each so many cases, the command `inventory` reads the cluster."""
 AGAIN = 3
 """How often the scheduler is asked again: it breaks ties at random, so that its answers differ."""
 
@@ -41,15 +50,28 @@ class _Run:
 
     def hold(self, case: Case) -> None:
         """Ask about one case, and try one change."""
-        answer = self.driven.ask(case)
+        answer = self.driven.ask(case, self._look)
         compared = compare(answer, place)
         self._judge(case, answer, compared)
         if self.changes > 0:
-            self._change(answer, compared)
+            self._change(compared)
         self.driven.clear()
         for one in compared:
             if not one.agrees:
                 self._explain(case, one)
+
+    def _look(self, objects: list[Body]) -> None:
+        """See that `inventory` writes of some cases what the objects say."""
+        self.seen["cases"] += 1
+        if self.seen["cases"] % LIVE != 1:
+            return
+        told, kubeconfig = StringIO(), str(self.driven.sandbox.layout.kubeconfig)
+        with redirect_stdout(told):
+            status = main(["inventory", "--with-names", "--kubeconfig", kubeconfig])
+        found = replace(parse_inventory(told.getvalue()), taken=None, source="", notes=())
+        expected = replace(read(objects), source="", notes=())
+        self.part.check("`inventory` of the cluster", holds=status == 0 and found == expected,
+                        seen=told.getvalue())  # fmt: skip
 
     def _judge(self, case: Case, answer: Answer, compared: list[Compared]) -> None:
         cluster, groups = cluster_of(answer.objects), groups_of(answer.objects)
@@ -85,15 +107,19 @@ class _Run:
                 return False
         return True
 
-    def _change(self, answer: Answer, compared: list[Compared]) -> None:
+    def _change(self, compared: list[Compared]) -> None:
         """Make the change that is named for one waiting gang, and see that it then is placed."""
-        waiting = [one.group for one in compared if not one.placed and one.agrees]
-        for group, change in _changes(answer, waiting):
+        waiting = {one.group.name for one in compared if not one.placed and one.agrees}
+        objects = self.driven.objects()
+        for group, change in _changes(objects, waiting):
+            held = on_nodes(self.driven, change.freed_nodes)
+            if gang_of(group.name) in {gang_of(group_of(pod)) for pod in held}:
+                continue  # another group of its serving, whose controller would make its pods again
             self.changes -= 1
             others_leave(self.driven, group)
             placed = helps(self.driven, group, change)
             self.part.check(f"{answer_title(group)}: {change.text}", holds=placed,
-                            seen=json.dumps(answer.objects))  # fmt: skip
+                            seen=json.dumps(objects))  # fmt: skip
             self.seen["changes after which Volcano places the gang"] += placed
             return
 
@@ -122,19 +148,13 @@ def answer_title(group: PodGroup) -> str:
     return f"{group.name}: Volcano places it after the named change"
 
 
-def _changes(answer: Answer, waiting: list[PodGroup]) -> Iterator[tuple[PodGroup, Change]]:
+def _changes(objects: list[Body], waiting: set[str]) -> Iterator[tuple[PodGroup, Change]]:
     """List the first change of each waiting gang, asked about alone beside what runs now."""
-    names = set(answer.bound)
-    objects = [
-        {**body, "spec": {**body["spec"], "nodeName": answer.bound[body["metadata"]["name"]]}}
-        if body["kind"] == "Pod" and body["metadata"]["name"] in names else body
-        for body in answer.objects
-    ]  # fmt: skip
     cluster = cluster_of(objects)
-    for group in waiting:
-        outcome = place(cluster, [group])[0]
-        if outcome.verdict is Verdict.FITS:
+    for group in groups_of(objects):
+        if group.name not in waiting:
             continue
+        outcome = place(cluster, [group])[0]
         changes = [change for obstacle in outcome.obstacles for change in obstacle.changes]
         yield from ((group, change) for change in changes[:1])
 

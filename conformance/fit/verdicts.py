@@ -67,15 +67,15 @@ def placed_of(answer: Answer, group: str) -> dict[str, str]:
 
 def cluster_of(objects: Sequence[Body]) -> Cluster:
     """Return the cluster before the decision, as `fit` reads it from an inventory."""
-    return replace(_read(objects), waiting=())
+    return replace(read(objects), waiting=())
 
 
 def groups_of(objects: Sequence[Body]) -> list[PodGroup]:
     """Return the groups that wait."""
-    return list(_read(objects).waiting)
+    return list(read(objects).waiting)
 
 
-def _read(objects: Sequence[Body]) -> Cluster:
+def read(objects: Sequence[Body]) -> Cluster:
     """Write the inventory of a cluster, and read it.
 
     Raises:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.schema.crds import check_crd, load
+from kthena_components.core.schema.crds import CrdTable, accepted_by, check_crd, load
 from kthena_components.core.schema.metadata import check_metadata
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
 from kthena_components.systems import INDEX, find_emitter
@@ -46,8 +47,9 @@ def once_a_place(schema: Iterable[Finding], findings: list[Finding]) -> list[Fin
 def crd_schema(found: Object) -> Iterator[Finding]:
     """Each field of a custom resource is in its CRD, with the type, the values and the range there.
 
-    The CRD comes from the given release of the system, by default the newest known one. If another
-    release has a missing field, the finding names it. Lists with keys contain no duplicates, and
+    The CRD comes from the given release of the system, else from the files that are checked if they
+    have it, else from the newest known release. If another release has a missing field, the finding
+    names it. Lists with keys contain no duplicates, and
     labels and annotations have valid keys and values. For conditions between fields, the systems
     have rules of their own. For Kthena and Volcano this rule is called kthena-schema and
     volcano-schema.
@@ -63,11 +65,50 @@ def crd_schema(found: Object) -> Iterator[Finding]:
     table = load(f"kthena_components.systems.{system}") if system else None
     if table is None or found.kind not in table.kinds:
         return
-    rule, stated = SCHEMA_RULES.get(system, SCHEMA_RULE), found.context.versions.get(system)
-    known = stated is not None and system in VERSIONS and known_version(stated, system)
-    asked = read_release(stated) if known and stated is not None else None
-    for finding, elsewhere in check_crd(found.body, found.kind, table, asked):
+    rule = SCHEMA_RULES.get(system, SCHEMA_RULE)
+    for finding, elsewhere in _found(found, system, table):
         # For other systems, their rules report values that are not known yet.
         if finding.level is not Level.UNKNOWN or system in SCHEMA_RULES:
             yield replace(finding, rule=_ELSEWHERE.get(system, rule) if elsewhere else rule)
     yield from check_metadata(found.body.get("metadata"), rule)
+
+
+def _found(found: Object, system: str, table: CrdTable) -> Iterable[tuple[Finding, bool]]:
+    """Check an object with the CRD that applies, and say whether another release accepts it."""
+    own = found.context.definitions.find(found.group_kind, table)
+    if own:
+        # Of several, such as one for each release of a chart, one must accept the object.
+        each = [[made for made, _ in check_crd(found.body, found.kind, one, None)] for one in own]
+        fewest = min(each, key=lambda made: sum(map(_is_mandatory, made)))
+        return [(_compared(finding, found, table), False) for finding in fewest]
+    stated = found.context.versions.get(system)
+    known = stated is not None and system in VERSIONS and known_version(stated, system)
+    asked = read_release(stated) if known and stated is not None else None
+    return check_crd(found.body, found.kind, table, asked)
+
+
+def _compared(finding: Finding, found: Object, table: CrdTable) -> Finding:
+    """Turn what a release accepts into advice: the object may be for its clusters."""
+    release = None
+    if _is_mandatory(finding):
+        release = accepted_by(finding, found.body, found.kind, table)
+    if release is None:
+        return finding
+    return replace(finding, seen=f"{finding.seen}; {release} accepts it", level=Level.ADVISORY)
+
+
+def like_release(of: GroupKind, context: Context) -> Context:
+    """Set the version of a kind's system to the release that the CRD among the files is like.
+
+    Rules between fields differ by release, and a CRD states no release.
+    """
+    system = INDEX.get(of, "")
+    table = load(f"kthena_components.systems.{system}") if system in VERSIONS else None
+    own = context.definitions.find(of, table) if table is not None else ()
+    if not own or not own[0].like:
+        return context
+    return replace(context, versions={**context.versions, system: own[0].like})
+
+
+def _is_mandatory(finding: Finding) -> bool:
+    return finding.level is Level.MANDATORY

@@ -87,6 +87,11 @@ LIMITS: Mapping[str, dict[str, Any]] = {
         "minItems": 1,
         "description": "Resources (nvidia.com/gpu) and products of GPUs to allow. Default: all.",
     },
+    "inventory": {
+        "type": "string",
+        "minLength": 1,
+        "description": "A file of `kthena-components inventory`, into which the pods must fit.",
+    },
 }
 """Additional settings of a policy that sees all objects together."""
 
@@ -150,6 +155,8 @@ class Settings:
     """Resources and products of accelerators that pods may request; empty means any."""
     gpus: GpuChoice = NO_CHOICE
     """The GPUs of pods whose manifests name none."""
+    inventory: str = ""
+    """The file that says what the cluster has; empty means that no pods are placed."""
 
 
 def environment_levels(environment: str) -> Levels:
@@ -305,7 +312,14 @@ def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> S
         gpu_budget=parse_budget(stated["gpuBudget"]) if "gpuBudget" in stated else None,
         gpu_types=parse_types(stated["gpuTypes"]) if "gpuTypes" in stated else (),
         gpus=parse_gpus(stated[_GPU]) if _GPU in stated else NO_CHOICE,
+        inventory=_file(stated["inventory"]) if "inventory" in stated else "",
     )
+
+
+def _file(stated: object) -> str:
+    if not isinstance(stated, str) or not stated.strip():
+        raise SettingError(f"inventory is {_shown(stated)}; write the path of a file")
+    return stated
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.checker.crd_schema import crd_schema, once_a_place
+from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.members import ports_in, with_pods
 from kthena_components.checker.pod_schema import check_templates
 from kthena_components.checker.unchecked_parts import PART_READ, kind_read, part_read
@@ -182,6 +182,7 @@ def check_whole(
         return CheckedObject(findings=[])
     if versions:
         context = replace(context, versions={**context.versions, **versions})
+    context = like_release(group_kind(body), context)
     found = read_object(body, path, context)
     try:
         view = kind.view(found)

@@ -165,8 +165,9 @@ Level: mandatory.
 Source: run with pulumi 3.259, tests/pulumi/test_options.py.""",
     "placement-fits": """The pods of a stack fit into its cluster after a change as they did before.
 
-`review --inventory` asks it of the groups that a change makes or that fitted before. A snapshot
-of the cluster that is older than a week is advice.
+`review --inventory` asks it of the groups that a change makes or that fitted before. The policies
+ask it of all groups if their config names an inventory; without a level, it is advice then. A
+snapshot of the cluster that is older than a week is advice.
 
 Pass: a second group of 2 pods of 8 GPUs, and 2 free nodes of 8 GPUs in a rack.
 Fail: the same group, and no rack with 2 free nodes.

@@ -6,7 +6,7 @@ and the rule's name. All errors that this package reports about input are render
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
-from kthena_components.core.remedies import Fix, Remedy, moved, rename, settled, write
+from kthena_components.core.remedies import Fix, Remedy, moved, remove, rename, settled, write
 from kthena_components.core.values.safe_text import visible
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
 
@@ -228,7 +228,7 @@ def _raised(error: Exception) -> str:
 
 
 def once_each(findings: Iterable[Finding]) -> list[Finding]:
-    """Remove duplicate findings, and keep one unknown for each rule and path."""
+    """Remove duplicate findings. Of those at level not checked, keep one for each rule and path."""
     found: dict[object, Finding] = {}
     for finding in findings:
         is_open = finding.level is Level.UNKNOWN and finding.rule != RULE_FAULT
@@ -271,9 +271,19 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return write(close) if close else f"known: {', '.join(words) or 'none'}"
 
 
-def suggest_name(word: str, known: Iterable[str]) -> str:
-    """Suggest the name of a field that was probably meant, or list all names."""
-    text = suggest(word, known)
+def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -> str:
+    """Suggest the name of a field that was probably meant, or list all names.
+
+    Args:
+        word: The name that is not known.
+        known: All names.
+        stated: The names that the object has already.
+    """
+    names = tuple(known)
+    close = nearest(word, names)
+    if close is not None and close in stated:
+        return remove(f"remove it, because {close} is stated, too")
+    text = suggest(word, names)
     return rename(text.fixes[0][0].value, text) if isinstance(text, Remedy) else text
 
 

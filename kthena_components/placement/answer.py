@@ -6,7 +6,6 @@ and queues among the objects replace those of the cluster.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
@@ -28,6 +27,7 @@ from kthena_components.placement.model import (
 )
 from kthena_components.placement.place import place
 from kthena_components.placement.pod_requests import slot_and
+from kthena_components.placement.quotas import less, released
 from kthena_components.placement.workloads import pod_groups_of
 
 Body = Mapping[str, Any]
@@ -57,14 +57,18 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     groups = pod_groups_of(bodies, cluster.priorities)
     named = with_stated(with_names_of(cluster, groups), bodies)
     staying = _staying(named, groups)
-    kept = {id(running) for running in staying.values()}
+    stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}
     gone = [
         running
         for running in named.running
-        if id(running) not in kept and owners & {running.group.owner, running.group.title}
+        if id(running) not in stays and owners & {running.group.owner, running.group.title}
     ]
     waiting = [one for one in named.waiting if not owners & {one.owner, one.title}]
+    kept = {id(one) for one in waiting}
+    gone += [
+        Running(group=one, nodes=("",) * one.size) for one in named.waiting if id(one) not in kept
+    ]
     left = replace(without(named, gone), waiting=tuple(waiting))
     return Asked(cluster=left, groups=tuple(groups), staying=staying)
 
@@ -119,20 +123,18 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
     spaces: dict[str, list[Amounts]] = {}
     for running in gone:
         each = [pods.requests for pods in running.group.pods for _ in range(pods.count)]
+        spaces.setdefault(running.group.namespace, []).extend(each)
         for requests, node in zip(each, running.nodes, strict=True):
             if node:
                 nodes.setdefault(node, []).append(slot_and(requests))
                 for queue in _line(cluster, running.group.queue):
                     queues.setdefault(queue, []).append(slot_and(requests))
-                spaces.setdefault(running.group.namespace, []).append(_charged(requests))
     left = {id(running) for running in gone}
     return replace(
         cluster,
-        nodes=[replace(n, used=_less(n.used, nodes.get(n.name, []))) for n in cluster.nodes],
-        queues=[replace(q, used=_less(q.used, queues.get(q.name, []))) for q in cluster.queues],
-        quotas=[
-            replace(q, used=_less(q.used, spaces.get(q.namespace, []))) for q in cluster.quotas
-        ],
+        nodes=[replace(n, used=less(n.used, nodes.get(n.name, []))) for n in cluster.nodes],
+        queues=[replace(q, used=less(q.used, queues.get(q.name, []))) for q in cluster.queues],
+        quotas=released(cluster.quotas, spaces),
         running=tuple(one for one in cluster.running if id(one) not in left),
     )
 
@@ -172,24 +174,6 @@ def _line(cluster: Cluster, name: str) -> list[str]:
     while (above := parents.get(found[-1], "")) and above not in found:
         found.append(above)
     return found
-
-
-def _charged(requests: Amounts) -> dict[str, Decimal]:
-    """Return what a pod counts for in a ResourceQuota: by both keys, and as one pod."""
-    return {
-        "pods": Decimal(1),
-        "count/pods": Decimal(1),
-        **requests,
-        **{f"requests.{key}": amount for key, amount in requests.items()},
-    }
-
-
-def _less(used: Amounts, taken: Sequence[Amounts]) -> dict[str, Decimal]:
-    left = dict(used)
-    for amounts in taken:
-        for key in left.keys() & amounts.keys():
-            left[key] = max(Decimal(0), left[key] - amounts[key])
-    return left
 
 
 def with_stated(cluster: Cluster, objects: Iterable[Body]) -> Cluster:

@@ -20,7 +20,7 @@ def starts(job: Job) -> bool:
     """
     if job.minimum:
         return job.ready
-    return all(task.node is not None for task in job.tasks)
+    return not job.missing and all(task.node is not None for task in job.tasks)
 
 
 def fits(cluster: Cluster, group: PodGroup, *, choices: int | None = 2) -> bool:
@@ -36,7 +36,7 @@ def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
 
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
-    """Free and add nodes, and replace a queue."""
+    """Free and add nodes, and replace a queue or a quota."""
     nodes = [
         replace(node, used={}) if node.name in change.freed_nodes else node
         for node in cluster.nodes
@@ -44,6 +44,11 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
     queues = list(cluster.queues)
     if change.queue is not None:
         queues = [one for one in queues if one.name != change.queue.name] + [change.queue]
+    if (new := change.quota) is not None:
+        cluster = replace(cluster, quotas=[
+            new if (one.namespace, one.name) == (new.namespace, new.name) else one
+            for one in cluster.quotas
+        ])  # fmt: skip
     if not change.added_nodes:
         return replace(cluster, nodes=nodes, queues=queues)
     nodes += change.added_nodes
@@ -105,7 +110,16 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     ]
     shares = scheduler.queues.shares
     queues = [replace(one, used=amounts(shares[one.name].used)) for one in cluster.queues]
-    return replace(cluster, nodes=nodes, queues=queues, waiting=())
+    placed = (task.node for job in scheduler.jobs for task in job.tasks if task.node is not None)
+    taken = cluster.taken_by_others | {cluster.nodes[node].name for node in placed}
+    return replace(
+        cluster,
+        nodes=nodes,
+        queues=queues,
+        quotas=scheduler.quotas.now,
+        waiting=(),
+        taken_by_others=taken,
+    )
 
 
 def copy_of(node: Node, name: str) -> Node:

@@ -20,8 +20,10 @@ def exists(scheduler: Scheduler, group: PodGroup) -> bool | None:
         finds no answer.
     """
     job = scheduler.jobs[0]
-    if job.invalid() or not job.by_volcano:
-        return False if job.invalid() else None
+    if job.invalid() or (job.missing and not job.minimum):
+        return False
+    if not job.by_volcano:
+        return None
     shapes = {task.shape.number: task.shape for task in job.tasks}
     if len(shapes) != 1 or group.subgroups or group.task_minimum:
         return solve(scheduler, job)

@@ -39,10 +39,8 @@ def solve(scheduler: Scheduler, job: Job, *, steps: float = _STEPS) -> bool | No
     solver = cp_model.CpSolver()
     solver.parameters.max_deterministic_time = steps
     solver.parameters.num_workers = 1
-    status = solver.solve(question.model)
-    if status == cp_model.INFEASIBLE:
-        return False
-    return True if status in {cp_model.OPTIMAL, cp_model.FEASIBLE} else None
+    outcome = solver.status_name(solver.solve(question.model))
+    return {"INFEASIBLE": False, "OPTIMAL": True, "FEASIBLE": True}.get(outcome)
 
 
 Sets = dict[tuple[str, Shape, str], int]

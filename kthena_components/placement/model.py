@@ -181,6 +181,8 @@ class Cluster:
     """Where it was read: a file, or a context."""
     notes: Sequence[str] = ()
     """What is not known of it, so was not compared. Each a clause, no full stop."""
+    taken_by_others: frozenset[str] = frozenset()
+    """Nodes on which other groups of the same question were placed. To free them helps nobody."""
     computed: Computed = field(default_factory=Computed, repr=False, compare=False)
     """What was computed of it. Changed copies share it."""
 

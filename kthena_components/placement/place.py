@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
+from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import lowest
 from kthena_components.placement.alike import likeness, obstacles_of
 from kthena_components.placement.changes import after, fits, starts
@@ -19,6 +20,7 @@ from kthena_components.placement.model import (
     PodGroup,
     Verdict,
 )
+from kthena_components.placement.quotas import released
 from kthena_components.placement.reasons import explain
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
@@ -73,15 +75,18 @@ class _Asked:
         """Answer for one group."""
         where = _placement(self._cluster, job)
         if starts(job):
-            return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True)
-        key = likeness(self._cluster, group)
+            note = f"a quota keeps {count_of(job.missing, 'pod')} from being created"
+            return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True,
+                           note=note if job.missing else "")  # fmt: skip
+        key = likeness(self._cluster, group), job.missing
         if key not in self._known:
             verdict = Verdict.WAITS if fits(self._empty, group, choices=None) else Verdict.NEVER
             reasons: list[Obstacle] = []
             nodes = max(1, len(self._cluster.nodes))
+            left = self._left_for(group, job)
             if len(self._known) < min(_EXPLAINED, max(2, _EXPLAINED_NODES // nodes)):
-                reasons = explain(self._left, self._empty, _rest(group, job))
-            possible = exists(Scheduler(self._left, [group]), group)
+                reasons = explain(left, self._empty, _rest(group, job))
+            possible = exists(Scheduler(left, [group]), group)
             self._known[key] = verdict, tuple(reasons), possible
         verdict, obstacles, found = self._known[key]
         version = self._cluster.scheduler.version
@@ -89,18 +94,26 @@ class _Asked:
         return Outcome(group=group, verdict=verdict, placement=where, exists=found,
                        obstacles=obstacles_of(group, obstacles), note=note)  # fmt: skip
 
+    def _left_for(self, group: PodGroup, job: Job) -> Cluster:
+        """Return the cluster as it is for a group: its own pods without nodes do not count."""
+        own = [group.pods[task.source].requests for task in job.tasks if task.node is None]
+        return replace(self._left, quotas=released(self._left.quotas, {group.namespace: own}))
+
 
 def _rest(group: PodGroup, job: Job) -> PodGroup:
     """Leave out the placed pods of a group whose pods start alone."""
     if job.minimum:
         return group
-    open_ = Counter(task.source for task in job.tasks if task.node is None)
-    pods = (replace(one, count=open_[at]) for at, one in enumerate(group.pods))
+    placed = Counter(task.source for task in job.tasks if task.node is not None)
+    pods = (replace(one, count=one.count - placed[at]) for at, one in enumerate(group.pods))
     return replace(group, pods=tuple(one for one in pods if one.count))
 
 
 def _placement(cluster: Cluster, job: Job) -> Placement | None:
-    names = [cluster.nodes[task.node].name if task.node is not None else "" for task in job.tasks]
+    names = [""] * job.group.size
+    for task in job.tasks:
+        if task.node is not None:
+            names[task.position] = cluster.nodes[task.node].name
     if not any(names):
         return None
     domain = lowest(cluster.domains, frozenset(filter(None, names)))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from kthena_components.cluster.node_fit import untolerated
+from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
 from kthena_components.placement.changes import fits, helps, with_specs, with_topology
 from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
@@ -19,9 +19,11 @@ from kthena_components.placement.model import (
     Cluster,
     Obstacle,
     PodGroup,
+    Quota,
     Topology,
 )
-from kthena_components.placement.relief import added_nodes, freed_nodes
+from kthena_components.placement.quotas import shortages
+from kthena_components.placement.relief import freed_or_added_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
@@ -61,7 +63,7 @@ def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]
                 change for change in one.changes if helps(cluster, group, change)))
             for one in _causes(empty, group)
         ]  # fmt: skip
-    changes = () if found else freed_nodes(cluster, group)
+    changes = () if found else freed_or_added_nodes(cluster, group)
     text = "the scheduler's order of choices finds no place for all of its pods"
     return found or [Obstacle(cause=Cause.ORDER, text=text, changes=changes)]
 
@@ -71,11 +73,37 @@ def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
     scheduler.run(most=0)
     case = _Case(cluster, group, scheduler)
-    for reasons in (_gang, _tree, _queue, _refused, _tier, _room):
+    for reasons in (_quota, _gang, _tree, _queue, _refused, _tier, _room):
         found = list(reasons(case))
         if found:
             return found
     return []
+
+
+def _quota(case: _Case) -> Iterator[Obstacle]:
+    """Find quotas that keep pods from being created."""
+    group, job = case.group, case.scheduler.jobs[0]
+    if not job.missing:
+        return
+    quotas = list(case.cluster.quotas)
+    for quota, asked in shortages(quotas, group, group.size):
+        limits = "; ".join(
+            f"of {quota.hard[key]} {key}, {quota.used.get(key, Decimal(0))} are used and "
+            f"{amount} are asked for"
+            for key, amount in asked.items()
+        )
+        text = f"the quota {quota.name} of the namespace {quota.namespace} does not let all of "
+        text += f"{count_of(group.size, 'pod')} be created: {limits}"
+        raised = [_raised(one, more) for number in (group.minimum or group.size, group.size)
+                  for one, more in shortages([quota], group, number)]  # fmt: skip
+        yield Obstacle(cause=Cause.QUOTA, text=text, changes=case.changes(*raised)[:1])
+
+
+def _raised(quota: Quota, asked: Amounts) -> Change:
+    hard = {**quota.hard, **{key: quota.used.get(key, Decimal(0)) + amount
+                             for key, amount in asked.items()}}  # fmt: skip
+    each = ", ".join(f"{key} by {hard[key] - quota.hard[key]} to {hard[key]}" for key in asked)
+    return Change(text=f"In the quota {quota.name}, raise {each}", quota=replace(quota, hard=hard))
 
 
 def _gang(case: _Case) -> Iterator[Obstacle]:
@@ -154,7 +182,7 @@ def _over_promises(case: _Case) -> Obstacle:
         text += f"{name} may promise ({resources}), so that it stays Pending"
     smaller = Change(text="Leave out minResources",
                      group=replace(case.group, min_resources=None))  # fmt: skip
-    relief = case.changes(smaller) or freed_nodes(case.cluster, case.group)
+    relief = case.changes(smaller) or freed_or_added_nodes(case.cluster, case.group)
     return Obstacle(cause=Cause.QUEUE, text=text, changes=relief)
 
 
@@ -215,7 +243,7 @@ def _tier(case: _Case) -> Iterator[Obstacle]:
     raised = next((one for one in higher if helps(case.cluster, case.group, one)), None)
     if raised is not None and raised.group is not None and not case.group.subgroups:
         raised = Change(text=raised.text, topology=raised.group.topology)
-    changes = (*((raised,) if raised else ()), *freed_nodes(case.cluster, case.group))
+    changes = (*((raised,) if raised else ()), *freed_or_added_nodes(case.cluster, case.group))
     text = free_nodes(case.scheduler, min(_caps(case.group), default=0))
     yield Obstacle(cause=Cause.TIER, text=text, changes=changes)
 
@@ -244,7 +272,7 @@ _CAUSES = {"cpu": Cause.CPU, "memory": Cause.MEMORY, "pods": Cause.PODS}
 
 def _room(case: _Case) -> Iterator[Obstacle]:
     """Find the resources of which too little is left."""
-    changes = freed_nodes(case.cluster, case.group) or added_nodes(case.cluster, case.group)
+    changes = freed_or_added_nodes(case.cluster, case.group)
     short = lacking(case.cluster, case.group)
     for name in short:
         text = free_nodes(case.scheduler, None, name)

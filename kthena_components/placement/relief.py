@@ -33,14 +33,23 @@ def _freeing(cluster: Cluster, scheduler: Scheduler) -> Iterator[tuple[str, list
     shape = largest(scheduler)
     needed = len(scheduler.jobs[0].tasks)
     counts = slots(scheduler, shape)
+    usable = {
+        at for at, node in enumerate(cluster.nodes)
+        if node.used and shape.accepted[at] and node.name not in cluster.taken_by_others
+    }  # fmt: skip
     for one in scheduler.tree.all:
         used = sorted(
-            (node for node in one.nodes if cluster.nodes[node].used and shape.accepted[node]),
+            (node for node in one.nodes if node in usable),
             key=lambda node: (counts[node] > 0, -sum(scheduler.room.allocatable[node][3:]), node),
         )
         name = one.domain.name if one.domain else ""
         for number in range(1, min(len(used), needed) + 1):
             yield name, [cluster.nodes[node].name for node in used[:number]]
+
+
+def freed_or_added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
+    """Return the fewest nodes to free, or to add where freeing nodes does not help."""
+    return freed_nodes(cluster, group) or added_nodes(cluster, group)
 
 
 def added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:

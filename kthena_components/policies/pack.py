@@ -46,6 +46,7 @@ from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.registry import run_checks
 from kthena_components.policies.component_advice import advice_of_component
+from kthena_components.policies.placement import check_placement
 from kthena_components.policies.secret_marks import (
     NO_MARKS,
     has_marks,
@@ -213,7 +214,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
     Each finding comes with the URN of its object, and its path is relative to the object.
     """
-    limits = by.gpu_budget, by.gpu_types, by.versions, by.gpus
+    limits = by.gpu_budget, by.gpu_types, by.versions, by.gpus, by.inventory
     asked = (_clusters(args), today(), limits)
     if getattr(_last, "stack", None) != asked:
         _last.in_stack = [
@@ -222,6 +223,9 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
             for finding in _safely(partial(_check_cluster, bodies, by))
             for owner in [owner_of(finding, bodies)]
         ]
+        if by.inventory:
+            check = partial(_check_placement, asked[0], by.inventory)
+            _last.in_stack += [("", finding) for finding in _safely(check)]
         _last.stack = asked
     found: list[tuple[str, Finding]] = _last.in_stack
     return found
@@ -237,6 +241,14 @@ def _check_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
         gpus=by.gpus,
     )
     return check_sealed(check, bodies)
+
+
+def _check_placement(clusters: list[dict[str, Body]], path: str) -> list[Finding]:
+    def check(bodies: Bodies) -> list[Finding]:
+        split = [{urn: bodies[urn] for urn in cluster} for cluster in clusters]
+        return list(check_placement(split, path, today()))
+
+    return check_sealed(check, {urn: body for each in clusters for urn, body in each.items()})
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:

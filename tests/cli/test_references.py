@@ -125,6 +125,38 @@ def test_no_form_of_a_reference_survives(form: str) -> None:
     leads_nowhere(sealed(f"{form[:1]}\\{form[1:]}"))
 
 
+@for_each("name", ("llm-fb35f097", "chat-1234567", "acme/deadbee", "A-7", "JIRA-123", "gh-26"))
+def test_a_name_can_be_copied(name: str) -> None:
+    """As code it has nothing inside, and what is posted leaves it so."""
+    for text in (name, f"Service {name}", f"Service {name}: is wrong"):
+        shown = cell_text(text)
+        assert "`" in shown or shown == text
+        for line in (f"- {shown}", f"| a |\n|---|\n| {shown} |", f"### Stack {shown}: passes"):
+            assert APART not in line
+            assert APART not in sealed(line)
+            leads_nowhere(sealed(line))
+
+
+HIDDEN_CODE = (
+    "` a `{}` b `", "\\`{}`", "``{}`", "<details>\n`{}`\n</details>", "`\n`{}`", "$`{}`$",
+    "` | `{}` | `", "`{}``", "\\\\\\`{}` `",
+)  # fmt: skip
+
+
+@for_each("form", HIDDEN_CODE)
+def test_what_only_looks_like_code_is_broken(form: str) -> None:
+    for name in ("a5c3785", "JIRA-123", "CVE-2021-44228"):
+        leads_nowhere(sealed(form.format(name)))
+        leads_nowhere(sealed(f"- {form.format(name)}\n- x `b`\n"))
+        leads_nowhere(f"- {cell_text(form.format(name))}\n")
+
+
+@given(st.lists(st.sampled_from((*BETWEEN, "`", "`a5c3785`", "a5c3785", "GH-26")), max_size=7))
+def test_no_mix_of_code_and_text_leads_anywhere(parts: list[str]) -> None:
+    leads_nowhere(sealed("".join(parts)))
+    leads_nowhere(f"- {cell_text(''.join(parts))}\n")
+
+
 @given(texts)
 def test_whatever_is_written_leads_nowhere(text: str) -> None:
     leads_nowhere(sealed(text))

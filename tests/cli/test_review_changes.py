@@ -54,6 +54,37 @@ def test_what_is_replaced_is_told_by_fields(review: Review) -> None:
     )
 
 
+def _running(image: object, **more: Any) -> dict[str, Any]:
+    containers = [{"name": "engine", "image": image, **more}]
+    return {"spec": {"template": {"spec": {"containers": containers}}}}
+
+
+def test_another_tag_is_shown_before_and_after(review: Review) -> None:
+    old, new = _running("vllm/vllm-openai:v0.33.0"), _running("vllm/vllm-openai:v0.34.0")
+    ran = review(prod=events(step("replace", SET, old, new), step("replace", WORKERS, old, new)))
+    (line,) = (line for line in ran.lines if "Replaced" in line)
+    assert line.endswith(f"(`{IMAGE}`): image v0.33.0 → v0.34.0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a/b:1", "a/c:2"),  # another repository, whose name is not shown
+        ("a/b:1", {"4dabf18193072939515e22adb298388d": "secret"}),
+        ("a/b:1", f"a/b:{TOKEN}"),
+        ("a/b:1", "a/b@sha256:0123"),
+        ("a/b:1", "a/b:@team"),
+        ("a/b:1", "a/b:1"),
+    ],
+)
+def test_nothing_else_of_an_image_is_shown(review: Review, old: object, new: object) -> None:
+    step_ = step("update", SET, _running(old), _running(new, args=["x"]))
+    ran = review(prod=events(step_))
+    assert not [line for line in ran.lines if ": image " in line]
+    assert "team" not in ran.out
+    assert TOKEN not in ran.out
+
+
 def test_a_serving_of_several_groups_is_not_down(review: Review) -> None:
     def of(group: str) -> dict[str, Any]:
         labels = {naming.NAME: "llama", naming.GROUP_NAME: group}

@@ -48,6 +48,16 @@ def test_a_change_that_no_longer_fits_is_shown_before_and_after(
     )
 
 
+def test_what_is_there_already_keeps_its_place_in_whatever_order_a_preview_tells_it(
+    review: Review, tmp_path: Path
+) -> None:
+    new, old = change("a-new", None, serving("a-new")), change("chat", serving(), serving())
+    for told in (events(new, old), events(old, new)):
+        ran = review("--inventory", f"prod={inventory(tmp_path)}", prod=told)
+        assert cells(ran.out, "serving/a-new-0")[1] == "new → waits"
+        assert "serving/chat-0 |" not in ran.out
+
+
 def test_what_did_not_fit_before_is_no_finding_and_an_old_snapshot_is_advice(
     review: Review, tmp_path: Path
 ) -> None:

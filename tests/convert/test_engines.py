@@ -553,7 +553,8 @@ def claiming(pod: Args, **reference: Any) -> Args:
 
 def claiming_cluster(**reference: Any) -> Args:
     pods = (ray_pod("head", SERVE), ray_pod("worker"))
-    return ray_cluster(*(claiming(pod, **copy.deepcopy(reference)) for pod in pods))
+    head, worker = (claiming(pod, **copy.deepcopy(reference)) for pod in pods)
+    return ray_cluster(head, worker)
 
 
 def test_gpus_of_a_claim_stay_a_claim() -> None:

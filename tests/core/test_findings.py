@@ -11,6 +11,7 @@ from kthena_components.core.findings import (
     path_of,
     render_findings,
     suggest,
+    suggest_name,
 )
 from tests.support.strategies import LATE
 
@@ -106,3 +107,13 @@ def test_a_suggestion_names_what_there_is(word: str, known: list[str], clause: s
 @pytest.mark.parametrize(("number", "text"), [(0, "0 pods"), (1, "1 pod"), (2, "2 pods")])
 def test_a_count_agrees_with_its_word(number: int, text: str) -> None:
     assert count_of(number, "pod") == text
+
+
+def test_a_field_that_is_stated_is_no_new_name_for_another() -> None:
+    known = ("replicas", "roles")
+
+    assert suggest_name("replica", known, {"replica", "roles"}) == "write 'replicas'"
+    assert (
+        suggest_name("replica", known, {"replica", "replicas"})
+        == "remove it, because replicas is stated, too"
+    )

@@ -21,11 +21,12 @@ from typing import Any
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_OPTIONS = (
+OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars", "--virtual-time-budget=30000",
+    "--hide-scrollbars",
 )  # fmt: skip
+_BUDGET = "--virtual-time-budget=30000"
 _FRAME = """<!doctype html><meta charset=utf-8><body style="margin:0">
 <iframe id=frame src="page.html" style="border:0;width:{width}px;height:3000px"></iframe>
 <pre id=found></pre>
@@ -57,7 +58,8 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def _served(folder: Path) -> Any:
+def served(folder: Path) -> Any:
+    """Serve a folder on loopback, and give its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -73,7 +75,7 @@ def measure(folder: Path, page: str, script: str, *, width: int = 1280, dark: bo
     """Open a page and return what a script's function `measure(document, window)` returns."""
     (folder / "page.html").write_text(page, encoding="utf-8")
     (folder / "frame.html").write_text(_FRAME.format(width=width, script=script), encoding="utf-8")
-    with _served(folder) as address:
+    with served(folder) as address:
         shown = _run(f"{address}/frame.html", "--dump-dom", dark=dark)
     found = _FOUND.search(shown)
     assert found, shown[-2000:]
@@ -91,7 +93,12 @@ def screenshot(page: Path, image: Path, *, width: int, height: int, dark: bool =
 
 def _run(address: str, *options: str, dark: bool) -> str:
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    return run(address, *OPTIONS, _BUDGET, scheme, *options)[0]
+
+
+def run(address: str, *options: str) -> tuple[str, str]:
+    """Start a browser with these options, and give both of its outputs."""
     with tempfile.TemporaryDirectory() as profile:
-        command = (chromium(), *_OPTIONS, scheme, f"--user-data-dir={profile}", *options, address)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
-    return done.stdout
+        command = (chromium(), *options, f"--user-data-dir={profile}", address)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    return done.stdout, done.stderr

@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.placement.changes import helps
+from kthena_components.placement.exact_solver import installed
 from kthena_components.placement.model import Cause, Cluster, PodGroup, PodSet, Queue
 from kthena_components.placement.place import place
 from tests.support.for_each import for_each
@@ -144,5 +145,16 @@ def test_whether_any_place_exists() -> None:
     spread = group(pods(3), topology=HARD[1])
     unequal = group(pods(4, 8), pods(1, 9), name="unequal")
     outcomes = [place(racks(2, 2), [one])[0] for one in (blocked, spread, unequal)]
-    assert [one.exists for one in outcomes] == [True, False, None]
+    assert [one.exists for one in outcomes] == [True, False, False if installed() else None]
     assert [bool(one.note) for one in outcomes] == [True, False, False]
+
+
+def test_no_change_frees_a_node_that_another_group_of_the_question_takes() -> None:
+    """Of two groups for one free node, the second is told to free the other one, or to add one."""
+    first, second = (replace(group(pods(1)), name=name) for name in ("first", "second"))
+    told = [
+        [change.text for obstacle in place(there, [first, second])[1].obstacles
+         for change in obstacle.changes]
+        for there in (cluster([node("a"), node("b", used=8)]), cluster([node("a")]))
+    ]  # fmt: skip
+    assert told == [["Free one node: b"], ["Add one node like a"]]

@@ -94,6 +94,22 @@ def test_the_same_servings_are_advice_where_the_rule_weighs_less(
     assert findings(run) == {DEPLOYMENT: "advisory", MODEL_SERVING: "advisory"}
 
 
+def test_pods_that_do_not_fit_an_inventory_are_advice_before_anything_is_applied(
+    stack: Stack, tmp_path: Path
+) -> None:
+    inventory, levels = tmp_path / "prod.yaml", tmp_path / "levels.json"
+    head = "apiVersion: kthena-components/v1\nkind: Inventory\nracks: 1\nnodes_per_rack: 1\n"
+    inventory.write_text(f"{head}gpus: 8\ncpu: 192\nmemory: 2Ti\n")
+    levels.write_text(json.dumps({"serving-groups": {"inventory": str(inventory)}}))
+    run = preview(stack, levels, tensor=8, workers=1)
+    assert run.code == 0, run.text
+    told = {text: level for text, level in reported(run).items() if "[placement-fits]" in text}
+    assert set(told.values()) == {"advisory"}
+    groups = sorted(text.partition(" on ")[0] for text in told)
+    assert groups == ["default/llama-405b-0 never fits", "default/llama-70b never fits"]
+    assert all("find room" in text or "finds room" in text for text in told)
+
+
 @pytest.mark.parametrize(
     ("levels", "told"),
     [

@@ -18,6 +18,7 @@ from kthena_components.languages.names import schema_text
 from tests.pulumi.languages import variables
 from tests.support.engine import STATE_VARIABLES, environment
 from tests.support.programs import program
+from tests.toolchain.test_site_examples import kinds, shown
 
 pytestmark = pytest.mark.programs
 SCHEMA: dict[str, Any] = json.loads(schema_text())
@@ -76,6 +77,10 @@ def test_dotnet_has_every_component_field_and_word(logo: str, tmp_path: Path) ->
     for name, fields in OBJECTS.items():
         text = files[f"{name}Args"]
         assert set(fields) == set(re.findall(r'\[Input\("(\w+)"', text)), name
+    for name in kinds():
+        used = [line.partition(" =")[0] for line in shown(name)["C#"]]
+        made = files.get(f"{name}Args", files.get(name, ""))
+        assert [one for one in used if not re.search(rf"public .* {one}\b", made)] == [], name
 
 
 def test_java_has_every_component_field_and_word(logo: str, tmp_path: Path) -> None:
@@ -90,3 +95,7 @@ def test_java_has_every_component_field_and_word(logo: str, tmp_path: Path) -> N
         assert {each["value"] for each in words} == set(written), name
     for name, fields in OBJECTS.items():
         assert set(fields) == set(re.findall(r'@Import\(name="(\w+)"', files[f"{name}Args"])), name
+    for name in kinds():
+        used = [line[1 : line.index("(")] for line in shown(name)["Java"]]
+        made = files[f"{name}Args"]
+        assert [one for one in used if f"public Builder {one}(" not in made] == [], name

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.core.schema.openapi import read_root
 from toolchain.crd_tables import __main__ as command
 from toolchain.crd_tables.releases import Repository
 from toolchain.crd_tables.sources import SOURCES, Source
 from toolchain.crd_tables.tables import Table
-from toolchain.crd_tables.types import read_root
 
 SOURCE = Source(
     system="toys",

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kthena_components.core.schema.openapi import served_roots
 from toolchain.crd_tables.releases import Release
-from toolchain.crd_tables.types import read_root
 
 
 @dataclass(slots=True)
@@ -39,13 +39,11 @@ class Table:
         roots: dict[tuple[str, str], int] = {}
         scaled: dict[tuple[str, str], bool] = {}
         for crd in crds:
+            roots |= served_roots(crd, self._number)
             spec = crd["spec"]
             for version in spec["versions"]:
-                if version["served"]:
-                    served = f"{spec['group']}/{version['name']}"
-                    schema = version["schema"]["openAPIV3Schema"]
-                    name = spec["names"]["kind"], served
-                    roots[name] = read_root(schema, self._number)
+                name = spec["names"]["kind"], f"{spec['group']}/{version['name']}"
+                if name in roots:
                     scaled[name] = "scale" in version.get("subresources", {})
         known = {(kind, served) for kind, forms in self.kinds.items() for served in forms}
         for kind, served in sorted(known | roots.keys()):

@@ -13,6 +13,8 @@ from kthena_components.languages.names import read_schema, snake_case
 
 Schema = Mapping[str, Any]
 _TYPES = "#/types/"
+_WORDS_OF_JAVA = frozenset({"interface"})
+"""Names of fields after which the generated SDK writes an underscore."""
 _ANY: Schema = {"$ref": "pulumi.json#/Any", "plain": True}
 
 
@@ -46,7 +48,8 @@ class Language:
         for name, field in schema.items():
             if name in values:
                 value = self.value(field, values[name], required=name in required)
-                names = {"name": name, "Name": name[0].upper() + name[1:]}
+                java = f"{name}_" if name in _WORDS_OF_JAVA else name
+                names = {"name": name, "java": java, "Name": name[0].upper() + name[1:]}
                 yield self.field.format(**names, python_name=snake_case(name), value=value)
 
     def value(self, field: Schema, value: Any, *, required: bool = False) -> str:
@@ -163,7 +166,7 @@ LANGUAGES: Sequence[Language] = (
     _Go("Go", "go", "{Name}: {value},", "kthena.{type}Args{{{}}}"),
     _CSharp("C#", "csharp", "{Name} = {value},", "new {type}Args {{ {} }}",
             array="{{ {} }}", mapping="{{ {} }}", entry="{{ {key}, {value} }}"),
-    _Java("Java", "java", ".{name}({value})", "{type}Args.builder(){}.build()",
+    _Java("Java", "java", ".{java}({value})", "{type}Args.builder(){}.build()",
           between="", mapping="Map.of({})", entry="{key}, {value}"),
     Language("YAML", "yaml", "{name}: {value}", "{{{}}}"),
 )  # fmt: skip

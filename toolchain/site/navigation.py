@@ -31,7 +31,7 @@ SECTIONS: Mapping[str, Tree] = {
         "Commands": ["commands/"],
         "Backends": ["backends/"],
         "What is read": ["kinds.md", "engines.md"],
-        "": ["glossary.md", "changelog.md"],
+        "": ["glossary.md", "changelog.md", "assistants.md"],
     },
     "Rules": {"": ["rules/"]},
     "Explanation": {

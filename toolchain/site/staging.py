@@ -15,6 +15,7 @@ from kthena_components.checker.catalogue import all_rules
 ROOT = Path(__file__).parents[2]
 BESIDE_DOCS: Mapping[str, str] = {
     "README.md": "index.md",
+    "AGENTS.md": "assistants.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "report-a-vulnerability.md",

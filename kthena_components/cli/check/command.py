@@ -106,6 +106,8 @@ def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
                     report.skip(result)
                 else:
                     report.add(result)
+    if summary.checked_with:
+        sys.stderr.write(f"{visible(summary.checked_with)}\n")
     report.close(summary)
     sys.stdout.flush()
     if summary.unreadable or summary.faults:

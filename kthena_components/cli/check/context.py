@@ -1,13 +1,15 @@
 """The context of a check: ConfigMaps and other objects in the same files, and shapes of models."""
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
-from kthena_components.core.facts.context import ConfigMap, ConfigMaps
+from kthena_components.core.facts.context import ConfigMap, ConfigMaps, Definitions
 from kthena_components.core.facts.sharing import MARKS, Sharing
+from kthena_components.core.objects.object import GroupKind
+from kthena_components.core.schema.crds import CrdTable
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import Document, read_documents
@@ -18,8 +20,10 @@ from kthena_components.reading.files import (
     reads_again,
     shown_name,
 )
+from kthena_components.systems import INDEX
 
 _HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
+_DEFINITION = "CustomResourceDefinition"
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 
 
@@ -111,21 +115,66 @@ def add_from_files(
     return size
 
 
-def sharing_in(paths: Iterable[str]) -> Sharing:
-    """Read from files which accelerators several pods share.
+class LateDefinitions(Definitions):
+    """The CRDs in some files, which are read when an object of their kind is checked."""
+
+    def __init__(self, paths: Sequence[str], stated: Container[str]) -> None:
+        """Keep the paths, and the systems whose release the user states."""
+        self._paths, self._stated = paths, stated
+        self._found = dict[GroupKind, tuple[CrdTable, ...]]()
+
+    def find(self, _of: GroupKind, _packaged: CrdTable) -> tuple[CrdTable, ...]:
+        """Return what the CRDs of a kind declare, each in a table of its own."""
+        if not self._paths or INDEX[_of] in self._stated:
+            return ()
+        if _of not in self._found:
+            # Imported here, because most files have no CRD.
+            from kthena_components.core.schema.definitions import tables_of  # noqa: PLC0415
+
+            self._found[_of] = tables_of(self._crds(_of), _packaged)
+        return self._found[_of]
+
+    @property
+    def used(self) -> frozenset[tuple[str, str]]:
+        """The kinds that were checked with a CRD of the files, each with its files."""
+        return frozenset(
+            (kind, table.title) for (_, kind), tables in self._found.items() for table in tables
+        )
+
+    def _crds(self, of: GroupKind) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        from kthena_components.core.schema.definitions import defined  # noqa: PLC0415
+
+        group, kind = of
+        defines = re.compile(rf"""\bkind["']?\s*:\s*["']?{re.escape(kind)}\b""")
+        for path in self._paths:
+            text, name = read_text(path), shown_name(path)
+            if isinstance(text, Unreadable) or group not in text or not defines.search(text):
+                continue
+            for document in _documents(text, path, _DEFINITION):
+                for item in objects_of(document) if isinstance(document, Document) else ():
+                    if item.body.get("kind") == _DEFINITION and defined(item.body) == of:
+                        yield name, item.body
+
+
+def shared_by_all(paths: Iterable[str], stated: Container[str]) -> tuple[Sharing, LateDefinitions]:
+    """Read from files what serves all objects, wherever they are: shared accelerators and CRDs.
 
     A device plugin is configured by a ConfigMap or by the values of its chart, which are no object.
-    It serves all objects, wherever they are.
+    CRDs do not count for the systems whose release the user states.
     """
-    found = Sharing()
+    sharing, defining = Sharing(), list[str]()
     for path in filter(reads_again, paths):
         text = read_text(path)
-        if isinstance(text, Unreadable) or not any(f"{mark}:" in text for mark in MARKS):
+        if isinstance(text, Unreadable):
+            continue
+        if _DEFINITION in text:
+            defining.append(path)
+        if not any(f"{mark}:" in text for mark in MARKS):
             continue
         for document in read_documents(text, shown_name(path), lambda *_: True):
             if isinstance(document, Document):
-                found.add(document.body, shown_name(path))
-    return found
+                sharing.add(document.body, shown_name(path))
+    return sharing, LateDefinitions(defining, stated)
 
 
 def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:

@@ -11,7 +11,13 @@ from kthena_components.checker.all_objects import StackOptions
 from kthena_components.checker.levels import Settings
 from kthena_components.checker.manifest import CheckedObject, check_whole
 from kthena_components.cli.check.all_objects import AllObjects
-from kthena_components.cli.check.context import LateConfigMaps, Texts, add_from_files, sharing_in
+from kthena_components.cli.check.context import (
+    LateConfigMaps,
+    LateDefinitions,
+    Texts,
+    add_from_files,
+    shared_by_all,
+)
 from kthena_components.cli.check.kept_objects import KeptObjects
 from kthena_components.cli.check.results import Result, Summary, merge
 from kthena_components.cli.check.workers import jobs_for, side_by_side
@@ -19,7 +25,6 @@ from kthena_components.cli.objects import KubeObject, is_checked, is_wanted, obj
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.core.facts.context import NO_CONTEXT, Context, ReferencedObjects
 from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPolicies
-from kthena_components.core.facts.sharing import Sharing
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
@@ -125,9 +130,12 @@ def _told_once(
     if given.asked.whole:
         clusters = [[*plain, *built]]
     results: list[Result] = []
-    sharing = sharing_in(files)
+    sharing, definitions = shared_by_all(
+        [*files, *(each.path for each in built)], given.settings.versions
+    )
+    around = Context(sharing=sharing, definitions=definitions)
     for sources in clusters:
-        for each in check_sources(sources, found.named, given, summary, sharing):
+        for each in check_sources(sources, found.named, given, summary, around):
             if isinstance(each, Result) and each.rendered_by:
                 results.append(each)
             else:
@@ -163,7 +171,7 @@ def check_sources(
     named: Container[str],
     given: CheckOptions,
     summary: Summary,
-    sharing: Sharing,
+    around: Context,
 ) -> Iterator[Result | Unreadable]:
     """Check the objects of some files one by one, and then all of them together."""
     texts = Texts(named)
@@ -178,10 +186,10 @@ def check_sources(
     if given.settings.levels.asked:
         adds |= dict.fromkeys(AROUND, policies.add)
     jobs = jobs_for(given.jobs, add_from_files(adds, paths, texts.read))
-    context = Context(
+    context = replace(
+        around,
         config_maps=maps,
         limits=limits,
-        sharing=sharing,
         shapes=given.shapes,
         gpus=given.settings.gpus,
         gpu_option="--gpu",
@@ -196,6 +204,7 @@ def check_sources(
         summary.files += checked.files
         summary.objects += checked.objects
         summary.others += checked.others
+        summary.definitions |= checked.definitions
         together.add(checked.kept)
         yield from checked.results
     for told in together.check():
@@ -222,6 +231,8 @@ class _Checked:
     files: int = 0
     objects: int = 0
     others: int = 0
+    definitions: frozenset[tuple[str, str]] = frozenset()
+    """Kinds that were checked with a CRD of the files, and the file."""
 
 
 def _file(number: int, source: Source, beside: _Beside) -> _Checked:
@@ -240,6 +251,9 @@ def _file(number: int, source: Source, beside: _Beside) -> _Checked:
             continue
         for item in map(source.opened, objects_of(document)):
             _object(source, document.shift, item, beside, made)
+    definitions = beside.context.definitions
+    if isinstance(definitions, LateDefinitions):
+        made.definitions = definitions.used
     return made
 
 

@@ -64,6 +64,9 @@ class Summary:
     again: int = 0
     """Folders, files and links that were skipped, as in `Found`."""
 
+    definitions: frozenset[tuple[str, str]] = frozenset()
+    """Kinds that were checked with a CRD of the files, and the file."""
+
     def count(self, finding: Finding) -> None:
         """Count one finding."""
         self.faults += finding.rule == RULE_FAULT
@@ -73,6 +76,21 @@ class Summary:
         """Copy the counts of what was skipped."""
         self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
         self.packed = found.packed
+
+    @property
+    def checked_with(self) -> str:
+        """Say with which CRDs of the files kinds were checked. Empty if with none."""
+        if not self.definitions:
+            return ""
+        kinds = ", ".join(sorted({kind for kind, _ in self.definitions}))
+        files = sorted({file for _, file in self.definitions})
+        more = len(files) - _SHOWN
+        shown = ", ".join(files[:_SHOWN]) + (
+            f" and {count_of(more, 'more file')}" if more > 0 else ""
+        )
+        return (
+            f"{kinds}: checked with the CRDs in {shown}; --release checks with those of a release"
+        )
 
     @property
     def passed_over(self) -> str:

@@ -276,12 +276,10 @@ def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
     told = [("Not checked:", f"{reason}.") for reason in found.failed]
     if found.reasons:
         by = f"The checks are those of its base, {found.base[:12]}."
-        words = (
-            "A person has approved this branch."
-            if approved
-            else "A person must approve this branch."
+        words = "has approved" if approved else "must approve"
+        told.append(
+            (f"A person {words} this branch.", f"It changes {'; '.join(found.reasons)}. {by}")
         )
-        told.append((words, f"It changes {'; '.join(found.reasons)}. {by}"))
     return told
 
 
@@ -302,8 +300,7 @@ def check_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Sai
     for step in preview.steps.values():
         if step.op not in {"update", "replace"} or not step.type.startswith("kubernetes:"):
             continue
-        named = identity(step.type)
-        before, after = ({**body, **named} for body in (step.old, step.new))
+        before, after = ({**body, **identity(step.type)} for body in (step.old, step.new))
         found = check_change(before, after, replaced=step.op == "replace")
         waived = waive(found, annotated(step.new), today)[: len(found)]
         for finding in levels.apply(waived):

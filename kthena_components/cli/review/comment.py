@@ -1,6 +1,7 @@
 """Writes the comment on a pull request, as Markdown.
 
-Of a resource it shows only the name, the counts, the names of changed fields and the findings.
+Of a resource it shows only the name, the counts, the names of changed fields, the tags of its
+images and the findings.
 """
 
 import re
@@ -9,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tabulate import tabulate
 
 from kthena_components.cli.review.escaping import cell_text
-from kthena_components.cli.review.gpu_table import Gpus, Pair, Row, between, deployed, gpus_of
+from kthena_components.cli.review.gpu_table import (
+    ARROW,
+    Gpus,
+    Pair,
+    Row,
+    between,
+    deployed,
+    gpus_of,
+)
+from kthena_components.cli.review.image_tags import changed_tags
 from kthena_components.cli.review.planned_changes import (
     Effect,
     PlannedChange,
@@ -27,6 +37,7 @@ MOST_CHARACTERS = 60_000
 """GitHub accepts 65,536 characters in a comment, GitLab more."""
 _MOST_LINES = 20
 _MOST_NAMES = 6
+_MOST_TAGS = 3
 _HEADERS = (
     "serving", "role", "groups", "engines", "pods", "GPUs/pod", "TP × PP × DP", "world", "GPUs",
     "backend",
@@ -226,7 +237,16 @@ def _line(effect: Effect, kind: str, alike: Sequence[PlannedChange]) -> str:
     what = cell_text(kind) if len(alike) == 1 else f"{cell_text(kind)}s"
     words = f": {alike[0].words}" if alike[0].words else ""
     fields = shown_paths(path for item in alike for path in item.paths)
-    return f"- **{effect}** {what} {listed}{words}{f' ({fields})' if fields else ''}"
+    shown = f" ({fields})" if fields else ""
+    return f"- **{effect}** {what} {listed}{words}{shown}{_tags(alike)}"
+
+
+def _tags(alike: Sequence[PlannedChange]) -> str:
+    """Write the tags of images before and after, if there are few."""
+    found = dict.fromkeys(tags for item in alike for tags in changed_tags(item.step))
+    if not 0 < len(found) <= _MOST_TAGS:
+        return ""
+    return f": image {', '.join(ARROW.join(map(cell_text, tags)) for tags in found)}"
 
 
 def _findings(stack: Reviewed, log: Log) -> Iterator[str]:

@@ -6,7 +6,7 @@ In Markdown, no part of a text is a link, a mention or a reference (`references.
 import json
 import re
 
-from kthena_components.cli.review.references import APART, MARK, broken
+from kthena_components.cli.review.references import APART, MARK, broken, code_and_text
 from kthena_components.core.values.safe_text import COMMAND, visible
 
 _BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
@@ -15,8 +15,13 @@ _BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
 
 def cell_text(text: str) -> str:
     """Escape a text for Markdown, also inside a table."""
-    plain = _BLOCK.sub(rf"{MARK}\g<0>", broken(visible(text).strip()))
-    plain = plain.replace("\\", "\\\\").replace("&", "&amp;")
+    parts = code_and_text(visible(text).strip())
+    parts[::2] = map(_escaped, parts[::2])
+    return _BLOCK.sub(rf"{APART}\g<0>", "".join(parts))
+
+
+def _escaped(text: str) -> str:
+    plain = broken(text).replace("\\", "\\\\").replace("&", "&amp;")
     plain = plain.replace("<", "&lt;").replace(">", "&gt;")
     for mark in "|*_`[]~#":
         plain = plain.replace(mark, f"\\{mark}")

@@ -13,21 +13,16 @@ from kthena_components.cli.review.escaping import cell_text
 from kthena_components.cli.review.gpu_table import between, identity
 from kthena_components.cli.review.inventories import Inventory
 from kthena_components.cli.review.preview import Preview
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.values.safe_text import visible
 
 if TYPE_CHECKING:
     from kthena_components.placement.answer import Asked
     from kthena_components.placement.model import Cluster, Outcome
 
-RULE = "placement-fits"
-MOST_DAYS = 7
-"""After so many days, what a cluster had says little."""
 _HEADERS = ("group", "placement", "HyperNode", "why")
 _MOST_ROWS = 40
 _MOST_PICTURE = 20_000
-_FITTED = frozenset({"fits", "not checked"})
-_TELLS = {"waits": "waits", "never": "never fits"}
 _KUBERNETES = "kubernetes:"
 
 
@@ -107,30 +102,14 @@ def place_with(
 
 def check_placement(found: StackPlacement, today: date) -> Iterator[Finding]:
     """Report groups that no longer fit, and an old snapshot: the rule placement-fits."""
+    from kthena_components.placement.findings import FITTED, stale, unplaced  # noqa: PLC0415
+
     before = found.before
     for outcome in found.changed:
         was = before.get(outcome.group.title)
-        fitted = was is None or was.verdict in _FITTED
-        if fitted and outcome.verdict not in _FITTED:
-            why = _why(outcome)
-            seen = f"{outcome.group.title} {_TELLS[outcome.verdict]} on {found.cluster.source}"
-            yield Finding(
-                path="",
-                seen=f"{seen}: {why}" if why else seen,
-                remedy=_change(outcome) or "run `kthena-components fit` to see what is free",
-                rule=RULE,
-            )
-    taken = found.cluster.taken
-    if taken is not None and (today - taken.date()).days > MOST_DAYS:
-        yield Finding(
-            path="",
-            seen=f"the snapshot of {found.cluster.source} is {(today - taken.date()).days} days "
-            f"old, and after {MOST_DAYS} days it says little",
-            remedy="run `kthena-components inventory` again",
-            rule=RULE,
-            level=Level.ADVISORY,
-            most=Level.ADVISORY,
-        )
+        if (was is None or was.verdict in FITTED) and outcome.verdict not in FITTED:
+            yield unplaced(outcome, found.cluster)
+    yield from stale(found.cluster, today)
 
 
 def write_placement(found: StackPlacement) -> Iterator[str]:
@@ -153,9 +132,14 @@ def write_placement(found: StackPlacement) -> Iterator[str]:
 
 
 def _objects(preview: Preview, *, is_new: bool) -> list[Mapping[str, Any]]:
-    """Return the objects of a stack before or after the update."""
+    """Return the objects of a stack before or after the update.
+
+    What is there already comes first, because a scheduler takes the oldest first. A preview tells
+    its steps in any order.
+    """
     steps = [step for step in preview.steps.values() if step.type.startswith(_KUBERNETES)]
-    found = ((step, step.new if is_new else step.old) for step in steps)
+    ordered = sorted(steps, key=lambda step: (not step.old, step.urn))
+    found = ((step, step.new if is_new else step.old) for step in ordered)
     return [{**body, **identity(step.type)} for step, body in found if body]
 
 
@@ -171,24 +155,14 @@ def _counted(outcomes: Sequence["Outcome"]) -> str:
 
 
 def _row(outcome: "Outcome", was: "Outcome | None") -> list[str]:
+    from kthena_components.placement.findings import first_change, why_not  # noqa: PLC0415
+
     before = "new" if was is None else str(was.verdict)
     where = outcome.placement.domain if outcome.placement else None
-    why = ". ".join(filter(None, (_why(outcome), _change(outcome))))
+    why = ". ".join(filter(None, (why_not(outcome), first_change(outcome))))
     return [
         cell_text(outcome.group.title),
         between(before, str(outcome.verdict)),
         cell_text(str(where)) if where else "",
         cell_text(why),
     ]
-
-
-def _why(outcome: "Outcome") -> str:
-    gap = outcome.group.unknown
-    said = [outcome.note, *(obstacle.text for obstacle in outcome.obstacles)]
-    return gap.because if gap else ". ".join(text.rstrip(".") for text in said if text)
-
-
-def _change(outcome: "Outcome") -> str:
-    """Return the smallest change after which a group fits."""
-    changes = (change.text for each in outcome.obstacles for change in each.changes)
-    return next(changes, "").rstrip(".")

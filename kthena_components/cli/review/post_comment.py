@@ -22,7 +22,7 @@ import sys
 from contextlib import suppress
 
 from kthena_components.cli.review.hosts import HostError, github, gitlab
-from kthena_components.cli.review.references import APART, broken
+from kthena_components.cli.review.references import APART, unlinked
 from kthena_components.cli.review.references import MARK as BREAK
 
 MARK = "<!-- kthena-components review -->"
@@ -72,7 +72,7 @@ def _unlinked(text: str) -> str:
     lines = (x if FOLD.fullmatch(x) else x.replace("<", "&lt;") for x in shown.split("\n"))
     shown = "\n".join(lines)
     shown = ACTION.sub(BREAK, SYNTAX.sub(rf"\g<0>{BREAK}", shown))
-    return closed(broken(shown).replace(BREAK, APART).rstrip())
+    return closed(unlinked(shown).replace(BREAK, APART).rstrip())
 
 
 def put_together(judge: str, comment: str) -> str:

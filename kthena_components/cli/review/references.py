@@ -39,6 +39,48 @@ Source: gitlabhq app/models/commit.rb, COMMIT_SHA_PATTERN and reference_pattern.
 """
 
 
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,252}"
+_NAME = re.compile(rf"(?<!\S){_WORD}(?=[:,;]?(?:\s|$))")
+_CODE = re.compile(rf"(?<![\\`\w])(`{_WORD}`)(?![`\w])")
+"""A name as code, in which no host looks for references, so that it stays as it is.
+
+Source: docs.gitlab.com, GitLab Flavored Markdown, and gitlabhq lib/banzai/filter/references/
+reference_filter.rb, which ignores code; docs.github.com, Autolinked references and URLs.
+"""
+
+
+def code_and_text(text: str) -> list[str]:
+    """Split a plain text at names that look like references, such as llm-fb35f097.
+
+    Returns:
+        Text and names in turn, the names as code, so that they can be copied.
+    """
+    parts, end = [], 0
+    for found in _NAME.finditer(text):
+        if broken(found[0]) != found[0]:
+            parts += [text[end : found.start()], f"`{found[0]}`"]
+            end = found.end()
+    return [*parts, text[end:]]
+
+
+def unlinked(text: str) -> str:
+    """Insert MARK into each link, mention and reference of Markdown, except in names as code.
+
+    A name is only code where nothing else begins or ends code: in a paragraph without other
+    backticks, backslashes before them, and tags.
+    """
+    return "\n\n".join(map(_unlinked_block, text.split("\n\n")))
+
+
+def _unlinked_block(block: str) -> str:
+    parts = _CODE.split(block)
+    others = parts[::2]
+    if any("`" in part or "<" in part for part in others):
+        return broken(block)
+    parts[::2] = map(broken, others)
+    return "".join(parts)
+
+
 def broken(text: str) -> str:
     """Insert MARK into each link, mention and reference.
 

@@ -236,7 +236,7 @@ def dialect_inside(engine: str, program: str = "") -> Dialect:
 
 
 def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
-    """Return an option of other releases, as the newest of them has it.
+    """Return an option that other releases have, with its values in the newest of these releases.
 
     It tells which words are values of a flag that the release itself rejects.
     """

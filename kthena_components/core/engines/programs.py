@@ -23,9 +23,10 @@ OMNI = "--omni"
 """Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;
 vllm_omni/entrypoints/cli/main.py)."""
 _LAUNCHERS = """
-    catatonit chrt command conda ddtrace-run dumb-init env exec gosu ionice micromamba nice nohup
-    nsys numactl opentelemetry-instrument pixi poetry setsid stdbuf su-exec sudo taskset time
-    timeout tini trtllm-llmapi-launch uv
+    catatonit chroot chrt command conda ddtrace-run doppler dumb-init env exec gosu hatch ionice
+    mamba micromamba nice nohup nsys numactl op opentelemetry-instrument pdm pipenv pipx pixi poetry
+    rye setpriv setsid stdbuf su-exec sudo taskset time timeout tini trtllm-llmapi-launch unbuffer
+    uv uvx
 """
 _WRAPPERS = MPI.union(_LAUNCHERS.split())
 SERVES_SINCE = (0, 11, 1)
@@ -36,6 +37,12 @@ _TGI_LAUNCHER = "text-generation-launcher"
 _TGI_IMAGES = ("text-generation-inference", "tgi-gaudi")
 _PYTHON = re.compile(r"python[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X"})
+_RAY = "ray.scripts.scripts"
+"""The module behind the command `ray` (python/setup.py of ray-project/ray)."""
+_RAY_STARTS = frozenset({"start", "symmetric-run"})
+_TORCHRUN = "torchrun"
+_TORCH_MODULES = frozenset({"torch.distributed.launch", "torch.distributed.run"})
+"""The modules behind `torchrun` (torch/distributed/run.py), which run another module."""
 _LONG_WITH_VALUE = frozenset({"--init-file", "--rcfile"})
 
 
@@ -125,17 +132,17 @@ def base_name(word: str) -> str:
 def _program_at(words: Sequence[str], at: int) -> Start | None:
     name = base_name(words[at]) if at < len(words) else ""
     following = words[at + 1] if at + 1 < len(words) else ""
-    if name in SHELLS:
-        return Start(Program.SHELL, at + 1, at)
-    if name in RAY_SCRIPTS:
-        return Start(Program.RAY_SCRIPT, at + 1, at)
-    if name == "ray" and following in {"start", "symmetric-run"}:
+    if name in SHELLS or name in RAY_SCRIPTS:
+        return Start(Program.SHELL if name in SHELLS else Program.RAY_SCRIPT, at + 1, at)
+    if name == "ray" and following in _RAY_STARTS:
         return Start(Program.RAY, at + 1, at)
     for served, program in _SERVED.items():
         if (name, *words[at + 1 : at + len(served)]) == served:
             return Start(program, at + len(served), at)
     if name == "trtllm-serve" and not following.startswith("disaggregated"):
         return Start(Program.TRTLLM, at + 1 + (following == "serve"), at)
+    if name == _TORCHRUN:
+        return _module_of_torchrun(words, at + 1, at)
     return _python_at(words, at) if _PYTHON.fullmatch(name) else None
 
 
@@ -154,7 +161,8 @@ def _python_at(words: Sequence[str], start: int) -> Start | None:
     # KAITO has a second program of this name for its transformers runtime, below tfs/.
     if base_name(path) == "inference_api.py" and "tfs/" not in path:
         return Start(Program.VLLM_INSIDE, at + 1, start)
-    return None
+    # A command that pip installs is a script of Python.
+    return _program_at(words, at) if "bin/" in path and base_name(path) not in SHELLS else None
 
 
 def _module(module: str, words: Sequence[str], arguments: int, start: int) -> Start | None:
@@ -162,6 +170,11 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
         program = _MODULES[module]
         named = program is Program.TRTLLM and words[arguments : arguments + 1] == ["serve"]
         return Start(program, arguments + named, start)
+    if module in _TORCH_MODULES:
+        return _module_of_torchrun(words, arguments, start)
+    if module == _RAY:
+        starts = arguments < len(words) and words[arguments] in _RAY_STARTS
+        return Start(Program.RAY, arguments, start) if starts else None
     if module == "vllm.entrypoints.cli.main":
         serves = arguments < len(words) and words[arguments] == "serve"
         return Start(Program.VLLM, arguments + 1, start) if serves else None
@@ -169,6 +182,15 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
         return Start(Program.LMDEPLOY, arguments + 2, start)
     server = module.startswith("vllm.entrypoints.")
     return Start(Program.VLLM_API_SERVER, arguments, start) if server else None
+
+
+def _module_of_torchrun(words: Sequence[str], at: int, start: int) -> Start | None:
+    """Read `torchrun --nproc-per-node 1 -m module …`."""
+    flag = next((i for i in range(at, len(words) - 1) if words[i] in {"-m", "--module"}), None)
+    # With this executor torchrun starts each rank, and no option of the engine says how many.
+    if flag is None or "external_launcher" in words:
+        return None
+    return _module(words[flag + 1], words, flag + 2, start)
 
 
 def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:

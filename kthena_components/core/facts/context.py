@@ -6,7 +6,7 @@ Readers get one object at a time, with its context. Nothing here reads a Secret.
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kthena_components.core.facts.pod_policies import LimitRanges, PodPolicies
 from kthena_components.core.facts.sharing import Sharing
@@ -14,6 +14,9 @@ from kthena_components.core.hardware import NO_CHOICE, GpuChoice, GpuFacts, find
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import group_kind, inside, is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
+
+if TYPE_CHECKING:
+    from kthena_components.core.schema.crds import CrdTable
 
 MODEL_CONFIG = "kthena-components/model-config"
 """Annotation of an object or a pod template with its model's config.json, as text."""
@@ -115,6 +118,19 @@ def _title(name: object) -> str:
     return f"ConfigMap '{str(name)[:_LONGEST]}'"
 
 
+class Definitions:
+    """The CustomResourceDefinitions among the files. This one has none."""
+
+    def find(self, _of: tuple[str, str], _packaged: "CrdTable") -> "tuple[CrdTable, ...]":
+        """Return what the CRDs of a kind declare, each in a table of its own.
+
+        Args:
+            _of: API group and kind.
+            _packaged: The releases of its system.
+        """
+        return ()
+
+
 _Key = tuple[tuple[str, str], str]
 
 
@@ -197,6 +213,8 @@ class Context:
     """Namespace of the object; empty if it states none."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object states. None: it states none."""
+    definitions: Definitions = field(default_factory=Definitions)
+    """The CRDs among the files. They replace the newest release of a system."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of the cluster's systems, by system name; a missing one means the newest."""
 

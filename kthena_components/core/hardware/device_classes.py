@@ -21,6 +21,6 @@ intel/intel-resource-drivers-for-kubernetes and kubernetes-sigs/dra-driver-googl
 DeviceClasses.
 """
 CLASS_OF: Mapping[str, str] = {
-    resource: name for name, resource in reversed(CLASSES.items()) if resource not in {"", MIG}
+    resource: name for name, resource in CLASSES.items() if resource not in {"", MIG}
 }
 """The class of the whole devices that a resource counts."""

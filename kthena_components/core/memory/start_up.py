@@ -112,7 +112,7 @@ class Terms:
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """The sum of the terms."""
         return self.peak + self.driver + self.communication + self.graphs
 
 

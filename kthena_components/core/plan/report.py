@@ -167,18 +167,13 @@ def gpu_count(rows: Iterable[Mapping[str, Any]]) -> int:
     return sum(row["gpus"] for row in rows if isinstance(row["gpus"], int))
 
 
-def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
-    """Write the table that `up` shows: one line for each role, and the total.
+def render_rows(rows: Sequence[Mapping[str, Any]], style: str = "simple") -> str:
+    """Write the rows of `shape` as the table that `up` shows, with the total.
 
     Args:
-        plans: The servings of a stack.
+        rows: The rows of all servings of a stack.
         style: A table format of tabulate, such as `simple` or `github`.
     """
-    return render_rows([row for plan in plans for row in shape(plan)], style)
-
-
-def render_rows(rows: Sequence[Mapping[str, Any]], style: str = "simple") -> str:
-    """Write the rows of `shape` as the table that `up` shows, with the total."""
     from tabulate import tabulate  # noqa: PLC0415 - a refused program shows no table
 
     cells = [

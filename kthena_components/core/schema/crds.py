@@ -5,7 +5,7 @@ once, without descriptions. A table is loaded for the first object of its system
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -47,6 +47,13 @@ _SCALARS: Mapping[str, Schema] = {
     "quantity": Amount(),
     "string": Text(),
 }
+_OF_EVERY_KIND: Mapping[str, Schema] = {
+    "apiVersion": Text(),
+    "kind": Text(),
+    "metadata": METADATA,
+    "status": Free(),
+}
+"""Fields of every kind, whatever its CRD says. Who applies an object does not write its status."""
 _AMOUNT_IN_GO = Amount(fractions=True)
 _LONGEST_LIST = 160
 """Maximum length of a list of fields in a remedy, in characters."""
@@ -71,8 +78,16 @@ class CrdTable:
     unsigned: Sequence[str]
     """Fields that the system's webhooks read as uint32."""
     _written: list[Mapping[str, Any]]
+    like: str = ""
+    """For a CRD among the files: the release whose fields are nearest to its own. Empty for the
+    newest."""
     _shapes: dict[tuple[int, str], Schema] = field(default_factory=dict)
     _roots: dict[tuple[int, str], tuple[Fields, Test]] = field(default_factory=dict)
+
+    @property
+    def patterns(self) -> frozenset[str]:
+        """The regular expressions of its texts."""
+        return frozenset(made["pattern"] for made in self._written if "pattern" in made)
 
     def place(self, asked: Release | None) -> int:
         """Return the index of the newest release up to the given one, by default of the newest."""
@@ -97,8 +112,7 @@ class CrdTable:
             shape = self._shape(number, kind)
             if not isinstance(shape, Fields):
                 raise TypeError(f"type {number} of {self.title} is no kind")
-            # Who applies an object does not write its status.
-            fields = {**shape.fields, "metadata": METADATA, "status": Free()}
+            fields = {**shape.fields, **_OF_EVERY_KIND}
             spec = fields.get("spec")
             needed = ("spec",) if isinstance(spec, Fields) and spec.required else ()
             required = tuple(dict.fromkeys((*shape.required, *needed)))
@@ -108,7 +122,7 @@ class CrdTable:
 
     def name(self, place: int) -> str:
         """Format a release: `Kthena 0.4`."""
-        return f"{self.title} {'.'.join(map(str, self.releases[place][:2]))}"
+        return f"{self.title} {'.'.join(map(str, self.releases[place][:2]))}".rstrip()
 
     def _shape(self, node: str | int, kind: str) -> Schema:
         if isinstance(node, str):
@@ -125,7 +139,11 @@ class CrdTable:
             }
             required = tuple(made.get("required", ()))
             if kind:
-                required = tuple(n for n in required if not self._is_filled(n, fields[n], kind))
+                required = tuple(
+                    n
+                    for n in required
+                    if n not in fields or not self._is_filled(n, fields[n], kind)
+                )
             return Fields(fields=fields, required=required, partial=made.get("open", False))
         if "map" in made:
             return Table(self._shape(made["map"], kind))
@@ -231,6 +249,18 @@ def check_crd(
         yield _worded(finding, table, kind, place, taken), taken is not None
 
 
+def accepted_by(
+    finding: Finding, body: Mapping[str, Any], kind: str, table: CrdTable
+) -> str | None:
+    """Return the newest release that accepts what a CRD among the files rejects."""
+    served = body.get("apiVersion")
+    if not isinstance(served, str):
+        return None
+    places = range(len(table.releases) - 1, -1, -1)
+    found = _accepting(finding, body, table, (kind, served), places, others={})
+    return None if found is None else table.name(found)
+
+
 def _not_served(
     served: str, known: list[str], table: CrdTable, kind: str, place: int
 ) -> tuple[Finding, bool]:
@@ -255,10 +285,24 @@ def _taken_by(
 
     An older one counts only if it has the field: it may have accepted a value without checking it.
     """
-    kind, served, place = at
-    undeclared = finding.seen == UNDECLARED
-    older = range(place - 1, -1, -1) if undeclared else range(0)
-    for other in chain(range(place + 1, len(table.releases)), older):
+    place = at[2]
+    older = range(place - 1, -1, -1) if finding.seen == UNDECLARED else range(0)
+    places = chain(range(place + 1, len(table.releases)), older)
+    return _accepting(finding, body, table, (at[0], at[1]), places, others=others)
+
+
+def _accepting(
+    finding: Finding,
+    body: Mapping[str, Any],
+    table: CrdTable,
+    of: tuple[str, str],
+    places: Iterable[int],
+    *,
+    others: dict[int, frozenset[str]],
+) -> int | None:
+    """Return the first of some releases that does not report a finding at its place."""
+    kind, served = of
+    for other in places:
         number = table.number(kind, served, other)
         if number is None:
             continue

@@ -153,7 +153,7 @@ def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Fin
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is None and not schema.partial:
             # The API server rejects an unknown field even if it is null.
-            yield _mistake(at, UNDECLARED, suggest_name(key_text(key), schema.fields))
+            yield _mistake(at, UNDECLARED, suggest_name(key_text(key), schema.fields, value))
         elif known is not None and item is not None:
             yield from check_shape(item, known, at)
 

@@ -4,7 +4,7 @@ Source: kubernetes pkg/apis/core/validation/validation.go validateContainerResou
 validateContainerResourceName and validateContainerResourceFieldSelector.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -34,7 +34,7 @@ def check_amounts(resources: object, path: str) -> Iterator[Finding]:
         return
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            yield from _amount(name, amount, join_path(path, f"{kind}.{key_text(name)}"))
+            yield from _amount(name, amount, amounts, join_path(path, f"{kind}.{key_text(name)}"))
     if unknown_in(resources) or unknown_in(mapping(resources).get("limits")):
         return
     stated = mapping(mapping(resources).get("limits"))
@@ -64,10 +64,10 @@ def _is_shared(name: str) -> bool:
     return ("/" not in name or "kubernetes.io/" in name) and not name.startswith(_PAGES)
 
 
-def _amount(name: str, amount: Decimal, path: str) -> Iterator[Finding]:
+def _amount(name: str, amount: Decimal, stated: Container[str], path: str) -> Iterator[Finding]:
     if "/" not in name and name not in _STANDARD and not name.startswith(_PAGES):
         seen = f"{display(name)} is no resource of a container"
-        yield say(path, seen, suggest_name(name, _STANDARD))
+        yield say(path, seen, suggest_name(name, _STANDARD, stated))
     elif not is_qualified(f"requests.{name}" if not _is_shared(name) else name):
         yield say(path, f"{display(name)} is not the name of a resource", "rename it")
     if amount < 0:

@@ -69,7 +69,7 @@ def elsewhere(
         return _write(_same_name(model, name, location, ""))
     stated: Any = data
     for part in role:
-        stated = _part(stated, part)
+        stated = part_of(stated, part)
     if group and _plain(name) in _OF_SERVINGS:
         return _write([_OF_SERVINGS[_plain(name)]])
     return (
@@ -129,7 +129,8 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _part(holder: Any, part: str | int) -> Any:
+def part_of(holder: Any, part: str | int) -> Any:
+    """Return what a field or an index of the input holds; None if it has none."""
     if isinstance(part, int):
         items = sequence(holder)
         return items[part] if part < len(items) else None

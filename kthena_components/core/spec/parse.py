@@ -104,13 +104,18 @@ def _unknown_field(
     model: type[BaseModel], location: Sequence[str | int], value: object, data: object
 ) -> Finding:
     # Only unknown fields need the tables of engines and pods.
-    from kthena_components.core.spec.misplaced_fields import elsewhere  # noqa: PLC0415
+    from kthena_components.core.spec.misplaced_fields import elsewhere, part_of  # noqa: PLC0415
 
     name = str(location[-1])
     fields = known_fields(model, location[:-1])
     close = nearest(name, fields)
+    beside: Any = data
+    for step in location[:-1]:
+        beside = part_of(beside, step)
     known = f"remove it; known: {', '.join(sorted(fields))}"
     hint: str = rename(close) if close else remove(known)
+    if close and isinstance(beside, Mapping) and close in beside:
+        hint = remove(f"remove it, because {close} is stated, too")
     if not (close and _is_same(close, name)):
         hint = elsewhere(model, location, value, data) or hint
     return Finding(

@@ -5,7 +5,7 @@ pkg/scheduler/plugins/gang/gang.go.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kthena_components.core.topology.domains import holds
@@ -141,23 +141,36 @@ class Job:
         return {f"/{policy.name}": policy.minimum for policy in self.group.subgroups}
 
 
-def read_job(group: PodGroup, order: int, shapes: Shapes, caps: Caps) -> Job:
-    """Form the tasks and subgroups of a group."""
+def read_job(group: PodGroup, order: int, shapes: Shapes, caps: Caps, counts: Sequence[int]) -> Job:
+    """Form the tasks and subgroups of a group.
+
+    Args:
+        group: The group.
+        order: Earlier ones were created earlier.
+        shapes: Finds equal pods.
+        caps: Reads topologies.
+        counts: How many pods of each set are created.
+    """
     cap = caps.of_group(group.topology)
     stated = group.min_resources
     job = Job(group, order, cap, [], {}, group.minimum,
               None if stated is None else shapes.dimensions.request(stated, pods=0))  # fmt: skip
-    for source, pods in enumerate(group.pods):
+    first = 0
+    for source, (pods, number) in enumerate(zip(group.pods, counts, strict=True)):
+        start, first = first, first + pods.count
+        job.missing += pods.count - number
+        if not number:
+            continue
         shape = shapes.of(pods, group.namespace)
         subgroup = _subgroup(job, pods, caps)
-        for _ in range(pods.count):
-            task = Task(len(job.tasks), shape, pods.task, pods.priority, subgroup, source)
+        for position in range(start, start + number):
+            task = Task(position, shape, pods.task, pods.priority, subgroup, source)
             job.tasks.append(task)
             subgroup.tasks.append(task)
         if shape.empty:
-            job.unscheduled += pods.count
-            subgroup.unscheduled += pods.count
-            job.roles[pods.task] += pods.count
+            job.unscheduled += number
+            subgroup.unscheduled += number
+            job.roles[pods.task] += number
     return job
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count as numbers
 
 from kthena_components.placement.model import VOLCANO, Cluster, PodGroup
+from kthena_components.placement.quotas import Quotas
 from kthena_components.placement.volcano.allocate import (
     Allocator,
     Step,
@@ -49,16 +50,21 @@ class Scheduler:
         self.room = Room(cluster, self.tree, self.dimensions, scores)
         self.queues = Queues(cluster, self.dimensions, self.room.hyper_allocatable[self.tree.root])
         self.allocator = Allocator(self.room, self.queues, topology=active)
+        self.quotas = Quotas(cluster.quotas)
+        self._created = {id(one) for one in cluster.waiting}
+        self._created |= {id(one.group) for one in cluster.running}
         self.jobs = [self._job(group, order) for order, group in enumerate(groups)]
 
     def _job(self, group: PodGroup, order: int) -> Job:
+        exists = id(group) in self._created
+        counts = [one.count for one in group.pods] if exists else self.quotas.create(group)
         if group.scheduler == VOLCANO:
-            return read_job(group, order, self.shapes, self.caps)
+            return read_job(group, order, self.shapes, self.caps, counts)
         alone = PodGroup(
             namespace=group.namespace, name=group.name, owner=group.owner, pods=group.pods,
             minimum=0, priority=group.priority, scheduler=group.scheduler,
         )  # fmt: skip
-        job = read_job(alone, order, self.shapes, self.caps)
+        job = read_job(alone, order, self.shapes, self.caps, counts)
         job.by_volcano, job.enqueued = False, True
         return job
 

@@ -97,7 +97,7 @@ def _from_git(
 
 
 def _chosen(stated: object, repository: Repository, *, folders: bool) -> list[str]:
-    """List the paths that some patterns match and no other one excludes."""
+    """List the paths that a pattern matches and no pattern with `exclude: true` matches."""
     sides: dict[bool, set[str]] = {True: set(), False: set()}
     for each in map(mapping, sequence(stated)):
         found = repository.matching(str(each.get("path")), folders=folders)

@@ -189,7 +189,7 @@ _DEFAULTS = {"cpu": "1", "memory": "2Gi"}
 
 
 def refuse_pods(role: RolePlan) -> Iterator[Finding]:
-    """Report what KServe does not leave as it is in either template."""
+    """Report what KServe would change in the templates of the entry and the workers."""
     yield from _refuse_pods(role, role.entry, "entry_template")
     yield from _refuse_ports(role)
     if role.worker_replicas and role.worker is not None:

@@ -106,7 +106,7 @@ def _refuse_roles(plan: ServingPlan, scaling: AutoscalingSpec) -> Iterator[Findi
     for name in scaling.roles:
         if name not in known:
             seen = f"is not a role; the roles are {', '.join(known)}"
-            yield wrong(f"{_AT}.roles.{name}", seen, suggest_name(name, known))
+            yield wrong(f"{_AT}.roles.{name}", seen, suggest_name(name, known, scaling.roles))
     if len(scaling.roles) > _MOST_ROLES and since(plan, KthenaVersion.V1_0):
         seen = f"has {len(scaling.roles)} roles, but an AutoscalingPolicy scales 1 or 2"
         yield wrong(f"{_AT}.roles", seen, "remove the others")
@@ -130,7 +130,7 @@ def _refuse_metrics(
     for key in stated if known else ():
         if key not in known:
             seen = f"is no metric; the metrics are {', '.join(sorted(known))}"
-            yield wrong(f"{at}.metric_sources.{key}", seen, suggest_name(key, known))
+            yield wrong(f"{at}.metric_sources.{key}", seen, suggest_name(key, known, stated))
     for key in sorted(known - sources.keys()):
         seen = f"has no '{key}', so that metric would never be read"
         yield wrong(f"{at}.metric_sources", seen, "write a pod or prometheus for it")

@@ -8,7 +8,7 @@ from hypothesis import given
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.report import gpu_count, read_shape, render_table, shape
+from kthena_components.core.plan.report import gpu_count, read_shape, render_rows, shape
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.rules.registry import run_checks
 from tests.support.specs import (
@@ -116,7 +116,7 @@ def test_whatever_stands_in_the_rows_is_checked(tree: Any) -> None:
 
 
 def test_the_table_has_a_line_for_each_role_and_the_total() -> None:
-    table = render_table([plan(ENGINE_RAY), plan(PREFILL_DECODE)], "github")
+    table = render_rows([*shape(plan(ENGINE_RAY)), *shape(plan(PREFILL_DECODE))], "github")
     head, _, *rows = [[c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines()]
     columns = "serving role groups engines pods GPUs/pod TP × PP × DP world GPUs backend"
     assert " ".join(head) == columns

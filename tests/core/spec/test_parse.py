@@ -34,11 +34,14 @@ ONE_OF = "but must be one of 'vllm', 'sglang', 'trtllm'."
 MESSAGES: dict[str, tuple[Args, str]] = {
     "near-field": (
         {"replica": 1},
-        "there is no field 'replica' here. Write 'replicas'. [unknown-field]",
+        (
+            "there is no field 'replica' here. Remove it, because replicas is stated, too."
+            " [unknown-field]"
+        ),
     ),
     "other-case": (
-        {"roles[0].workerReplicas": 1},
-        "there is no field 'workerReplicas' here. Write 'worker_replicas'. [unknown-field]",
+        {"gangPolicy": {}},
+        "there is no field 'gangPolicy' here. Write 'gang_policy'. [unknown-field]",
     ),
     "far-field": (
         {"expose.zzz": 1},

@@ -172,7 +172,7 @@ class Expander:
             self.shell.substituted = Doubt.OPEN
 
     def _check_commands(self, written: str) -> None:
-        """Refuse an expansion that is not read and whose commands may start an engine."""
+        """Stop at an expansion that cannot be read, if its commands may start an engine."""
         if not _COMMANDS.search(written):
             return
         functions = (name for name in _NAMES.findall(written) if self.shell.state.get(f"{name}()"))

@@ -103,7 +103,7 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
 def _with_default(
     words: "Expander", piece: Parameter, name: str, value: Value | None
 ) -> Iterator[Chunks]:
-    """Expand `${NAME:-default}` and its like."""
+    """Expand `${NAME:-word}` and the other operators `-`, `+`, `=` and `?`, with or without `:`."""
     many = _spreads(piece.operand)
     late = {":+", ":-"} if many else {":+"}
     if isinstance(value, Unknown):

@@ -62,7 +62,7 @@ def _is_guarded(node: Statement) -> bool:
 
 
 def _checked(shell: Shell) -> Flow:
-    """Leave the shell where a command failed and `set -e` asks for that."""
+    """End the shell if `set -e` is on and the last command failed."""
     if shell.state.get("-e") is not True:
         return Flow.GOES
     status = shell.status

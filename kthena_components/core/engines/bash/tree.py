@@ -108,7 +108,7 @@ def _checked(root: Node, source: bytes) -> Iterator[tuple[int, Node]]:
 
 
 def _begin(node: Node, source: bytes) -> int:
-    """Return where a node begins: the grammar counts blanks in front of it to some."""
+    """Return where the text of a node begins, after blanks that the grammar counts to the node."""
     blank = _BLANK.match(source, node.start_byte)
     return blank.end() if blank else node.start_byte
 

@@ -77,13 +77,14 @@ def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateGangPolicy.
     """
     replicas = {role.name: role.replicas for role in spec.roles}
-    for name, minimum in (spec.gang_policy.min_role_replicas if spec.gang_policy else {}).items():
+    stated = spec.gang_policy.min_role_replicas if spec.gang_policy else {}
+    for name, minimum in stated.items():
         path = f"gang_policy.min_role_replicas.{name}"
         if name not in replicas:
             yield Finding(
                 path=path,
                 seen=f"there is no role '{name}'",
-                remedy=suggest_name(name, replicas),
+                remedy=suggest_name(name, replicas, stated),
                 rule="gang-minimum",
             )
         elif minimum > replicas[name]:

@@ -131,7 +131,8 @@ def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
         for key in unit.sources:
             if key not in names:
                 path = f"{unit.path}.metricSources.{key}"
-                yield refuse(path, "is no metric of the role", suggest_name(str(key), names))
+                remedy = suggest_name(str(key), names, unit.sources)
+                yield refuse(path, "is no metric of the role", remedy)
 
 
 def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
@@ -145,7 +146,8 @@ def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
         yield advise(path, seen, "write a pod or prometheus for it")
     for key in unit.sources:
         if key not in known:
-            yield advise(f"{path}.{key}", "is no metric", suggest_name(str(key), known))
+            remedy = suggest_name(str(key), known, unit.sources)
+            yield advise(f"{path}.{key}", "is no metric", remedy)
 
 
 def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:

@@ -205,9 +205,8 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
     """
     roles = {role.name: role for role in view.roles}
     unsure = next((name for name in roles if isinstance(name, Unknown)), None)
-    for name, stated in mapping(
-        mapping(view.template.get("gangPolicy")).get("minRoleReplicas")
-    ).items():
+    minimums = mapping(mapping(view.template.get("gangPolicy")).get("minRoleReplicas"))
+    for name, stated in minimums.items():
         path, role = join_path(_MINIMUM, key_text(name)), roles.get(name)
         if stated is None or (role is None and (None in roles or not roles)):
             continue
@@ -216,7 +215,8 @@ def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
         elif role is None:
             near = (n for n in list(roles)[:_ROLES] if isinstance(n, str) and len(n) < _CUT)
             seen = f"there is no role {display(name)}"
-            yield Finding(path=path, seen=seen, remedy=suggest_name(key_text(name), near))
+            remedy = suggest_name(key_text(name), near, minimums)
+            yield Finding(path=path, seen=seen, remedy=remedy)
         else:
             yield from _minimum(view, role, path, whole(stated))
 

@@ -91,7 +91,7 @@ def refusal(path: str, seen: str, remedy: str) -> Finding:
 
 @part_of_rule
 def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
-    """Check the minimum of a count that may be left out."""
+    """Report a count below its minimum. Nothing is wrong if it is left out."""
     number = known(whole(value), path)
     if value is None:
         return

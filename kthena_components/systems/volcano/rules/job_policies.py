@@ -124,9 +124,8 @@ def job_parts(found: Object) -> Iterator[Finding]:
     for name in mapping(plugins):
         if name not in _PLUGINS:
             path = join_path("spec.plugins", key_text(name))
-            yield refuse(
-                path, "is no plugin of Volcano", suggest_name(key_text(name), _PLUGINS), rule
-            )
+            remedy = suggest_name(key_text(name), _PLUGINS, mapping(plugins))
+            yield refuse(path, "is no plugin of Volcano", remedy, rule)
     for index, volume in enumerate(map(mapping, sequence(found.spec.get("volumes")))):
         path, place = f"spec.volumes[{index}]", text(volume.get("mountPath"))
         claim, named = volume.get("volumeClaim"), volume.get("volumeClaimName") or None

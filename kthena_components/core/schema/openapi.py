@@ -1,4 +1,4 @@
-"""The OpenAPI schema of a CRD as types without words: what core/schema/crds.py reads.
+"""The OpenAPI schema of a CRD as types without words: what crds.py reads.
 
 Only names, types and limits are taken. Descriptions are not, nor rules in CEL.
 Source of what each keyword does: k8s.io/apiextensions-apiserver pkg/apis/apiextensions/v1/types.go.
@@ -22,6 +22,18 @@ _LIMITS = {
     "maxItems": "most",
     "pattern": "pattern",
 }
+
+
+def served_roots(crd: Mapping[str, Any], number: Number) -> dict[tuple[str, str], int]:
+    """Read the versions that a CRD serves: the number of the type, by kind and apiVersion."""
+    spec = crd["spec"]
+    return {
+        (spec["names"]["kind"], f"{spec['group']}/{version['name']}"): read_root(
+            version["schema"]["openAPIV3Schema"], number
+        )
+        for version in spec["versions"]
+        if version["served"]
+    }
 
 
 def read_root(schema: Mapping[str, Any], number: Number) -> int:

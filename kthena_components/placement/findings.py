@@ -1,0 +1,53 @@
+"""Findings about groups that do not fit into a cluster: the rule placement-fits. Pure."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from kthena_components.core.findings import Finding, Level
+from kthena_components.placement.model import Cluster, Outcome, Verdict
+
+RULE = "placement-fits"
+MOST_DAYS = 7
+"""After so many days, what a cluster had says little."""
+FITTED = frozenset({Verdict.FITS, Verdict.UNKNOWN})
+_TELLS = {Verdict.WAITS: "waits", Verdict.NEVER: "never fits"}
+
+
+def unplaced(outcome: Outcome, cluster: Cluster, level: Level = Level.MANDATORY) -> Finding:
+    """Report a group that waits or never fits."""
+    why = why_not(outcome)
+    seen = f"{outcome.group.title} {_TELLS[outcome.verdict]} on {cluster.source}"
+    return Finding(
+        path="",
+        seen=f"{seen}: {why}" if why else seen,
+        remedy=first_change(outcome) or "run `kthena-components fit` to see what is free",
+        rule=RULE,
+        level=level,
+    )
+
+
+def stale(cluster: Cluster, today: date) -> Iterator[Finding]:
+    """Report an old snapshot."""
+    if cluster.taken is not None and (today - cluster.taken.date()).days > MOST_DAYS:
+        yield Finding(
+            path="",
+            seen=f"the snapshot of {cluster.source} is {(today - cluster.taken.date()).days} days "
+            f"old, and after {MOST_DAYS} days it says little",
+            remedy="run `kthena-components inventory` again",
+            rule=RULE,
+            level=Level.ADVISORY,
+            most=Level.ADVISORY,
+        )
+
+
+def why_not(outcome: Outcome) -> str:
+    """Say why a group does not fit, or what else must be known about it."""
+    gap = outcome.group.unknown
+    said = [outcome.note, *(obstacle.text for obstacle in outcome.obstacles)]
+    return gap.because if gap else ". ".join(text.rstrip(".") for text in said if text)
+
+
+def first_change(outcome: Outcome) -> str:
+    """Return the smallest change after which a group fits."""
+    changes = (change.text for each in outcome.obstacles for change in each.changes)
+    return next(changes, "").rstrip(".")
