@@ -12,6 +12,7 @@ from kthena_components.checker.input_findings import INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.checker.stack_findings import EDGE_DOCS
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
+from kthena_components.core.spec.rules import engine_inputs as engine_rules
 from kthena_components.core.spec.rules import pods as pod_rules
 from kthena_components.core.spec.rules import role as role_rules
 from kthena_components.core.spec.rules import rollout as rollout_rules
@@ -19,6 +20,8 @@ from kthena_components.core.spec.rules import serving as spec_rules
 from kthena_components.core.spec.rules import template as template_rules
 from tests.rules.test_cases import CASES
 from tests.support.for_each import for_each
+
+INPUT_RULES = (engine_rules, spec_rules, rollout_rules, role_rules, pod_rules, template_rules)
 
 each_rule = for_each("rule", all_rules(), ids=lambda rule: rule.name)
 
@@ -48,7 +51,7 @@ def test_the_names_of_rules_about_input_are_those_of_their_findings() -> None:
     """Some functions give findings of several names, or of another than their own."""
     stated = {
         name
-        for module in (spec_rules, rollout_rules, role_rules, pod_rules, template_rules)
+        for module in INPUT_RULES
         for name in re.findall(r'rule="([a-z-]+)"', Path(module.__file__ or "").read_text())
     }
     named = {rule.name for rule in all_rules() if rule.subject == INPUT} - set(INPUT_DOCS)

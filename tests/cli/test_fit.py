@@ -138,7 +138,7 @@ WRONG = [
     (["gone.yaml", "--inventory", "c.yaml"], f"gone.yaml: {NO_FILE}"),
     (
         ["s.yaml", "--inventory", "bad.yaml"],
-        "bad.yaml: gpu: there is no field 'gpu' here: write 'gpus'.",
+        "bad.yaml: gpu: there is no field 'gpu' here: remove it, because gpus is stated, too.",
     ),
     (
         ["s.yaml", "--inventory", "s.yaml"],

@@ -83,7 +83,7 @@ def test_an_inventory_that_cannot_be_read_is_told(review: Review, tmp_path: Path
     path = inventory(tmp_path, gpu=8)
     ran = review("--inventory", f"prod={path}", prod=events(change("a", None, serving())))
     assert ran.status == 2
-    assert "there is no field 'gpu' here: write 'gpus'" in ran.err
+    assert "there is no field 'gpu' here: remove it, because gpus is stated, too" in ran.err
     assert "the inventory of stack prod cannot be read" in ran.out
 
 
