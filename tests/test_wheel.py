@@ -77,6 +77,7 @@ def test_the_package_imports_nothing_but_what_it_declares() -> None:
     extra = {
         "kthena_components/cluster": {"kubernetes", "urllib3"},
         "kthena_components/cli": {"argcomplete", "rich"},
+        "kthena_components/placement": {"ortools"},
         "kthena_components/policies": {"pulumi_policy"},
     }
     imported = {
