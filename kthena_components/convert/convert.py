@@ -6,7 +6,8 @@ backend, and the result is compared with the object: what differs is a loss.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components import systems
@@ -59,6 +60,7 @@ from kthena_components.core.values.read import (
     namespace_or_default,
     sequence,
 )
+from kthena_components.languages.names import snake_case
 from kthena_components.systems.converter import Converter
 from kthena_components.systems.system import Body
 
@@ -183,7 +185,11 @@ def _convert(
     if not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
-    compiled = compile_serving(for_target, title_of(body), today=changes.today)
+    try:
+        compiled = compile_serving(for_target, title_of(body), today=changes.today)
+    except SpecError as error:
+        defaults = _specified(converter.filled(merged.whole)) - _specified(merged.whole)
+        raise _by_default(error, defaults - changes.arguments.keys()) from None
     options = [] if same else _lost_options(args, converter, changes.target)
     losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
     losses += [] if same else lost_pods(compiled)
@@ -198,6 +204,7 @@ def _convert(
         notes=(
             *_included(list(merged.others.values()), compiled),
             *added,
+            *_assumed(for_target, changes),
             *notes,
             *gained_gang(placed_by_plan(own), compiled),
         ),
@@ -221,6 +228,30 @@ def _included(merged: Sequence[Body], compiled: Compiled) -> list[str]:
     """Name the merged objects that no manifest of the result replaces."""
     titles = {title_of(manifest.body) for manifest in compiled.manifests}
     return [f"includes {title_of(body)}" for body in merged if title_of(body) not in titles]
+
+
+def _specified(body: Body) -> set[str]:
+    """Return the fields of an object's spec by the names of arguments."""
+    return {snake_case(str(name)) for name in mapping(body.get("spec"))}
+
+
+def _by_default(error: SpecError, defaults: AbstractSet[str]) -> SpecError:
+    """Say in a refusal which of the refused fields the object does not state."""
+    findings = [
+        replace(finding, seen=f"{finding.seen} (by default: the object does not state it)")
+        if finding.path in defaults
+        else finding
+        for finding in error.findings
+    ]
+    return SpecError(findings, error.subject)
+
+
+def _assumed(args: Mapping[str, Any], changes: Changes) -> list[str]:
+    """Say which release of Kthena the arguments state, because an older one is no default."""
+    version = args.get("kthena_version")
+    if version is None or "kthena_version" in changes.arguments:
+        return []
+    return [f"states kthena_version: {version!r}, the newest release that accepts the object"]
 
 
 def _lost_options(args: Mapping[str, Any], converter: Converter, target: str) -> list[Loss]:

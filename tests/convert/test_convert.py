@@ -53,6 +53,27 @@ def test_a_flat_topology_is_that_of_kthena_0_1() -> None:
     assert args["network_topology"] == {"group_policy": {"mode": "hard", "highest_tier_allowed": 2}}
 
 
+def test_a_refused_default_is_told_to_be_one_and_its_remedy_works() -> None:
+    """Otherwise the author looks for the field in the file."""
+    (error,) = run(model_serving(), "native").errors
+    assert "that failed (by default: the object does not state it). Remove it" in str(error)
+    stated = model_serving()
+    stated["spec"]["recoveryPolicy"] = "RoleRecreate"
+    (error,) = run(stated, "native").errors
+    assert "that failed. Remove it" in str(error)
+    for body in (model_serving(), stated):
+        assert losses(run(body, "native", recovery_policy=None)) == []
+
+
+def test_an_older_release_of_kthena_is_told_where_it_is_stated() -> None:
+    body = model_serving()
+    body["spec"]["template"]["roles"][0]["name"] = "405b"
+    note = "states kthena_version: '0.2', the newest release that accepts the object"
+    assert run(body).servings[0].notes == (note,)
+    assert run(body, kthena_version="0.2").servings[0].notes == ()
+    assert run(model_serving()).servings[0].notes == ()
+
+
 def test_a_field_of_an_older_release_is_lost() -> None:
     body = model_serving()
     body["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1}]
