@@ -160,7 +160,7 @@ def test_a_settings_file_that_is_no_file_is_not_checked(
         tops += [("40000", "stacks", oid(commits, "main:stacks"))]
     ran = review(commits, "--head", commit_of(commits, *tops))
     assert ran.status == 2
-    assert ran.text.startswith(f"**Not checked:** object {object_[:12]} is ")
+    assert ran.text.startswith(f"**Not checked:** object `{object_[:12]}` is ")
 
 
 def criss_crossed(folder: Path, times: int) -> Commits:

@@ -21,12 +21,13 @@ def serving(name: str, role: str, **more: Any) -> dict[str, Any]:
 SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a field of a role": (
         {"servings[0].roles[0].replica": 3},
-        [("servings[0].roles[0].replica: there is no field 'replica' here. Write 'replicas'. "
-         "[unknown-field]")],
+        [("servings[0].roles[0].replica: there is no field 'replica' here. Remove it, "
+         "because replicas is stated, too. [unknown-field]")],
     ),
     "a field of the stack": (
         {"servngs": [serving("a", "b")]},
-        ["servngs: there is no field 'servngs' here. Write 'servings'. [unknown-field]"],
+        [("servngs: there is no field 'servngs' here. Remove it, because servings is stated, too. "
+         "[unknown-field]")],
     ),
     "a field that resembles none": (
         {"zzz": "1"},

@@ -39,8 +39,8 @@ Source: gitlabhq app/models/commit.rb, COMMIT_SHA_PATTERN and reference_pattern.
 """
 
 
-_WORD = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,252}"
-_NAME = re.compile(rf"(?<!\S){_WORD}(?=[:,;]?(?:\s|$))")
+_WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,251}[A-Za-z0-9_-])?"
+_NAME = re.compile(rf"(?<!\S){_WORD}(?=[.:,;]?(?:\s|$))")
 _CODE = re.compile(rf"(?<![\\`\w])(`{_WORD}`)(?![`\w])")
 """A name as code, in which no host looks for references, so that it stays as it is.
 
