@@ -12,8 +12,8 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         LLAMA,
         {f"{OPTION}.instance_typ": "x"},
         (
-            "backend_options.instance_typ: there is no field 'instance_typ' here. Write "
-            "'instance_type'. [unknown-field]"
+            "backend_options.instance_typ: there is no field 'instance_typ' here. Remove it, "
+            "because instance_type is stated, too. [unknown-field]"
         ),
     ),
     "no-nodes": (

@@ -43,8 +43,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         ENGINE,
         {"backend_options.storage_url": "pvc://a/b"},
         (
-            "backend_options.storage_url: there is no field 'storage_url' here. Write "
-            "'storage_uri'. [unknown-field]"
+            "backend_options.storage_url: there is no field 'storage_url' here. Remove it, "
+            "because storage_uri is stated, too. [unknown-field]"
         ),
     ),
     "several-groups": (

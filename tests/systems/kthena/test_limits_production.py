@@ -106,8 +106,8 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         ENGINE_NATIVE,
         groups(metric_sources={**SOURCE, "wait": {"pod": {}}}),
         (
-            f"{AT}.metric_sources.wait: is no metric; the metrics are waiting. Write 'waiting'. "
-            "[backend-options]"
+            f"{AT}.metric_sources.wait: is no metric; the metrics are waiting. Remove it, "
+            "because waiting is stated, too. [backend-options]"
         ),
     ),
     "metric-twice": (
@@ -180,8 +180,8 @@ SCALED: dict[str, tuple[Args, dict[str, Any], str]] = {
         PREFILL_DECODE,
         roles(roles={"decode": {**DECODE, "min_replica": 1}}),
         (
-            f"{AT}.roles.decode.min_replica: there is no field 'min_replica' here. Write "
-            "'min_replicas'. [unknown-field]"
+            f"{AT}.roles.decode.min_replica: there is no field 'min_replica' here. Remove it, "
+            "because min_replicas is stated, too. [unknown-field]"
         ),
     ),
     "two-autoscalers": (

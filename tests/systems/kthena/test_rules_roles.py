@@ -137,7 +137,10 @@ def test_a_negative_gang_minimum_is_refused() -> None:
 
 def test_a_gang_minimum_names_a_role() -> None:
     assert told(chat({f"{GANG}.prefil": 1, f"{GANG}.xyz": 1})) == [
-        f"{GANG}.prefil: there is no role 'prefil'. Write 'prefill'. [kthena-gang-minimum]",
+        (
+            f"{GANG}.prefil: there is no role 'prefil'. Remove it, because prefill is stated, too. "
+            "[kthena-gang-minimum]"
+        ),
         f"{GANG}.xyz: there is no role 'xyz'. Known: decode, prefill. [kthena-gang-minimum]",
     ]
 
