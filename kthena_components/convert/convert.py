@@ -185,11 +185,8 @@ def _convert(
     if not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
-    try:
-        compiled = compile_serving(for_target, title_of(body), today=changes.today)
-    except SpecError as error:
-        defaults = _specified(converter.filled(merged.whole)) - _specified(merged.whole)
-        raise _by_default(error, defaults - changes.arguments.keys()) from None
+    defaults = _specified(converter.filled(merged.whole)) - _specified(merged.whole)
+    compiled = _compile(for_target, title_of(body), changes, defaults)
     options = [] if same else _lost_options(args, converter, changes.target)
     losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]
     losses += [] if same else lost_pods(compiled)
@@ -204,7 +201,6 @@ def _convert(
         notes=(
             *_included(list(merged.others.values()), compiled),
             *added,
-            *_assumed(for_target, changes),
             *notes,
             *gained_gang(placed_by_plan(own), compiled),
         ),
@@ -235,15 +231,20 @@ def _specified(body: Body) -> set[str]:
     return {snake_case(str(name)) for name in mapping(body.get("spec"))}
 
 
-def _by_default(error: SpecError, defaults: AbstractSet[str]) -> SpecError:
-    """Say in a refusal which of the refused fields the object does not state."""
-    findings = [
-        replace(finding, seen=f"{finding.seen} (by default: the object does not state it)")
-        if finding.path in defaults
-        else finding
-        for finding in error.findings
-    ]
-    return SpecError(findings, error.subject)
+def _compile(
+    args: Mapping[str, Any], title: str, changes: Changes, defaults: AbstractSet[str]
+) -> Compiled:
+    """Compile the arguments. A refusal says which refused fields the object does not state."""
+    try:
+        return compile_serving(args, title, today=changes.today)
+    except SpecError as error:
+        findings = [
+            replace(finding, seen=f"{finding.seen} (by default: the object does not state it)")
+            if finding.path in defaults - changes.arguments.keys()
+            else finding
+            for finding in error.findings
+        ]
+        raise SpecError(findings, error.subject) from None
 
 
 def _assumed(args: Mapping[str, Any], changes: Changes) -> list[str]:
@@ -275,14 +276,14 @@ def _for_target(
     """Return the arguments for the target, and notes about what was rewritten."""
     backend, emitter, converter = found
     if changes.target in {SAME, backend}:
-        return with_changes(args, changes.arguments), []
+        return with_changes(args, changes.arguments), _assumed(args, changes)
     args = args if converter.elsewhere is None else converter.elsewhere(args)
     target = systems.find_emitter(changes.target)
     versions = () if target is None else target.kthena_versions
     own = {} if args.get("kthena_version") in versions else {"kthena_version"}
     result = {k: v for k, v in args.items() if k not in {"backend_options", *own}}
     result["backend"] = changes.target
-    notes: list[str] = []
+    notes = _assumed(result, changes)
     lacks = target is not None and naming.LWS_GROUP_SIZE not in target.sizes
     if lacks and naming.LWS_GROUP_SIZE in emitter.sizes:
         result["roles"] = [_with_kthena_names(*pair, notes) for pair in _roles(args)]

@@ -23,7 +23,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("rbg-templates", "template-or-engine", "topology-one-cap", "kaito-roles"),
     },
     "the user chooses an image, a release or a model": {
-        *("engine-option-keys", "ray-engine-kwargs"),
+        *("draft-tensor", "engine-option-keys", "ray-engine-kwargs"),
         *("booster-image", "container-image", "engine-image", "kthena-image", "kthena-version"),
         *("kv-connector-known", "kv-transfer-supported", "pp-with-ray", "ray-in-image"),
         *("ray-over-pods", "hf-config-shape", "model-stated"),

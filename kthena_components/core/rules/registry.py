@@ -12,6 +12,7 @@ from kthena_components.core.rules.context_parallel_layout import context_paralle
 from kthena_components.core.rules.context_within_model import context_within_model
 from kthena_components.core.rules.data_parallel_layout import data_parallel_layout
 from kthena_components.core.rules.draft_pipeline import draft_pipeline
+from kthena_components.core.rules.draft_tensor import draft_tensor
 from kthena_components.core.rules.engine_config_file import engine_config_file
 from kthena_components.core.rules.engine_image import engine_image
 from kthena_components.core.rules.engine_option_keys import engine_option_keys
@@ -136,6 +137,7 @@ CHECKS: tuple[Check, ...] = (
     context_parallel_layout,
     expert_balance,
     draft_pipeline,
+    draft_tensor,
     options_agree,
     kv_connector_known,
     kv_halves_complete,
