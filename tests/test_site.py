@@ -55,6 +55,13 @@ def test_each_link_leads_to_a_page_or_an_anchor_and_nothing_is_loaded_from_elsew
     assert len(read) > len(all_rules())
     assert broken == []
     assert [address for address in loaded if urlsplit(address).netloc] == []
+    missing = [
+        f"{page.relative_to(html)}: {address}"
+        for page, found in read.items()
+        for address in found.loaded
+        if not _leads_somewhere(page, address, read)
+    ]
+    assert missing == []
 
 
 @pytest.mark.programs
@@ -85,6 +92,11 @@ def test_links_to_files_that_are_no_pages_become_their_paths() -> None:
     assert turn_links(rule, "docs/own.md", "sub/own.md", pages) == (
         "[w](../rules/world-size-equals-gpus.md) [all](../rules/index.md) [web](https://example.com)"
     )
+    shown = turn_links(
+        "![a](docs/a.svg) ![b](https://example.com/b.svg)", "README.md", "index.md", {}
+    )
+    assert shown == "![a](a.svg) ![b](https://example.com/b.svg)"
+    assert turn_links("![a](../a.svg)", "docs/sub/b.md", "sub/b.md", {}) == "![a](../a.svg)"
     fenced = "```\n[a](../README.md)\n```"
     assert turn_links(fenced, "docs/own.md", "own.md", pages) == fenced
 

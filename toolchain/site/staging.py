@@ -24,7 +24,7 @@ BESIDE_DOCS: Mapping[str, str] = {
 """Pages outside of docs/, and where the site has them."""
 _REPLACED = frozenset({"policies.md"})
 """Pages that the reference of the site replaces."""
-_LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,})")
 
 
@@ -59,7 +59,7 @@ def _pages() -> Iterator[tuple[str, str]]:
 
 
 def turn_links(text: str, source: str, target: str, pages: Mapping[str, str]) -> str:
-    """Write the links of a page as they are in the site.
+    """Write the links and the pictures of a page, all below docs/, as they are in the site.
 
     Args:
         text: The page in Markdown.
@@ -74,6 +74,8 @@ def turn_links(text: str, source: str, target: str, pages: Mapping[str, str]) ->
         if "://" in address or not address:
             return found[0]
         path = _normal(Path(source).parent / address)
+        if found["picture"]:
+            return f"![{found['text']}]({up}{path.removeprefix('docs/')})"
         if path == "docs/policies.md":
             name = (
                 f"{anchor}.md" if anchor in rules else f"index.md{f'#{anchor}' if anchor else ''}"
