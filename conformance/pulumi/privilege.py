@@ -37,6 +37,8 @@ _PRODUCTION: dict[str, Any] = {
     "model_route": {},
 }
 """Options of kthena with which every kind of object is written."""
+_UNUSED = frozenset({"monitoring", "claims"})
+"""Parts of `kthena-components rights --with` that the stack of this part does not have."""
 
 
 def run(context: Context) -> None:
@@ -153,11 +155,11 @@ def _each() -> Iterator[tuple[str, Resource]]:
 def _needed(backend: str) -> tuple[Resource, ...]:
     """Return the rights of a backend for what the stack writes.
 
-    Kthena 1.0 has no bindings, an autoscaled serving has no budget of evictions, and the cluster
-    has no Prometheus.
+    Kthena 1.0 has no bindings, an autoscaled serving has no budget of evictions, the cluster has no
+    Prometheus, and the serving claims no devices, of which the cluster has none.
     """
     left_out = {BINDING[1], *([BUDGETS.kind] if backend == "kthena" else [])}
-    needed = resources_of([backend], [each for each in extras() if each != "monitoring"])
+    needed = resources_of([backend], [each for each in extras() if each not in _UNUSED])
     return tuple(right for right in needed if right.kind not in left_out)
 
 
