@@ -10,8 +10,8 @@ from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of
 from kthena_components.placement.model import Change, PodGroup, SubGroupPolicy, Topology
 
-PATIENCE = 5.0
-"""Seconds for the scheduler: two dozen cycles."""
+PATIENCE = 20.0
+"""Seconds for the scheduler: dozens of cycles on a busy machine, each with other random choices."""
 Body = dict[str, Any]
 
 
@@ -28,7 +28,7 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
     wanted = change.group or group
     spec = _spec(wanted, change.topology or wanted.topology)
     if change.topology or change.group or change.tolerations:
-        driven.write_again(group.name, spec, lambda pod: _pod(pod, change))
+        driven.write_again(group.name, spec, lambda pod: _pod(pod, group, change))
     return wait(lambda: any(group_of(pod) == group.name and pod["spec"].get("nodeName")
                             for pod in driven.pods()), PATIENCE)  # fmt: skip
 
@@ -59,16 +59,21 @@ def gang_of(name: str) -> str:
     return "-".join(name.split("-")[:2])
 
 
-def _pod(pod: Body, change: Change) -> Body:
+def _pod(pod: Body, group: PodGroup, change: Change) -> Body:
     """Write a pod with further tolerations, and without what the change leaves out."""
     spec = pod["spec"]
     if change.group:
-        kept = {key for pods in change.group.pods for key in pods.spec}
-        spec = {key: value for key, value in spec.items() if key in kept}
+        gone = _stated(group) - _stated(change.group)
+        spec = {key: value for key, value in spec.items() if key not in gone}
     if change.tolerations:
         tolerations = [*spec.get("tolerations", ()), *map(dict, change.tolerations)]
         spec = {**spec, "tolerations": tolerations}
     return {**pod, "spec": spec}
+
+
+def _stated(group: PodGroup) -> set[str]:
+    """Return the fields of the pods that matter to the scheduler."""
+    return {key for pods in group.pods for key in pods.spec}
 
 
 def _spec(group: PodGroup, topology: Topology | None) -> Body:

@@ -31,6 +31,9 @@ CHANGES = 20
 """Number of changes that are tried at scale 1."""
 AGREEMENT = 0.99
 """Share of gangs about which the scheduler and the model must agree."""
+HELPFUL = 0.95
+"""Share of changes after which the scheduler must place the gang. Where pods of different sizes
+compete, that depends on which of equal nodes it takes first."""
 LIVE = 10
 """Each so many cases, the command `inventory` reads the cluster."""
 AGAIN = 3
@@ -47,6 +50,8 @@ class _Run:
     """Number of changes still to try."""
     seen: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
+    useless: list[str] = field(default_factory=list)
+    """Changes after which the gang still waits."""
 
     def hold(self, case: Case) -> None:
         """Ask about one case, and try one change."""
@@ -117,10 +122,11 @@ class _Run:
                 continue  # another group of its serving, whose controller would make its pods again
             self.changes -= 1
             others_leave(self.driven, group)
-            placed = helps(self.driven, group, change)
-            self.part.check(f"{answer_title(group)}: {change.text}", holds=placed,
-                            seen=json.dumps(objects))  # fmt: skip
-            self.seen["changes after which Volcano places the gang"] += placed
+            if helps(self.driven, group, change):
+                self.seen["changes after which Volcano places the gang"] += 1
+            else:
+                self.useless.append(f"{group.name}: {change.text}: {json.dumps(objects)}")
+                self.part.say(f"a change after which the gang still waits: {self.useless[-1]}")
             return
 
 
@@ -141,11 +147,10 @@ def run(context: Context) -> None:
     allowed = max(1, round((1 - AGREEMENT) * total))
     context.part.check(f"at most {allowed} of {total} gangs differ", holds=differing <= allowed,
                        seen=f"{share:.1%} agree: {found.differing}")  # fmt: skip
-
-
-def answer_title(group: PodGroup) -> str:
-    """Name a gang in a check."""
-    return f"{group.name}: Volcano places it after the named change"
+    tried = context.many(CHANGES) - found.changes
+    most = max(1, round((1 - HELPFUL) * tried))
+    context.part.check(f"after at most {most} of {tried} named changes the gang still waits",
+                       holds=len(found.useless) <= most, seen=found.useless)  # fmt: skip
 
 
 def _changes(objects: list[Body], waiting: set[str]) -> Iterator[tuple[PodGroup, Change]]:
