@@ -32,8 +32,8 @@ CHANGES = 20
 AGREEMENT = 0.99
 """Share of gangs about which the scheduler and the model must agree."""
 HELPFUL = 0.95
-"""Share of changes after which the scheduler must place the gang. Where pods of different sizes
-compete, that depends on which of equal nodes it takes first."""
+"""Share of changes after which the scheduler must place the gang. docs/conformance.md names the one
+that is known not to help: pods of different sizes compete for the nodes."""
 LIVE = 10
 """Each so many cases, the command `inventory` reads the cluster."""
 AGAIN = 3
