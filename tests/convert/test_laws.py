@@ -63,7 +63,8 @@ def test_a_described_serving_gives_the_same_objects(backend: str, data: st.DataO
     (serving,) = result.servings  # the front Service is part of it
     for part in result.parts:
         losses = [str(loss) for loss in part.losses]
-        assert (losses, part.notes) == ([], ())
+        notes = [note for note in part.notes if not note.startswith("states kthena_version: ")]
+        assert (losses, notes) == ([], [])
     kept = [dict(part.body) for part in result.parts if isinstance(part, Kept)]
     again = [dict(manifest.body) for manifest in serving.compiled.manifests]
     assert sorted(map(title_of, [*again, *kept])) == sorted(map(title_of, bodies))
