@@ -21,7 +21,7 @@ def gpu_named_larger(change: Change) -> Iterator[Finding]:
     Pass: nvidia.com/gpu.product NVIDIA-H200 before, NVIDIA-H100-80GB-HBM3 after.
     Fail: kthena-components/gpu h100 before, h200 after; h100 before, none after.
     Level: advisory.
-    Source: this package: docs/security.md, A branch and its judge.
+    Source: this package: docs/security.md, Weaker checks.
     """
     before = _named(change.before)
     for path, pod in _named(change.after).items():

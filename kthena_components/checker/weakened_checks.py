@@ -64,7 +64,7 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
     Pass: gpu-requests-equal-limits from advisory to mandatory; disabled becomes advisory.
     Fail: world-size-equals-gpus from mandatory to disabled; gpuBudget from 32 to 64; a new
     "all": "disabled".
-    Source: docs/security.md, A branch and its judge.
+    Source: docs/security.md, Weaker checks.
     """
     if isinstance(change.before, str) or isinstance(change.after, str):
         yield _not_compared(change)
@@ -178,7 +178,7 @@ def waiver_new(change: StackChange) -> Iterator[Finding]:
     Pass: shm-present is waived until 2026-12-31 in the base and in the branch.
     Fail: the branch alone waives shm-present; the base does until 2026-12-31, the branch until
     2027-12-31.
-    Source: docs/security.md, A branch and its judge.
+    Source: docs/security.md, Weaker checks.
     """
     for entry, waiver in new_waivers(change.before, change.after, change.today):
         seen = f"is new in this branch and does not apply to it: {waiver}"
@@ -204,7 +204,7 @@ def limits_weakened(change: StackChange) -> Iterator[Finding]:
     Pass: gpu_budget from 32 to 16; gpu from h200 to h100.
     Fail: gpu_budget from 16 to 32, or removed; from 16 to an encrypted value; gpu from h100 to
     h200, or removed.
-    Source: docs/security.md, A branch and its judge.
+    Source: docs/security.md, Weaker checks.
     """
     yield from _budget(change, f"{change.file}: {_BUDGET}")
     yield from _plain_secrets(change, f"{change.file}: {_PLAIN}")

@@ -185,7 +185,7 @@ def _convert(
     if not same:
         source, result = _unnamed(source), _unnamed(result)
     for_target, notes = _for_target(args, found, changes)
-    defaults = _specified(converter.filled(merged.whole)) - _specified(merged.whole)
+    defaults = _specified(source) - _specified(merged.whole)
     compiled = _compile(for_target, title_of(body), changes, defaults)
     options = [] if same else _lost_options(args, converter, changes.target)
     losses = [*find_losses(source, result), *options, *lost_gang(placed_by_plan(own), compiled)]

@@ -155,3 +155,15 @@ Further words.
             Example(passes=False, text="1 of 2."),
         ),
     )
+
+
+_CITED = re.compile(r"(?:this package: )?(docs/[\w/-]+\.md), (.+?)\.?")
+
+
+def test_a_source_in_the_documentation_names_a_heading_of_its_page() -> None:
+    cited = {found.groups() for rule in all_rules() for one in rule.sources
+             if (found := _CITED.fullmatch(one))}  # fmt: skip
+    assert cited
+    for page, heading in cited:
+        headings = re.findall(r"^#+ (.*)$", (ROOT.parent / page).read_text(), re.MULTILINE)
+        assert heading in headings, (page, heading)

@@ -123,16 +123,16 @@ class LateDefinitions(Definitions):
         self._paths, self._stated = paths, stated
         self._found = dict[GroupKind, tuple[CrdTable, ...]]()
 
-    def find(self, _of: GroupKind, _packaged: CrdTable) -> tuple[CrdTable, ...]:
+    def find(self, of: GroupKind, packaged: CrdTable) -> tuple[CrdTable, ...]:
         """Return what the CRDs of a kind declare, each in a table of its own."""
-        if not self._paths or INDEX[_of] in self._stated:
+        if not self._paths or INDEX[of] in self._stated:
             return ()
-        if _of not in self._found:
+        if of not in self._found:
             # Imported here, because most files have no CRD.
             from kthena_components.core.schema.definitions import tables_of  # noqa: PLC0415
 
-            self._found[_of] = tables_of(self._crds(_of), _packaged)
-        return self._found[_of]
+            self._found[of] = tables_of(self._crds(of), packaged)
+        return self._found[of]
 
     @property
     def used(self) -> frozenset[tuple[str, str]]:

@@ -121,12 +121,16 @@ def _title(name: object) -> str:
 class Definitions:
     """The CustomResourceDefinitions among the files. This one has none."""
 
-    def find(self, _of: tuple[str, str], _packaged: "CrdTable") -> "tuple[CrdTable, ...]":
+    def find(
+        self,
+        of: tuple[str, str],  # noqa: ARG002 - for those that have some
+        packaged: "CrdTable",  # noqa: ARG002 - for those that have some
+    ) -> "tuple[CrdTable, ...]":
         """Return what the CRDs of a kind declare, each in a table of its own.
 
         Args:
-            _of: API group and kind.
-            _packaged: The releases of its system.
+            of: API group and kind.
+            packaged: The releases of its system.
         """
         return ()
 

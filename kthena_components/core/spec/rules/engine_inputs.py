@@ -21,6 +21,7 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _LEAST = 2**20
+"""The least amount that can be meant, in bytes."""
 _NEAR = 0.9
 """Least similarity of a model's name and the one that is suggested (difflib's ratio)."""
 _LONGEST = 120
@@ -93,9 +94,11 @@ def model_name(role: RoleSpec) -> Iterator[Finding]:
     engine = role.engine
     if engine is None or engine.hf_config is not None or not _is_name(engine.model):
         return
+    if not isinstance(find_model(engine.model), Unknown):
+        return
     names = {name.casefold(): name for name in all_names()}
     close = difflib.get_close_matches(engine.model.casefold(), names, n=1, cutoff=_NEAR)
-    if close and isinstance(find_model(engine.model), Unknown):
+    if close:
         yield Finding(
             path="engine.model",
             seen=f"is {display(engine.model)}, which is not in the table of models, so its sizes "
