@@ -4,8 +4,10 @@ Forms: rows in the terminal, Mermaid, and an HTML page. All three draw the same 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

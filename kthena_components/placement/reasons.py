@@ -5,11 +5,12 @@ change is offered only if the scheduler places the group after it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.changes import fits, helps, with_specs, with_topology
 from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
 from kthena_components.placement.model import (

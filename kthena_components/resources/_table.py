@@ -5,13 +5,14 @@ components of all. In other languages, components are constructed one by one and
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pulumi
 
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._duplicate_objects import running
 
 _Rows = Sequence[Mapping[str, Any]]

@@ -3,15 +3,15 @@
 argparse's rules: CPython's Lib/argparse.py `_parse_optional` and `_get_nargs_pattern`.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
 from kthena_components.core.engines.options import Option
+from kthena_components.core.values.regex import regex
 
-_NEGATIVE = re.compile(r"-[0-9]+|-[0-9]*\.[0-9]+")
-_PIECES = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
-_LATER_FLAG = re.compile(r"\s--?[A-Za-z]")
+_NEGATIVE = regex(r"-[0-9]+|-[0-9]*\.[0-9]+")
+_PIECES = regex(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
+_LATER_FLAG = regex(r"\s--?[A-Za-z]")
 _ANY = 1 << 30
 _WORDS: Mapping[str, tuple[int, int]] = {"?": (0, 1), "*": (0, _ANY), "+": (1, _ANY)}
 

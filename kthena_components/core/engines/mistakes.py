@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.option_replacements import equivalent, successor
 from kthena_components.core.engines.options import TITLES, Dialect, Meaning, Option, probably
@@ -10,6 +9,7 @@ from kthena_components.core.engines.shapes import Meant, meant_option
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.remedies import either, rename_option, without
+from kthena_components.core.values.dataclass import dataclass
 
 _MAX_LISTED = 6
 

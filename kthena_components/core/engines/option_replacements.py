@@ -4,12 +4,12 @@ Sources: the help texts, deprecation notes and `new_flag` of the releases that h
 (vllm/engine/arg_utils.py; sglang/srt/server_args.py), and vllm/config/parallel.py EPLBConfig.
 """
 
-import re
 from collections.abc import Mapping
 
 from kthena_components.core.engines.options import Dialect
+from kthena_components.core.values.regex import regex
 
-_OPTION = re.compile(r"--[a-z0-9_-]+")
+_OPTION = regex(r"--[a-z0-9_-]+")
 _SPECULATIVE = (
     "disable-by-batch-size",
     "draft-tensor-parallel-size",

@@ -5,13 +5,13 @@ pkg/apis/resource/validation/validation.go.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.device_selectors import DRIVER, are_late, required_values
 from kthena_components.core.hardware import GpuFacts, find_gpu
 from kthena_components.core.hardware.device_classes import CLASSES, MIG, NVIDIA
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     MAX_COUNT,

@@ -12,18 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 DRIVER = "driver"
 """The key of the driver among the values that selectors require."""
 _LONGEST = 10 * 1024
 _TEXT = r"'[^'\\]*'|\"[^\"\\]*\""
-_WORD = re.compile(rf"{_TEXT}|&&|\|\||[()\[\]{{}}?!]|[^\s&|()\[\]{{}}?!'\"]+|\S")
+_WORD = regex(rf"{_TEXT}|&&|\|\||[()\[\]{{}}?!]|[^\s&|()\[\]{{}}?!'\"]+|\S")
 _NAME = rf"(?:\.(?P<field>[A-Za-z_]\w*)|\[\s*(?P<key>{_TEXT})\s*\])"
 _ATTRIBUTE = rf"device\.attributes\s*\[\s*(?P<domain>{_TEXT})\s*\]\s*{_NAME}"
 _LIST = rf"\[\s*(?P<several>(?:{_TEXT})(?:\s*,\s*(?:{_TEXT}))*)\s*\]"
 _VALUE = rf"(?:device\.(?P<driver>driver)|{_ATTRIBUTE})"
-_COMPARED = re.compile(
+_COMPARED = regex(
     rf"(?:(?P<first>{_TEXT})\s*==\s*)?{_VALUE}"
     rf"(?:\s*==\s*(?P<one>{_TEXT})|\s*in\s+{_LIST})?"
 )

@@ -1,10 +1,11 @@
 """Pods that are placed together, or not at all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.objects.object import Object, PodSet
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, total
 
 

@@ -7,15 +7,15 @@ Source: openshift/openshift-controller-manager pkg/image/trigger; kubernetes v1.
 pkg/apis/core/validation/validation.go validateContainerCommon, which accepts `image: " "` for it.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Blank
 
 _TRIGGERS = "image.openshift.io/triggers"
-_CONTAINER = re.compile(
+_CONTAINER = regex(
     r"\b(containers|initContainers)\[(?:\?\(@\.name==\\*[\"']([^\"'\\]+)\\*[\"']\)|(\d+))\]\.image\b"
 )
 _LISTS = ("containers", "initContainers")

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from kthena_components.core.values.caches import cached_by_text
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 Version = tuple[int, ...]
 """A release: 0.11.1 is (0, 11, 1). A post-release counts as one more number, like a fourth one:
@@ -14,7 +15,7 @@ Version = tuple[int, ...]
 LATEST = "latest"
 """Default tag."""
 _HUB = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
-_RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
+_RELEASE = regex(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
 _SHOWN = 160
 _OWN: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm/vllm-openai", "vllm/vllm-openai-rocm"),

@@ -1,17 +1,17 @@
 """Fields of a kustomization that a release states. Only those that name no file and no address."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.releases.model import OutsideError
 
 _TARGET = frozenset(
     {"group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector"}
 )
 _IMAGE = frozenset({"name", "newName", "newTag", "digest"})
-_WRITTEN = re.compile(r"(?:(?P<name>[^=]+)=)?(?P<new>[^@]*?)(?::(?P<tag>[^:/@]+))?(?:@(?P<id>.+))?")
+_WRITTEN = regex(r"(?:(?P<name>[^=]+)=)?(?P<new>[^@]*?)(?::(?P<tag>[^:/@]+))?(?:@(?P<id>.+))?")
 """An image in Argo CD's notation: `old=new:tag@digest`, each part but one optional."""
 
 

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from kthena_components.core.values.dataclass import dataclass
 
 
 class OutsideError(ValueError):

@@ -5,10 +5,10 @@ Specs and MergeRuntimeContainers: a strategic merge, but for the arguments of bo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
 

@@ -10,7 +10,6 @@ config/llmisvcconfig (--served-model-name);
 pkg/controller/v1alpha2/llmisvc/workload_storage.go (attachModelArtifacts).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -20,11 +19,12 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.models import find_by_folder
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kserve.volume_claims import STORAGE_URI
 
 _FOLDER = "/mnt/models"
-_HUB = re.compile(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
+_HUB = regex(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
 _OWN_SERVER, _SERVED = "huggingfaceserver", "--served-model-name"
 Folders = Mapping[str, str]
 """The model in each folder."""

@@ -4,10 +4,10 @@ Source: volcano-sh/kthena pkg/apis/workload/v1alpha1/model_booster_types.go.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import MODEL_SERVING, Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 
 MODEL_BOOSTER = (MODEL_SERVING[0], "ModelBooster")

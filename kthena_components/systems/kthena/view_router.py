@@ -4,10 +4,10 @@ Source: volcano-sh/kthena v1.0.0 pkg/apis/networking/v1alpha1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import MODEL_SERVER, Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 
 MODEL_ROUTE = (MODEL_SERVER[0], "ModelRoute")

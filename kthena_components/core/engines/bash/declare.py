@@ -13,10 +13,11 @@ from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.shell_state import READONLY, UNSET, Array, Table, Value
 from kthena_components.core.engines.bash.syntax import Assignment
 from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(\+?=)(.*))?", re.DOTALL)
-_ELEMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
+_NAME = regex(r"([A-Za-z_][A-Za-z0-9_]*)(?:(\+?=)(.*))?", re.DOTALL)
+_ELEMENT = regex(r"([A-Za-z_][A-Za-z0-9_]*)\[")
 _TYPES = frozenset("ilucn")
 
 

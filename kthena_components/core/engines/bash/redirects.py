@@ -6,14 +6,15 @@ destinations of it, and what follows a here-document's delimiter in its line is 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.syntax import Redirect, Text, Word
 from kthena_components.core.engines.bash.words import Node, UnreadError, Words
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-_QUOTES = re.compile(r"['\"\\]")
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_QUOTES = regex(r"['\"\\]")
+_NUMBER = regex(r"[0-9]{1,9}")
 """More digits may be more than bash's descriptors hold, which makes them a word."""
 _DOCUMENT = ["heredoc_start", "heredoc_body", "heredoc_end"]
 
