@@ -39,8 +39,7 @@ from kthena_components.core.spec.serving_spec import (
     StandaloneRoleSpec,
 )
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.systems.kubernetes.claim_templates import emit_claims
-from kthena_components.systems.kubernetes.services import emit_budget
+from kthena_components.systems.kubernetes.emit import emit_budget, emit_claims
 
 if TYPE_CHECKING:
     from kthena_components.systems.emitter import Emitter

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.objects.object import Object
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count,
