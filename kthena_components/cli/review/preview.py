@@ -67,6 +67,8 @@ class Step:
     """Outputs of the last update."""
     paths: tuple[str, ...]
     """Fields that change, if the provider reports them."""
+    is_made_first: bool = False
+    """Whether a replacement creates the new resource before it deletes the old one."""
     parent: str = ""
     """The URN of the component or stack that it belongs to."""
 
@@ -243,6 +245,7 @@ def _take_step(
         new=mapping(new.get("inputs")),
         outputs=mapping(old.get("outputs")),
         paths=_paths(op, mapping(data.get("detailedDiff"))),
+        is_made_first=data.get("op") == "create-replacement",
         parent=_text(new.get("parent")) or _text(old.get("parent")),
     )
     known = preview.steps.get(urn)
@@ -253,6 +256,7 @@ def _take_step(
             new=step.new or known.new,
             outputs=step.outputs or known.outputs,
             paths=step.paths or known.paths,
+            is_made_first=known.is_made_first,  # the first step decides
             parent=step.parent or known.parent,
         )
     preview.steps[urn] = step
