@@ -5,7 +5,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.objects import labels_of
-from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.placement.model import Body, Change, Cluster, Node, PodGroup, Topology
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
@@ -49,20 +48,15 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
             new if (one.namespace, one.name) == (new.namespace, new.name) else one
             for one in cluster.quotas
         ])  # fmt: skip
-    if not change.added_nodes:
-        return replace(cluster, nodes=nodes, queues=queues)
+    added = frozenset(node.name for node in change.added_nodes)
+    domains = [
+        replace(domain, nodes=domain.nodes | added) if change.like in domain.nodes else domain
+        for domain in cluster.domains
+    ]
     nodes += change.added_nodes
-    domains = cluster.domains
-    if cluster.hyper_nodes:
-        added = {node.name: labels_of(node.body) for node in change.added_nodes}
-        domains = _joined(cluster.domains, read_domains(cluster.hyper_nodes, added))
-    return replace(cluster, nodes=nodes, queues=queues, domains=domains)
-
-
-def _joined(old: Sequence[Domain], added: Sequence[Domain]) -> list[Domain]:
-    """Add nodes to HyperNodes. Which ones contain a node does not depend on the other nodes."""
-    more = {domain.name: domain.nodes for domain in added}
-    return [replace(domain, nodes=domain.nodes | more.get(domain.name, set())) for domain in old]
+    return replace(
+        cluster, nodes=nodes, queues=queues, domains=domains if added else cluster.domains
+    )
 
 
 def changed_group(group: PodGroup, change: Change) -> PodGroup:

@@ -231,6 +231,8 @@ class Change:
     freed_nodes: tuple[str, ...] = ()
     """It fits when nothing runs on these nodes."""
     added_nodes: tuple[Node, ...] = ()
+    like: str = ""
+    """The node that the added ones equal: they are in its HyperNodes, too."""
     tolerations: tuple[Body, ...] = ()
     queue: Queue | None = None
     quota: Quota | None = None
