@@ -71,8 +71,7 @@ def test_levels_that_stay_or_rise_are_no_weakening() -> None:
         (
             "serving-groups",
             {key: value for key, value in GROUPS.items() if key != "inventory"},
-            "serving-groups.inventory: would be removed, so that no pods are placed, and the base "
-            "has prod.yaml. Keep prod.yaml, or let a person",
+            "inventory: would be removed, so that no pods are placed, and the base has prod.yaml.",
         ),
         (
             "serving-groups",
