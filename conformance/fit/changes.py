@@ -64,7 +64,11 @@ def _pod(pod: Body, group: PodGroup, change: Change) -> Body:
     spec = pod["spec"]
     if change.group:
         gone = _stated(group) - _stated(change.group)
-        spec = {key: value for key, value in spec.items() if key not in gone}
+        spec = {key: value for key, value in spec.items() if key not in gone - {"containers"}}
+        if "containers" in gone:  # only its ports are in a group
+            containers = [{k: v for k, v in each.items() if k != "ports"}
+                          for each in spec["containers"]]  # fmt: skip
+            spec = {**spec, "containers": containers}
     if change.tolerations:
         tolerations = [*spec.get("tolerations", ()), *map(dict, change.tolerations)]
         spec = {**spec, "tolerations": tolerations}

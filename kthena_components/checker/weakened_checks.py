@@ -58,8 +58,8 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
     The rule compares what the files of levels lead to, with Pulumi's and the policies' defaults:
     how each policy is enforced, how the findings of each rule end, gpuBudget, gpuTypes, the
     inventory into which pods must fit, the memory of the GPUs in gpu, and the releases of systems.
-    A stack without a file has the defaults. A file that is not valid is a finding, too. The base's levels apply to the branch in any case, so this
-    reports the change after the merge.
+    A stack without a file has the defaults. A file that is not valid is a finding, too. The base's
+    levels apply to the branch in any case, so this reports the change after the merge.
 
     Pass: gpu-requests-equal-limits from advisory to mandatory; disabled becomes advisory.
     Fail: world-size-equals-gpus from mandatory to disabled; gpuBudget from 32 to 64; inventory

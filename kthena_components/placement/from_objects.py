@@ -30,7 +30,13 @@ from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_build import in_two
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler
-from kthena_components.placement.pod_groups import amounts_of, groups_in, number, oldest_first
+from kthena_components.placement.pod_groups import (
+    amounts_of,
+    groups_in,
+    neighbours_in,
+    number,
+    oldest_first,
+)
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
 from kthena_components.placement.pod_sets import priority_classes
 from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
@@ -89,6 +95,7 @@ def cluster_of(
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
         running=tuple(running),
         waiting=tuple(waiting),
+        neighbours=tuple(neighbours_in(pods)),
         scheduler=_scheduler(kinds),
         priorities=priorities,
         taken=taken,

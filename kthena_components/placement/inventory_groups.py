@@ -12,6 +12,7 @@ from kthena_components.placement.inventory_fields import (
     SubgroupFields,
 )
 from kthena_components.placement.model import (
+    Neighbour,
     PodGroup,
     PodSet,
     Queue,
@@ -39,6 +40,21 @@ def running_of(fields: InventoryFields) -> tuple[Running, ...]:
         Running(group=_group(running.group), nodes=tuple(running.nodes))
         for running in fields.running
     )
+
+
+def neighbours_of(fields: InventoryFields) -> tuple[Neighbour, ...] | None:
+    """Return the other pods that run. None: not known."""
+    if fields.neighbours is None:
+        return None
+    return tuple(
+        Neighbour(
+            namespace=one.namespace,
+            pods=PodSet(name="pods", count=len(one.nodes), requests={}, spec=one.spec,
+                        labels=one.labels),
+            nodes=tuple(one.nodes),
+        )
+        for one in fields.neighbours
+    )  # fmt: skip
 
 
 def groups_of(groups: Iterable[GroupFields]) -> tuple[PodGroup, ...]:

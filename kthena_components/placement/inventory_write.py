@@ -51,6 +51,7 @@ def write_inventory(cluster: Cluster) -> str:
                 "waiting": list(map(_group, cluster.waiting)),
             }
         ),
+        **_neighbours(cluster),
     }
     return yaml.dump(fields, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True,
                      default_flow_style=None)  # fmt: skip
@@ -148,6 +149,22 @@ def _quota(quota: Quota) -> dict[str, Any]:
 
 def _running(running: Running) -> dict[str, Any]:
     return {"group": _group(running.group), "nodes": list(running.nodes)}
+
+
+def _neighbours(cluster: Cluster) -> dict[str, Any]:
+    """Write the other pods that run, if they are known: also that there are none."""
+    if cluster.neighbours is None:
+        return {}
+    listed = [
+        {
+            "namespace": one.namespace,
+            **stated({"labels": dict(sorted(one.pods.labels.items())),
+                      "spec": dict(one.pods.spec)}),
+            "nodes": list(one.nodes),
+        }
+        for one in cluster.neighbours
+    ]  # fmt: skip
+    return {"neighbours": listed}
 
 
 def _group(group: PodGroup) -> dict[str, Any]:

@@ -144,6 +144,17 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Equal pods that run and are in no group, for what pods ask of the pods around them."""
+
+    namespace: str
+    pods: PodSet
+    """Their labels and their spec. What they request is in the use of their nodes."""
+    nodes: tuple[str, ...]
+    """The node of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
     """The version and the plugins of Volcano's scheduler."""
 
@@ -170,6 +181,8 @@ class Cluster:
     volumes: Sequence[Body] = ()
     """PersistentVolumes and PersistentVolumeClaims that state where they can be used."""
     running: Sequence[Running] = ()
+    neighbours: Sequence[Neighbour] | None = None
+    """All other pods that run. None: not known."""
     waiting: Sequence[PodGroup] = ()
     """Groups that wait already; the scheduler tries them before later ones of equal priority."""
     scheduler: Scheduler = field(default_factory=Scheduler)
@@ -216,6 +229,8 @@ class Cause(StrEnum):
     MEMBERSHIP = "hypernode membership"
     VOLUME = "volume topology"
     QUOTA = "namespace quota"
+    NEIGHBOURS = "other pods"
+    """Host ports, affinity between pods, or spread constraints."""
     ORDER = "scheduling order"
     """A place exists, but the scheduler's order of choices misses it."""
 

@@ -50,7 +50,8 @@ def _ports(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for container in map(mapping, sequence(spec.get("containers"))):
         ports = [
             {"hostPort": port.get("hostPort") or port.get("containerPort"),
-             "protocol": port.get("protocol") or "TCP"}
+             "protocol": port.get("protocol") or "TCP",
+             **({"hostIP": port["hostIP"]} if port.get("hostIP") else {})}
             for port in map(mapping, sequence(container.get("ports")))
             if port.get("hostPort") or (host and port.get("containerPort"))
         ]  # fmt: skip
