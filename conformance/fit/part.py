@@ -9,10 +9,10 @@ from io import StringIO
 from typing import Any
 
 from conformance.__main__ import Context
-from conformance.fit.changes import gang_of, helps, on_nodes, others_leave
+from conformance.fit.changes import helps, is_possible, others_leave
 from conformance.fit.constraints import broken
 from conformance.fit.drawn_case import draw_cases
-from conformance.fit.driven_cluster import Answer, DrivenCluster, group_of
+from conformance.fit.driven_cluster import Answer, DrivenCluster
 from conformance.fit.random_clusters import Case
 from conformance.fit.shrink import shrink
 from conformance.fit.verdicts import Compared, cluster_of, compare, groups_of, nodes_of, read
@@ -114,9 +114,8 @@ class _Run:
         waiting = {one.group.name for one in compared if not one.placed and one.agrees}
         objects = self.driven.objects()
         for group, change in _changes(objects, waiting):
-            held = on_nodes(self.driven, change.freed_nodes)
-            if gang_of(group.name) in {gang_of(group_of(pod)) for pod in held}:
-                continue  # another group of its serving, whose controller would make its pods again
+            if not is_possible(self.driven, group, change):
+                continue
             self.changes -= 1
             others_leave(self.driven, group)
             if helps(self.driven, group, change):

@@ -110,6 +110,14 @@ class QueueFields(Spec):
     open: bool = True
 
 
+class ScopeFields(Spec):
+    """A scope of a ResourceQuota."""
+
+    name: Word
+    operator: Word = "Exists"
+    values: list[str] = Field(default_factory=list)
+
+
 class QuotaFields(Spec):
     """A ResourceQuota of a namespace."""
 
@@ -117,6 +125,7 @@ class QuotaFields(Spec):
     name: DnsName
     hard: Resources
     used: Resources = Field(default_factory=dict)
+    scopes: list[ScopeFields] = Field(default_factory=list)
 
 
 class SubgroupFields(Spec):

@@ -9,6 +9,7 @@ from kthena_components.placement.inventory_fields import (
     InventoryFields,
     PodFields,
     SchedulerFields,
+    ScopeFields,
     SubgroupFields,
 )
 from kthena_components.placement.model import (
@@ -19,6 +20,7 @@ from kthena_components.placement.model import (
     Quota,
     Running,
     Scheduler,
+    Scope,
     SubGroupPolicy,
     Topology,
 )
@@ -31,7 +33,13 @@ def queues_of(fields: InventoryFields) -> tuple[Queue, ...]:
 
 def quotas_of(fields: InventoryFields) -> tuple[Quota, ...]:
     """Return the quotas of namespaces."""
-    return tuple(Quota(**dict(quota)) for quota in fields.quotas)
+    return tuple(Quota(**{**dict(one), "scopes": _scopes(one.scopes)}) for one in fields.quotas)
+
+
+def _scopes(stated: Iterable[ScopeFields]) -> tuple[Scope, ...]:
+    return tuple(
+        Scope(name=one.name, operator=one.operator, values=tuple(one.values)) for one in stated
+    )
 
 
 def running_of(fields: InventoryFields) -> tuple[Running, ...]:

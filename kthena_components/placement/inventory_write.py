@@ -20,6 +20,7 @@ from kthena_components.placement.model import (
     Queue,
     Quota,
     Running,
+    Scope,
     SubGroupPolicy,
     Topology,
 )
@@ -144,7 +145,13 @@ def _quota(quota: Quota) -> dict[str, Any]:
         "name": quota.name,
         "hard": _amounts(quota.hard),
         "used": _amounts(quota.used),
+        **stated({"scopes": list(map(_scope, quota.scopes))}),
     }
+
+
+def _scope(scope: Scope) -> dict[str, Any]:
+    values = {"values": list(scope.values)} if scope.values else {}
+    return {"name": scope.name, "operator": scope.operator, **values}
 
 
 def _running(running: Running) -> dict[str, Any]:

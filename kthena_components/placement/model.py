@@ -125,6 +125,16 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which pods a ResourceQuota counts."""
+
+    name: str
+    """PriorityClass, BestEffort, NotBestEffort, Terminating, …"""
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
     """What a ResourceQuota of a namespace allows and what is used, by its key: `requests.cpu`."""
 
@@ -132,6 +142,8 @@ class Quota:
     name: str
     hard: Amounts
     used: Amounts
+    scopes: tuple[Scope, ...] = ()
+    """All must hold for a pod that it counts. Without any, it counts all pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

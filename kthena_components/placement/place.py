@@ -99,7 +99,7 @@ class _Asked:
 
     def _left_for(self, group: PodGroup, job: Job) -> Cluster:
         """Return the cluster as it is for a group: its own pods without nodes do not count."""
-        own = [group.pods[task.source].requests for task in job.tasks if task.node is None]
+        own = [group.pods[task.source] for task in job.tasks if task.node is None]
         return replace(self._left, quotas=released(self._left.quotas, {group.namespace: own}))
 
 

@@ -10,7 +10,10 @@ from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
-_DECIDES = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes")
+_DECIDES = (
+    "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes",
+    "priorityClassName", "activeDeadlineSeconds",
+)  # fmt: skip
 _OF_KUBERNETES = "node.kubernetes.io/"
 """Tolerations that the API server adds to every pod."""
 
@@ -31,7 +34,7 @@ def scheduled_requests(spec: Mapping[str, Any]) -> dict[str, Decimal] | Unknown:
 
 
 def deciding_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what decides about nodes: selectors, affinity, tolerations, host ports, claims."""
+    """Keep what decides about nodes and quotas: selectors, tolerations, ports, claims, class."""
     kept = {key: spec[key] for key in _DECIDES if spec.get(key)}
     tolerations = [
         each
