@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import (
     HYPER_NODE,
     JOB,
