@@ -70,8 +70,7 @@ def cluster_of(
 
     Args:
         objects: Objects of any kinds, each once.
-        racks_from: Labels whose values are racks if there are no HyperNodes; or `labels`, or
-            `kueue`.
+        racks_from: Labels whose values are racks without HyperNodes; or `labels`, `kueue`.
         taken: When they were read.
         source: Where they were read.
         notes: What could not be read.
