@@ -2,7 +2,7 @@
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.models import ModelShape, find_by_folder, find_model
+from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling
 
 
 def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
@@ -12,11 +12,10 @@ def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
     """
     if pod.downloaded is not None:
         return pod.downloaded
-    found, served = find_by_folder(command.model), served_name(command)
-    if found is not None or served is None:
-        return found
-    shape = find_model(served)
-    return shape if isinstance(shape, ModelShape) else None
+    named = (command.model, command.options.get("--model"))  # two if the command is wrong
+    spelled = (command.model, served_name(command))
+    found = (*map(find_by_folder, named), *map(find_by_spelling, spelled))
+    return next(filter(None, found), None)
 
 
 def served_name(command: CommandFacts) -> str | None:

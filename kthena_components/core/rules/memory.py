@@ -33,9 +33,10 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     object that memory was not checked. If a GPU is named but something else is unknown (the model,
     the format of its weights, the part that stays in host memory), this rule reports it once for
     both rules about memory. A local path or a bucket counts as the model that an init container
-    downloads to it, else as the one that one of its parts names, else as the one that
-    --served-model-name names; the finding is then advice in every environment, because it may be a
-    smaller copy. The default share is 0.92, or 0.9 up to vLLM 0.19.
+    downloads to it, else as the one that one of its parts names. Any other name counts as the model
+    from which it, or --served-model-name, differs in separators only. The finding is then advice in
+    every environment, because it may be a smaller copy. The default share is 0.92, or 0.9 up to
+    vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
