@@ -2,7 +2,7 @@
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling
+from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
 
 
 def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
@@ -12,10 +12,12 @@ def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
     """
     if pod.downloaded is not None:
         return pod.downloaded
-    named = (command.model, command.options.get("--model"))  # two if the command is wrong
-    spelled = (command.model, served_name(command))
-    found = (*map(find_by_folder, named), *map(find_by_spelling, spelled))
-    return next(filter(None, found), None)
+    served = served_name(command)
+    paths = (command.model, command.options.get("--model"))  # two if the command is wrong
+    found = (*map(find_by_folder, paths), *map(find_by_spelling, (command.model, served)))
+    known = next(filter(None, found), None)
+    stated = None if known or served is None else find_model(served)
+    return stated if isinstance(stated, ModelShape) else known
 
 
 def served_name(command: CommandFacts) -> str | None:

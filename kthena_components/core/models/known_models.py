@@ -56,7 +56,7 @@ def find_by_folder(path: object) -> ModelShape | None:
 
 
 def find_by_spelling(name: object) -> ModelShape | None:
-    """Find the model whose name, without its organisation, differs in separators only.
+    """Find the model from whose short name a name differs in separators only.
 
     Names of Kubernetes objects have no dots: qwen2-5-7b-instruct.
     """
@@ -74,7 +74,7 @@ def _by_spelling() -> Mapping[str, ModelShape]:
 
 
 def _plain(name: str) -> str:
-    return _SEPARATORS.sub("", _short(name))
+    return _SEPARATORS.sub("", name.casefold())
 
 
 def _cached(part: str) -> str:

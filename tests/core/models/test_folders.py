@@ -35,7 +35,7 @@ def test_a_folder_is_named_after_its_model(path: str) -> None:
 SPELLED = {
     "Qwen-2.5-0.5B": "Qwen/Qwen2.5-0.5B-Instruct",
     "qwen2-5-7b-instruct": "Qwen/Qwen2.5-7B-Instruct",
-    "mine/llama-3-1-8b-instruct": "meta-llama/Llama-3.1-8B-Instruct",
+    "mine/llama-3-1-8b-instruct": None,
     "llama3-1-8b": "meta-llama/Llama-3.1-8B-Instruct",
     "llama3-8b-chat": None,
     "qwen": None,
