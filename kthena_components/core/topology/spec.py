@@ -19,7 +19,7 @@ from kthena_components.core.topology.domains import (
     check_regex,
     must_be_known,
 )
-from kthena_components.core.topology.tree import check_tree, place_of
+from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -199,7 +199,7 @@ def _check_names_apart(inventory: InventorySpec) -> Iterator[Finding]:
 # Builds the HyperNodes of a topology, in the order in which they are applied.
 #
 # Volcano accepts nearly every tree and then ignores what it cannot use, so the whole tree is
-# checked: each entry here, then all together in tree.py.
+# checked: each entry here, then all together in hypernode_tree.py.
 
 
 @dataclass(frozen=True, slots=True)

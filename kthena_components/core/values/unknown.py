@@ -4,6 +4,7 @@ An unknown value is never an error: a rule that meets one reports that it could 
 """
 
 from collections.abc import Iterable
+from dataclasses import field
 from typing import TypeGuard, TypeVar
 
 from kthena_components.core.values.dataclass import dataclass
@@ -35,10 +36,14 @@ class Blank(str):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Varying(Unknown):
     """A value that differs between the pods of a template, such as a pod's name or number."""
 
-    __slots__ = ()
+    name: str = field(default="", compare=False)
+    """The variable of some controller with it; empty if it comes from elsewhere."""
+    elsewhere: bool = field(default=False, compare=False)
+    """Whether a source that is not read may set the variable as well."""
 
 
 class OwnAddress(Varying):
