@@ -20,5 +20,8 @@ class _LazyPattern:
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Like `re.compile`, but compile the text when a method is first used."""
+    """Like `re.compile`, but compile the text when a method is first used.
+
+    The result has the methods of a pattern and is none: `isinstance(…, re.Pattern)` is False.
+    """
     return cast("re.Pattern[AnyStr]", _LazyPattern(text, flags))

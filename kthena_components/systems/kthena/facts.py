@@ -23,7 +23,6 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
 from kthena_components.systems.kthena.view import Role, Serving
 
@@ -88,7 +87,7 @@ def _read_gang(view: Serving, engines: tuple[EngineFacts, ...]) -> GangFacts:
 # The pods of a ModelServing's roles.
 
 
-_ANY = regex(".*")
+_ANY = re.compile(".*")
 _HASHES = (naming.REVISION, naming.ROLE_TEMPLATE_HASH)
 _LWS = "leaderworkerset.sigs.k8s.io/"
 _LWS_LABELS = ("name", "group-index", "group-key", "worker-index")
