@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping, sequence
 
 _KINDS = ("initContainers", "containers")
@@ -45,6 +45,9 @@ class Told:
     """Patterns of texts that are the address of its first pod."""
     others: tuple[str, ...] = ()
     """Prefixes of other variables that the controller sets."""
+    exactly: tuple[str, ...] | None = None
+    """All variables that it sets, and prefixes of them, if fields of the object decide about that.
+    None: those above."""
 
 
 NOTHING = Told()
