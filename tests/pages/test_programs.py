@@ -50,7 +50,7 @@ def programs(page: str) -> Iterator[Program]:
     """List the programs of a page."""
     fences = [one for one in MarkdownIt().parse((ROOT / page).read_text()) if one.type == "fence"]
     starts = [at for at, one in enumerate(fences) if one.info == "python"]
-    for at, end in zip(starts, [*starts[1:], len(fences)], strict=True):
+    for at, end in zip(starts, [*starts[1:], len(fences)], strict=False):
         shown = tuple((one.info, one.content) for one in fences[at + 1 : end])
         yield Program(fences[at].content, shown)
 
