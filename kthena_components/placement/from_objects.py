@@ -23,8 +23,8 @@ from kthena_components.cluster.pending import node_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
 from kthena_components.core.topology.domains import Labels, read_domains
+from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
-from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.quantity import add_resources, render_quantity
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown

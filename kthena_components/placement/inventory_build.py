@@ -10,8 +10,8 @@ from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.findings import Finding, Level, nearest
 from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.topology.domains import Domain, read_domains
+from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
-from kthena_components.core.topology.tree import check_tree, place_of
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_fields import (
