@@ -10,7 +10,7 @@ from conformance.support.serving_lives import amounts
 from conformance.support.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.values.read import sequence
-from kthena_components.systems.kserve.runtime_merge import merge
+from kthena_components.systems.kserve.facts import merge
 
 _PATIENCE = 120
 _SPACE = "serving"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from conformance.report import Part
-from kthena_components.resources._other_cluster import RULE
+from kthena_components.resources._cluster_warnings import RULE
 from sandbox.cluster import Sandbox
 from tests.pulumi.lives import replace_images
 from tests.support.engine import ROOT, Run, Stack

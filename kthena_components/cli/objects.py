@@ -11,10 +11,10 @@ import yaml
 from kthena_components.checker.manifest import has_rules, is_compared
 from kthena_components.checker.unchecked_parts import is_foreign
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
-from kthena_components.core.engines.numbers import takes_number
+from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
-from kthena_components.core.values.image_triggers import mark_triggered
+from kthena_components.core.values.images import mark_triggered
 from kthena_components.reading.documents import Document
 
 _LIST = "List"

@@ -35,7 +35,7 @@ from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.serving_spec import TopologySpec
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping

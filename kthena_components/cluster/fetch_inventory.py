@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.cluster.fetch_servings import read
-from kthena_components.cluster.inventory_rights import INVENTORY
 from kthena_components.cluster.objects import Body, name_of
+from kthena_components.cluster.requirements import INVENTORY
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.values.unknown import Unknown
 

@@ -38,8 +38,7 @@ from kthena_components.core.spec.serving_spec import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.systems.kubernetes.claim_templates import emit_claims
-from kthena_components.systems.kubernetes.services import emit_budget
+from kthena_components.systems.kubernetes.emit import emit_budget, emit_claims
 
 if TYPE_CHECKING:
     from kthena_components.systems.emitter import Emitter

@@ -12,7 +12,7 @@ from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
-from kthena_components.core.templates.overlay import MERGE_KEYS
+from kthena_components.core.templates import MERGE_KEYS
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import is_name, mapping, sequence
 

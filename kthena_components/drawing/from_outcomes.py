@@ -9,8 +9,7 @@ from kthena_components.cluster.objects import accelerators
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import holds
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox
-from kthena_components.drawing.racks import node_box, racks_of
+from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, node_box, racks_of
 from kthena_components.placement.model import Cluster, Node, Outcome, PodGroup, PodSet
 
 LOST = "lost"

@@ -29,8 +29,7 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.topology.domains import Domain, lowest
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox
-from kthena_components.drawing.racks import node_box, racks_of
+from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, node_box, racks_of
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 

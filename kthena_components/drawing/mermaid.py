@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.safe_text import visible
-from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, RackBox
-from kthena_components.drawing.racks import asked_titles
-from kthena_components.drawing.texts import fit
+from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, RackBox, asked_titles, fit
 
 MOST = 50_000
 """Characters that a block is shorter than."""

@@ -11,8 +11,15 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from kthena_components.core.findings import count_of
 from kthena_components.drawing.bars import FREE, OTHERS
-from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, RackBox
-from kthena_components.drawing.racks import asked_titles, folded
+from kthena_components.drawing.picture import (
+    GroupRow,
+    NodeBox,
+    Picture,
+    PodBox,
+    RackBox,
+    asked_titles,
+    folded,
+)
 from kthena_components.drawing.rows import choose
 from kthena_components.drawing.svg import (
     BAR,

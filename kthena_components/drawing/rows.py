@@ -6,9 +6,15 @@ from itertools import chain
 
 from kthena_components.core.findings import count_of
 from kthena_components.drawing.bars import FREE, OTHERS, shares, totals_of
-from kthena_components.drawing.picture import NodeBox, Picture, RackBox
-from kthena_components.drawing.racks import asked_titles
-from kthena_components.drawing.texts import fit, pad, width_of
+from kthena_components.drawing.picture import (
+    NodeBox,
+    Picture,
+    RackBox,
+    asked_titles,
+    fit,
+    pad,
+    width_of,
+)
 
 Paint = Callable[[str, str], str]
 """Writes a text in the colour of a state."""

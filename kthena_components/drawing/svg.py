@@ -11,8 +11,15 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from kthena_components.core.values.safe_text import visible
 from kthena_components.drawing.bars import FREE, OTHERS, Part, parts_of
-from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, RackBox
-from kthena_components.drawing.texts import fit, width_of
+from kthena_components.drawing.picture import (
+    GroupRow,
+    NodeBox,
+    Picture,
+    PodBox,
+    RackBox,
+    fit,
+    width_of,
+)
 
 STYLE = (Path(__file__).with_name("page.css")).read_text(encoding="utf-8")
 WIDTH = 320

@@ -22,7 +22,7 @@ from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, reference
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
     count,
     count_or_unknown,

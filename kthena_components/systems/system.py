@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kthena_components.core.facts.serving import GpuDemand, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
 from kthena_components.core.rules.support.old_and_new import Change

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.cluster.client import ClusterError
 from kthena_components.cluster.fetch_inventory import MissingRightsError, fetch_inventory
-from kthena_components.cluster.inventory_rights import INVENTORY
+from kthena_components.cluster.requirements import INVENTORY
 from tests.cluster.objects import node
 
 Body = dict[str, Any]

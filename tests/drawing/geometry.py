@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from xml.etree.ElementTree import Element, fromstring
 
+from kthena_components.drawing.picture import width_of
 from kthena_components.drawing.svg import BAR, CHAR
-from kthena_components.drawing.texts import width_of
 
 _HIGH = 12
 

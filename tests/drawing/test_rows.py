@@ -5,9 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.drawing.bars import shares
-from kthena_components.drawing.picture import GroupRow, NodeBox, Picture, PodBox, RackBox
+from kthena_components.drawing.picture import (
+    GroupRow,
+    NodeBox,
+    Picture,
+    PodBox,
+    RackBox,
+    fit,
+    width_of,
+)
 from kthena_components.drawing.rows import draw_rows
-from kthena_components.drawing.texts import fit, width_of
 from tests.drawing.hostile import hostile
 from tests.support.for_each import for_each
 from tests.support.pictured import pictured

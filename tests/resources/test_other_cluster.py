@@ -12,7 +12,7 @@ import pytest
 import yaml
 from kubernetes.config import kube_config
 
-from kthena_components.resources import _other_cluster as _elsewhere
+from kthena_components.resources import _cluster_warnings as _elsewhere
 from kthena_components.resources import cluster
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens

@@ -10,7 +10,7 @@ import yaml
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
-from kthena_components.core.templates.overlay import MERGE_KEYS
+from kthena_components.core.templates import MERGE_KEYS
 from tests.resources.build import late, serving
 from tests.support.recorder import attempt, record
 from tests.support.specs import NATIVE_8B, changed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.core.schema.openapi import read_root
+from kthena_components.core.schema.definitions import read_root
 from toolchain.crd_tables import __main__ as command
 from toolchain.crd_tables.releases import Repository
 from toolchain.crd_tables.sources import SOURCES, Source

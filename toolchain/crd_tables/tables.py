@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kthena_components.core.schema.openapi import served_roots
+from kthena_components.core.schema.definitions import served_roots
 from toolchain.crd_tables.releases import Release
 
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
+from kthena_components.core.engines.argv import (
+    following,
+    is_flag,
+    is_line,
+    pieces,
+    read_plain,
+    rejects_rest,
+    words_of,
+)
 from kthena_components.core.engines.dialects import option_elsewhere, taken_elsewhere
 from kthena_components.core.engines.facts import CommandFacts, Problem, capped
 from kthena_components.core.engines.mistakes import (
@@ -22,7 +30,6 @@ from kthena_components.core.engines.option_replacements import successor
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
 from kthena_components.core.engines.shapes import meant_option
-from kthena_components.core.engines.simple_options import read_plain, rejects_rest
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.values.unknown import Unknown
 

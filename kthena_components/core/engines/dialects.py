@@ -12,6 +12,7 @@ from kthena_components.core.engines.options import (
     Release,
     Use,
     build_dialect,
+    understand,
 )
 from kthena_components.core.engines.table import Row, load, release_for, rows_of
 from kthena_components.core.engines.values import REFUSED, Refused, read_value
@@ -304,3 +305,23 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
 def _spellings(row: Row, release: Release) -> tuple[str, ...]:
     rewritten = release.engine == "vllm" and release.version >= LEVEL_SINCE
     return (*row.names, _LEVEL) if rewritten and row.name == "--optimization-level" else row.names
+
+
+# Tells which options of the engines take a number.
+
+
+_ENGINES = ("vllm", "sglang", "trtllm")
+_TYPES = frozenset({"float", "int", "si-size", "size", "size-auto"})
+
+
+@lru_cache(maxsize=1024)
+def takes_number(flag: str) -> bool:
+    """Return whether an option takes a number in each engine's newest release that has it.
+
+    Args:
+        flag: The option as written, without a value: `--max-model-len`.
+    """
+    dialects = (dialect_of(release_for(engine, None)) for engine in _ENGINES)
+    found = [understand(flag, dialect).option for dialect in dialects]
+    types = [option.type.removesuffix("?") for option in found if option is not None]
+    return bool(types) and _TYPES.issuperset(types)

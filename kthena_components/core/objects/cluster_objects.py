@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.serving import GpuDemand
-from kthena_components.core.objects.gang import Gang
 from kthena_components.core.objects.object import EACH_POD, MODEL_SERVING, GroupKind, Object, PodSet
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
@@ -20,7 +20,33 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_within,
 )
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, total
+
+# Pods that are placed together, or not at all.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """The pods that a controller puts into one PodGroup, as many as must start together."""
+
+    owner: Object
+    title: str
+    """What it is, for messages: `each group`."""
+    pods: tuple[tuple[PodSet, MaybeInt], ...]
+    """Its pods, each with the number that must start together."""
+    queue: MaybeText | None = None
+    """None: it has the default one, or another gang of the same pods states it."""
+    queue_path: str = ""
+    """Path of its name, in the object."""
+    topology: Mapping[str, Any] = field(default_factory=dict)
+    """Its networkTopology."""
+    topology_path: str = ""
+
+    @property
+    def size(self) -> MaybeInt:
+        """The number of pods that must start together."""
+        return total([number for _, number in self.pods])
+
 
 Key = tuple[str, str]
 """Namespace and name."""

@@ -11,7 +11,7 @@ from kthena_components.core.objects.object import requests_in
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.templates.overlay import MERGE_KEYS, Template
+from kthena_components.core.templates import MERGE_KEYS, Template
 from kthena_components.core.values.read import mapping, sequence
 
 # Checks that the pods which get a plan's requests listen at its ports.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping, sequence
 
 _KINDS = ("initContainers", "containers")

@@ -13,7 +13,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping, sequence
 
 _COMMANDS = ("command", "args")

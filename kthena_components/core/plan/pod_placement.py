@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 
 ZONE = "topology.kubernetes.io/zone"
 """Default of spread_over."""

@@ -22,7 +22,7 @@ from kthena_components.core.spec.serving_spec import (
     RollingUpdateSpec,
     TopologySpec,
 )
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.quantity import add_resources
 
 

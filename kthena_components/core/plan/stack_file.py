@@ -19,7 +19,7 @@ from kthena_components.core.remedies import either, remove
 from kthena_components.core.spec.fields import Count, Label, Spec, Text
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.serving_spec import QueueSpec
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.topology.spec import HyperNodeTopologySpec, check_topology
 from kthena_components.core.values.read import DEFAULT_NAMESPACE
 from kthena_components.core.values.unknown import Unknown

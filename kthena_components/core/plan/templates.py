@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core.engines import Commands, write_commands
-from kthena_components.core.facts.context import MODEL_CONFIG
+from kthena_components.core.facts.context import GPU, MODEL_CONFIG
+from kthena_components.core.hardware import Gpu, find_gpu, node_label
 from kthena_components.core.models import shape_keys
-from kthena_components.core.plan.gpu_placement import gpu_annotations, gpu_selector
 from kthena_components.core.plan.pod_attachments import attached_to, download
 from kthena_components.core.plan.production import (
     STARTUP_SECONDS,
@@ -22,9 +22,10 @@ from kthena_components.core.plan.production import (
     startup_probe,
     user_of,
 )
+from kthena_components.core.spec.enums import GpuLabel
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, grace_seconds, launch_of
 from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
-from kthena_components.core.templates.overlay import Template, lay_over
+from kthena_components.core.templates import Template, lay_over
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
@@ -252,3 +253,24 @@ def labelled(template: Template, labels: Mapping[str, str], scheduler: str) -> T
         "metadata": {"labels": {**(metadata.get("labels") or {}), **labels}, **stated},
         "spec": {**(template.get("spec") or {}), "schedulerName": scheduler},
     }
+
+
+# Where pods go that name their GPU: by a label of the nodes, or anywhere, with an annotation.
+
+
+def gpu_selector(role: RoleSpec) -> dict[str, str]:
+    """Return the node selector for the GPU of a role; empty if it has none."""
+    resources = role.resources
+    if resources is None or resources.gpu is None or resources.gpu_label is GpuLabel.NONE:
+        return {}
+    gpu = find_gpu(resources.gpu)
+    label = node_label(gpu, resources.gpu_label) if isinstance(gpu, Gpu) else None
+    return dict([label]) if label else {}
+
+
+def gpu_annotations(role: RoleSpec) -> dict[str, Any]:
+    """Return the annotation that names the GPU where no node selector does."""
+    resources = role.resources
+    if resources is None or resources.gpu is None or resources.gpu_label is not GpuLabel.NONE:
+        return {}
+    return {GPU: str(resources.gpu)}

@@ -23,6 +23,7 @@ from kthena_components.core.spec.enums import (
 )
 from kthena_components.core.spec.fields import (
     WORD,
+    Amount,
     Budget,
     Count,
     Device,
@@ -33,6 +34,7 @@ from kthena_components.core.spec.fields import (
     Namespace,
     ObjectName,
     Path,
+    PodTemplate,
     Port,
     Positive,
     Quantity,
@@ -45,7 +47,6 @@ from kthena_components.core.spec.fields import (
     Waivers,
     Word,
 )
-from kthena_components.core.templates.template import Amount, PodTemplate
 
 
 class ParallelismSpec(Spec):

@@ -14,7 +14,6 @@ from typing import Any
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
-from kthena_components.reading.releases.fields import images_of, patches_of
 from kthena_components.reading.releases.model import (
     ChartRelease,
     Outside,
@@ -22,6 +21,8 @@ from kthena_components.reading.releases.model import (
     Overlay,
     Place,
     Statement,
+    images_of,
+    patches_of,
 )
 from kthena_components.reading.releases.repository import Repository
 

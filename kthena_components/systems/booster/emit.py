@@ -21,8 +21,8 @@ from kthena_components.systems.booster.limits import LIMITS, PAIR, refuse
 from kthena_components.systems.booster.worker_config import MODEL_NAME, Variables, config_of, env_of
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.limits import names as kthena_names
-from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
-from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kthena.view import MODEL_BOOSTER, SKIPS_INSTALL, read_booster
+from kthena_components.systems.kubernetes.emit import emit_front
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 API_VERSION = f"{MODEL_BOOSTER[0]}/v1alpha1"
@@ -51,7 +51,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     labels = {naming.NAME: serving_name(plan), naming.ENTRY: "true"}
     if plan.expose is not None and plan.expose.role is not None:
         labels[naming.ROLE] = plan.expose.role
-    front = services.emit_front(plan, labels)
+    front = emit_front(plan, labels)
     return (made, front) if front else (made,)
 
 

@@ -18,7 +18,7 @@ from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.systems.kthena.view_booster import SKIPS_INSTALL, TRUE
+from kthena_components.systems.kthena.view import SKIPS_INSTALL, TRUE
 
 MODEL_NAME = "served-model-name"
 _SERVE = 3

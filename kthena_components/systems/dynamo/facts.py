@@ -18,7 +18,7 @@ from kthena_components.core.facts.serving import EngineFacts, GpuDemand, Serving
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods, only
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product, total
 from kthena_components.systems.dynamo.template import template_of, whole_template_of, written

@@ -2,9 +2,10 @@
 
 from kthena_components.systems.dynamo.convert import sketch
 from kthena_components.systems.dynamo.facts import demand, facts, kept, pods
-from kthena_components.systems.dynamo.rules.launch import dynamo_launch, dynamo_name_length
-from kthena_components.systems.dynamo.rules.shape import (
+from kthena_components.systems.dynamo.rules import (
     dynamo_gpu_memory,
+    dynamo_launch,
+    dynamo_name_length,
     dynamo_placement,
     dynamo_restart,
     dynamo_shape,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.facts.container import SHM_PATH
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.systems.dynamo.view import Component
 

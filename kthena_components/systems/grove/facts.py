@@ -18,7 +18,7 @@ from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import PodSet, copies_in, pod_set, read_object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
 from kthena_components.core.remedies import write
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
     count_or_unknown,
     is_name,

@@ -17,7 +17,7 @@ from kthena_components.core.plan.read_back import (
     namespaced,
     stated,
 )
-from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.templates import lay_over
 from kthena_components.core.values.read import (
     group_kind,
     mapping,

@@ -18,7 +18,7 @@ from kthena_components.core.plan.read_back import (
     without_env,
 )
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.templates import lay_over
 from kthena_components.core.values.read import (
     count,
     group_kind,

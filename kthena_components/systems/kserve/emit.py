@@ -28,16 +28,16 @@ from kthena_components.systems.kserve.limits import LIMITS, names, refuse
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
-from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.emit import emit_front
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the objects and, if the serving is exposed, its front Service."""
     if is_llm(plan):
-        made, front = emit_llm(plan), services.emit_front(plan, llm_labels(plan))
+        made, front = emit_llm(plan), emit_front(plan, llm_labels(plan))
     else:
-        made, front = emit_service(plan), services.emit_front(plan)
+        made, front = emit_service(plan), emit_front(plan)
     return (*made, front) if front else made
 
 

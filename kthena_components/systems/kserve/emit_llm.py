@@ -15,7 +15,7 @@ from kthena_components.core.plan.pod_placement import prioritized
 from kthena_components.core.plan.production import RECOMMENDED
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.systems.kserve.options import options_of
 from kthena_components.systems.kserve.templates import mentions, named
 from kthena_components.systems.kserve.view import GROUP

@@ -14,7 +14,7 @@ from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.pod_placement import prioritized
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.systems.kserve.options import options_of
 from kthena_components.systems.kserve.templates import HEAD, WORKER, named_role, with_variables
 from kthena_components.systems.kserve.view import GROUP, SERVICE

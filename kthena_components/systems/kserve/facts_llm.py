@@ -14,12 +14,12 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.served_models import models_of_llm, name_model, served_as
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
-from kthena_components.systems.kubernetes.leader_names import leader_names
+from kthena_components.systems.kubernetes.facts import leader_names
 
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _SHARED_MEMORY = {"name": "dshm", "emptyDir": {"medium": "Memory"}}

@@ -13,7 +13,7 @@ from kthena_components.core.findings import Finding, count_of, join_path, refuse
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.enums import EngineKind
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.options import options_of

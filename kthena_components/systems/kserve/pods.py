@@ -19,9 +19,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, product, to
 from kthena_components.systems.kserve.facts import REFUSED, facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
-from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
-from kthena_components.systems.kserve.view_llm import LlmService
-from kthena_components.systems.kserve.volume_claims import (
+from kthena_components.systems.kserve.served_models import (
     CLAIM,
     STORAGE_URI,
     Stated,
@@ -29,6 +27,8 @@ from kthena_components.systems.kserve.volume_claims import (
     claims_of_service,
     mounted,
 )
+from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
+from kthena_components.systems.kserve.view_llm import LlmService
 from kthena_components.systems.kubernetes.rules.gpu_budget import gpus_of_pods
 from kthena_components.systems.system import Body
 

@@ -16,7 +16,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.plan.read_back import without_env
 from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 
 HEAD, WORKER = "kserve-container", "worker-container"
 ADDRESS = "HEAD_SVC"

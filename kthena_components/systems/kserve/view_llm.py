@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import Object
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
     count,
     count_or_unknown,

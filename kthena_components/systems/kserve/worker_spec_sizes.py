@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.plan.serving_plan import RolePlan
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage, compute_ray_nodes
 from kthena_components.systems.kserve.templates import main_container

@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.values.read import mapping, name_of, sequence
-from kthena_components.systems.kthena.view_booster import (
+from kthena_components.systems.kthena.view import (
     SKIPS_INSTALL,
     TRUE,
     Backend,

@@ -25,7 +25,7 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.plan.scrape_targets import ScrapeTargets, targets_of_groups
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.convert import CONVERTER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
@@ -35,13 +35,13 @@ from kthena_components.systems.kthena.limits import LIMITS, names, refuse, since
 from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
 from kthena_components.systems.kthena.view import (
+    MODEL_ROUTE,
     PARTITION_RESTORES,
     PARTITION_SCALING,
     read_serving,
 )
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
-from kthena_components.systems.kthena.view_router import MODEL_ROUTE
-from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.emit import emit_front
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.volcano import emit as volcano
 
@@ -69,7 +69,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         timeout_seconds=plan.ready_timeout_seconds,
         after=tuple(each.key for each in scaling) if forced else (),
     )
-    front = services.emit_front(plan)
+    front = emit_front(plan)
     first, last = (scaling, ()) if forced else ((), scaling)
     return (*first, serving, *((front,) if front else ()), *emit_router(plan), *last)
 

@@ -25,7 +25,7 @@ from kthena_components.systems.kthena.options_router import (
     ModelServerSpec,
     PairSpec,
 )
-from kthena_components.systems.kthena.view_router import MODEL_ROUTE
+from kthena_components.systems.kthena.view import MODEL_ROUTE
 
 _ENGINES = {"vllm": InferenceEngine.VLLM, "sglang": InferenceEngine.SGLANG}
 _SERVED_AS = "--served-model-name"

@@ -12,7 +12,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER
-from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import MODEL_SERVING, VOLCANO, PodSet, copies_in, pod_set
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (

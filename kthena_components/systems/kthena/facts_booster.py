@@ -22,7 +22,7 @@ from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
-from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
+from kthena_components.systems.kthena.view import Backend, Booster, Worker
 
 _SCRIPT = "examples/online_serving/multi-node-serving.sh"
 _SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")

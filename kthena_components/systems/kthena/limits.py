@@ -10,10 +10,10 @@ from kthena_components.core.facts.context import GPU, MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import VOLCANO
-from kthena_components.core.plan.gpu_placement import gpu_annotations
 from kthena_components.core.plan.limits import UPDATE, Limit, Stated
 from kthena_components.core.plan.lws_variables import unset_lws_names
 from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.plan.templates import gpu_annotations
 from kthena_components.core.remedies import either, elsewhere, remove
 from kthena_components.core.spec.enums import KthenaVersion, RolloutType
 from kthena_components.systems.kthena.options import refuse_plugins

@@ -36,7 +36,7 @@ from kthena_components.systems.kthena.options_autoscaling import (
     sources_of,
     units,
 )
-from kthena_components.systems.kthena.rules.autoscaling_metrics import kthena_autoscaling_ratio
+from kthena_components.systems.kthena.rules.autoscaling import kthena_autoscaling_ratio
 from kthena_components.systems.kthena.rules.model_serving import RULES
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import read_policy

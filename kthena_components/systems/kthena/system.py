@@ -30,14 +30,16 @@ from kthena_components.systems.kthena.rules.router import (
     kthena_model_name_fixed,
 )
 from kthena_components.systems.kthena.rules.selector_of_serving import selector_of_serving
-from kthena_components.systems.kthena.view import BY_ROLE, read_serving
-from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
-from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER, read_booster
-from kthena_components.systems.kthena.view_router import (
+from kthena_components.systems.kthena.view import (
+    BY_ROLE,
+    MODEL_BOOSTER,
     MODEL_ROUTE,
+    read_booster,
     read_route,
     read_server,
+    read_serving,
 )
+from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
 from kthena_components.systems.system import Body, Kind, Restart, ScaleTarget, System
 
 _GROUP, _KIND = MODEL_SERVING

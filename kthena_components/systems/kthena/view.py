@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.objects.object import Object, read_object
+from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object, read_object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, age, known_version
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import (
@@ -172,3 +172,124 @@ def held_between(old: Serving, new: Serving) -> MaybeInt:
     if isinstance(groups, Unknown):
         return groups
     return min(scaled(stated, groups[1], 0, up=True) or 0, *groups)
+
+
+# Reads the objects of Kthena's router: ModelServers and ModelRoutes. It never raises.
+#
+# Source: volcano-sh/kthena v1.0.0 pkg/apis/networking/v1alpha1.
+
+
+MODEL_ROUTE = (MODEL_SERVER[0], "ModelRoute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A ModelServer: the pods of one model, for the router."""
+
+    object: Object
+    labels: Any
+    """matchLabels, as stated."""
+    pair: Any
+    """pdGroup, as stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRule:
+    """One rule of a ModelRoute."""
+
+    path: str
+    fields: Mapping[str, Any]
+    targets: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A ModelRoute: names of models, and the ModelServers that serve them."""
+
+    object: Object
+    rules: tuple[RouteRule, ...]
+
+
+def read_server(found: Object) -> Server:
+    """Read a ModelServer."""
+    selector = mapping(found.spec.get("workloadSelector"))
+    return Server(object=found, labels=selector.get("matchLabels"), pair=selector.get("pdGroup"))
+
+
+def read_route(found: Object) -> Route:
+    """Read a ModelRoute."""
+    return Route(
+        object=found,
+        rules=tuple(
+            RouteRule(
+                path=f"spec.rules[{index}]",
+                fields=mapping(rule),
+                targets=tuple(map(mapping, sequence(mapping(rule).get("targetModels")))),
+            )
+            for index, rule in enumerate(sequence(found.spec.get("rules")))
+        ),
+    )
+
+
+# Reads a ModelBooster: its backends, and the workers of each.
+#
+# Source: volcano-sh/kthena pkg/apis/workload/v1alpha1/model_booster_types.go.
+
+
+MODEL_BOOSTER = (MODEL_SERVING[0], "ModelBooster")
+SKIPS_INSTALL = "KTHENA_SKIP_ENGINE_DEPENDENCY_INSTALL"
+"""Without this variable, pods of a pair run `pip install` at each start, in a line for bash that
+breaks the JSON of --kv-transfer-config."""
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+"""Values that switch it on (strconv.ParseBool)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker of a backend."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One backend of a ModelBooster."""
+
+    path: str
+    fields: Mapping[str, Any]
+    kind: object
+    workers: tuple[Worker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booster:
+    """A ModelBooster."""
+
+    object: Object
+    backends: tuple[Backend, ...]
+
+
+def read_booster(found: Object) -> Booster:
+    """Read a ModelBooster, whatever its fields contain."""
+    return Booster(object=found, backends=tuple(_backends(found.spec)))
+
+
+def _backends(spec: Mapping[str, Any]) -> Iterator[Backend]:
+    """Read the backends; the first versions had a list of them."""
+    if spec.get("backend") is not None:
+        yield _backend("spec.backend", mapping(spec.get("backend")))
+    for index, item in enumerate(sequence(spec.get("backends"))):
+        yield _backend(f"spec.backends[{index}]", mapping(item))
+
+
+def _backend(path: str, fields: Mapping[str, Any]) -> Backend:
+    workers = enumerate(sequence(fields.get("workers")))
+    return Backend(
+        path=path,
+        fields=fields,
+        kind=fields.get("type"),
+        workers=tuple(
+            Worker(path=f"{path}.workers[{index}]", fields=mapping(item)) for index, item in workers
+        ),
+    )

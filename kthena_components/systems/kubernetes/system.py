@@ -41,12 +41,11 @@ from kthena_components.systems.kubernetes.rules.resource_claims import (
     resource_claim_request,
 )
 from kthena_components.systems.kubernetes.rules.rwx_for_shared_model import rwx_for_shared_model
-from kthena_components.systems.kubernetes.rules.secret_key_exists import secret_key_exists
+from kthena_components.systems.kubernetes.rules.secret_key_exists import SOURCES, secret_key_exists
 from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
-from kthena_components.systems.kubernetes.secret_sources import SOURCES
 from kthena_components.systems.system import PRODUCTION, Body, Kind, Restart, Rollout, System
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")

@@ -27,10 +27,10 @@ from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.enums import RecoveryPolicy
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.emitter import FOR_ALL, Emitter
-from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.emit import emit_front
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.lws.convert import ALIASES, CONVERTER, EXCLUSIVE, SUBGROUP_EXCLUSIVE
 from kthena_components.systems.lws.facts import facts
@@ -51,7 +51,7 @@ _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the set and, if the serving is exposed, its front Service."""
     made = _leader_worker_set(plan) if len(plan.roles) == 1 else _disaggregated_set(plan)
-    front = services.emit_front(plan)
+    front = emit_front(plan)
     return (made, front) if front else (made,)
 
 

@@ -10,7 +10,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, NameFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together, fill_requests
-from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import (
     VOLCANO,
     Object,
@@ -30,7 +30,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
-from kthena_components.systems.kubernetes.leader_names import leader_names
+from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.lws.view import (
     LEADER_WORKER_SET,
     SET_NAME,

@@ -12,7 +12,7 @@ from kthena_components.core.plan.limits import UPDATE, Limit, Stated, above_zero
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere
 from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
-from kthena_components.systems.kubernetes.leader_names import leader_names
+from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.kubernetes.limits import (
     ENGINES_WITH_METRICS,
     one_budget,

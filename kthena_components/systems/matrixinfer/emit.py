@@ -25,7 +25,7 @@ from kthena_components.core.spec.fields import Spec
 from kthena_components.systems.emitter import FOR_ALL, Emitter
 from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
-from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.emit import emit_front
 from kthena_components.systems.kubernetes.resources import BUDGETS, SERVICES
 from kthena_components.systems.matrixinfer.convert import CONVERTER
 from kthena_components.systems.matrixinfer.limits import LIMITS, refuse_templates
@@ -54,7 +54,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         "spec": _spec(plan),
     }
     made = Manifest(body=body, delete_first=True, timeout_seconds=plan.ready_timeout_seconds)
-    front = services.emit_front(plan)
+    front = emit_front(plan)
     return (made, front) if front else (made,)
 
 

@@ -15,7 +15,7 @@ from kthena_components.core.plan.read_back import (
     stated,
     without_env,
 )
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.core.values.read import (
     count,
     group_kind,

@@ -18,9 +18,9 @@ from kthena_components.core.plan.scrape_targets import targets_of_groups
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.enums import RolloutType
-from kthena_components.core.templates.overlay import Template
+from kthena_components.core.templates import Template
 from kthena_components.systems.emitter import EMPTY_ROLES, FOR_ALL, IDLE_WORKERS, Emitter
-from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.emit import emit_front, emit_instance
 from kthena_components.systems.kubernetes.resources import (
     BUDGETS,
     ENDPOINTS,
@@ -83,7 +83,7 @@ class _Engine:
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write a serving: each group's PodGroup, then its Services, workers and entries."""
     plan = placed_plan(plan, {naming.NAME: plan.name}, naming.GROUP_NAME)
-    front = services.emit_front(plan)
+    front = emit_front(plan)
     groups = [manifest for group in plan.group_numbers() for manifest in _group(plan, group)]
     return (*groups, *([front] if front else []))
 
@@ -94,9 +94,7 @@ def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
     named = [
         manifest
         for engine in engines
-        for manifest in services.emit_instance(
-            plan, group, engine.role.name, engine.instance, before
-        )
+        for manifest in emit_instance(plan, group, engine.role.name, engine.instance, before)
     ]
     yield from named
     made = [manifest.key for manifest in named]

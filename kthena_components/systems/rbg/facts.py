@@ -14,7 +14,7 @@ from kthena_components.core.facts.serving import EngineFacts, NameFacts, Serving
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
 from kthena_components.core.objects.object import PodSet, as_copies, copies_in, pod_set, read_object
 from kthena_components.core.objects.retained_fields import kept_pods, kept_spec
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
     count_or_unknown,
     mapping,
@@ -24,7 +24,7 @@ from kthena_components.core.values.read import (
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
-from kthena_components.systems.kubernetes.leader_names import leader_names
+from kthena_components.systems.kubernetes.facts import leader_names
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,

@@ -12,7 +12,7 @@ from typing import Any
 
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.templates.overlay import HIDDEN, MERGE_KEYS, patched
+from kthena_components.core.templates import HIDDEN, MERGE_KEYS, patched
 from kthena_components.core.values.read import count, mapping, sequence, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 

@@ -19,7 +19,7 @@ from kthena_components.core.facts.workload import (
 )
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import remove
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
     count_or_unknown,
     is_name,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import (
     HYPER_NODE,
     JOB,

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core.facts.claims import CLAIM, TEMPLATE, read_claims
 from kthena_components.core.facts.context import GPU, Context, ReferencedObjects
-from kthena_components.core.facts.device_selectors import required_values
+from kthena_components.core.facts.device_requests import required_values
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.facts.serving import EngineFacts, all_gpus_of, gpus_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import read_command
-from kthena_components.core.engines.numbers import takes_number
+from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.values.blanks import (
     is_blank,
     mark_blanks,

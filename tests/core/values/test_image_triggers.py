@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kthena_components.core.values.image_triggers import mark_triggered
+from kthena_components.core.values.images import mark_triggered
 from kthena_components.core.values.unknown import Blank
 
 BY_NAME = 'spec.template.spec.containers[?(@.name=="engine")].image'

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import BACKGROUND, WAIT_FOR
 from kthena_components.systems.booster.emit import EMITTER
-from kthena_components.systems.kthena.view_booster import read_booster
+from kthena_components.systems.kthena.view import read_booster
 from tests.rules.cases import documents
 from tests.support.specs import Args, changed, example_for
 

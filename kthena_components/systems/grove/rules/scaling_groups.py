@@ -7,7 +7,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import joined, refuse, subdomain, unique
-from kthena_components.core.templates.overlay import HIDDEN
+from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, require_known, unknown_in
 from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet

@@ -5,28 +5,230 @@ Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_valida
 v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from kthena_components.core.findings import Finding, advise, part_of_rule, refuse
+from kthena_components.core.findings import (
+    Finding,
+    advise,
+    not_checked,
+    part_of_rule,
+    refuse,
+    suggest,
+    suggest_name,
+)
 from kthena_components.core.objects.object import MODEL_SERVING
 from kthena_components.core.remedies import at_most, write
 from kthena_components.core.values.display import display
-from kthena_components.core.values.quantity import read_duration
+from kthena_components.core.values.quantity import parse_quantity, read_duration
 from kthena_components.core.values.read import (
     count,
+    first_unknown,
+    is_map,
     mapping,
     pairs,
     require_known,
+    sequence,
     text,
     unknown_in,
+    unknown_inside,
 )
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kthena.rules.autoscaling_metrics import (
-    kthena_autoscaling_metrics,
-    kthena_autoscaling_ratio,
+from kthena_components.systems.kthena.view_autoscaling import (
+    BINDING,
+    ONE,
+    ROLES,
+    SEVERAL,
+    Policy,
+    Scaled,
 )
-from kthena_components.systems.kthena.view_autoscaling import BINDING, ROLES, Policy, Scaled
 from kthena_components.systems.system import Rule
+
+# Checks the metrics of an AutoscalingPolicy, and the ratio of the roles that it scales.
+#
+# Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go.
+
+
+Fields = Mapping[str, Any]
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+"""The start of what Go's url.ParseRequestURI accepts: the CRD's format is uri."""
+
+
+def kthena_autoscaling_metrics(view: Policy) -> Iterator[Finding]:
+    """Each metric of an AutoscalingPolicy has its own name, a value above 0, and one source.
+
+    The metrics of the policy apply to whole ModelServings, and to each role that has none. A role
+    whose minReplicas equals maxReplicas needs none. A source is a pod or Prometheus. Its key is the
+    name of a metric.
+
+    Pass: metric waiting with targetValue 5, and metricSources.waiting.pod.
+    Fail: targetValue 0; two metrics named waiting; no metric; metricSources.waitin for waiting.
+    Level: mandatory; advisory for a whole ModelServing whose metric has no source, or the reverse.
+    Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go
+    validateMetrics, validateDisaggregatedTarget; the CEL rules of
+    pkg/apis/workload/v1alpha1/autoscalingpolicy_types.go.
+    """
+    stated = view.spec.get("metrics")
+    require_known("spec.metrics", stated, unknown_inside(stated))
+    yield from _named(stated, "spec.metrics", view.metric_name)
+    for unit in view.units:
+        yield from _sources(unit)
+    if {ONE, SEVERAL}.intersection(view.targets) and view.has_targets and not sequence(stated):
+        seen = "is missing, and a policy for whole ModelServings needs at least one"
+        yield refuse("spec.metrics", seen, "write a metric with its targetValue")
+    common = _names(stated, view.metric_name)
+    for unit in view.units:
+        if f"spec.{ROLES}." in unit.path:
+            yield from _of_role(unit, common)
+        elif common:
+            yield from _unread(unit, common)
+
+
+def _names(stated: object, key: str) -> list[object]:
+    return [mapping(metric).get(key) for metric in sequence(stated)]
+
+
+def _named(stated: object, path: str, key: str) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for index, metric in enumerate(map(mapping, sequence(stated))):
+        name, value, at = metric.get(key), metric.get("targetValue"), f"{path}[{index}]"
+        if gap := first_unknown(name, value):
+            yield not_checked(at, gap)
+        number = parse_quantity(value)
+        if number is not None and number <= 0:
+            seen = f"is {display(value)}, but must be more than 0"
+            yield refuse(f"{at}.targetValue", seen, "write a positive number")
+        if isinstance(name, str) and not unknown_in(name):
+            other = first.setdefault(name, index)
+            if other != index:
+                seen = f"is {display(name)}, already the name of {path}[{other}]"
+                yield refuse(f"{at}.{key}", seen, "remove one of them")
+
+
+def _sources(unit: Scaled) -> Iterator[Finding]:
+    at = unit.path if f"spec.{ROLES}." in unit.path else f"{unit.path}.target"
+    for name, source in pairs(unit.sources):
+        path = f"{at}.metricSources.{name}"
+        if not is_map(source):
+            continue
+        stated = [key for key in ("pod", "prometheus") if source.get(key) is not None]
+        if gap := unknown_inside(source):
+            yield not_checked(path, gap)
+        elif len(stated) != 1:
+            seen = f"has {' and '.join(stated) or 'neither pod nor prometheus'}"
+            yield refuse(path, f"{seen}, but must have one of the two", "write one")
+        address = mapping(source.get("prometheus")).get("serverURL")
+        if isinstance(address, str) and not unknown_in(address) and not _ADDRESS.match(address):
+            seen = f"is {display(address)}, which is no address"
+            remedy = "write for example http://prometheus.monitoring:9090"
+            yield refuse(f"{path}.prometheus.serverURL", seen, remedy)
+
+
+@part_of_rule
+def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
+    stated = unit.fields.get("metrics")
+    bounds = [count(unit.fields.get(key), 0) for key in ("minReplicas", "maxReplicas")]
+    own = _names(stated, "name")
+    require_known(f"{unit.path}.metrics", stated, *bounds, *common, *own, unknown_inside(stated))
+    yield from _named(stated, f"{unit.path}.metrics", "name")
+    if bounds[0] == bounds[1] and bounds[1] != 0:
+        return
+    names = [name for name in own or common if isinstance(name, str)]
+    if not (own or common):
+        seen = "is missing, and neither the role nor the policy has a metric"
+        yield refuse(f"{unit.path}.metrics", seen, "write a metric of the role")
+    require_known(f"{unit.path}.metricSources", unit.fields.get("metricSources"))
+    if not unit.sources:
+        if names:
+            seen = f"is missing, so no one reads {', '.join(map(display, names))}"
+            remedy = "write where each metric of the role is read"
+            yield refuse(f"{unit.path}.metricSources", seen, remedy)
+    else:
+        for key in unit.sources:
+            if key not in names:
+                path = f"{unit.path}.metricSources.{key}"
+                remedy = suggest_name(str(key), names, unit.sources)
+                yield refuse(path, "is no metric of the role", remedy)
+
+
+def _unread(unit: Scaled, common: list[object]) -> Iterator[Finding]:
+    """Report metrics of a whole ModelServing that are not read: the controller skips them."""
+    target = mapping(unit.fields.get("target"))
+    if "metricEndpoint" in target or first_unknown(target.get("metricSources"), *common):
+        return
+    path, known = f"{unit.path}.target.metricSources", {str(name) for name in common}
+    for name in sorted(known - set(map(str, unit.sources))):
+        seen = f"has no {display(name)}, so that metric is never read"
+        yield advise(path, seen, "write a pod or prometheus for it")
+    for key in unit.sources:
+        if key not in known:
+            remedy = suggest_name(str(key), known, unit.sources)
+            yield advise(f"{path}.{key}", "is no metric", remedy)
+
+
+def kthena_autoscaling_ratio(view: Policy) -> Iterator[Finding]:
+    """A ratio of an AutoscalingPolicy is between two of its roles, and within their bounds.
+
+    minRatio is at least 0 and at most maxRatio, which is more than 0. Both roles can be scaled to
+    zero, or neither.
+
+    Pass: prefill 1 to 8, decode 1 to 16, minRatio 250m, maxRatio 1.
+    Fail: numeratorRole decode twice; minRatio 2, maxRatio 1; prefill at least 4 of at most 2 decode
+    with maxRatio 1.
+    Level: mandatory.
+    Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go
+    validateDisaggregatedTarget.
+    """
+    target, path = mapping(view.spec.get(ROLES)), f"spec.{ROLES}.ratioConstraint"
+    ratio = target.get("ratioConstraint")
+    if not view.has_targets or ratio is None:
+        return
+    roles = target.get("roles")
+    require_known(path, ratio, unknown_inside(ratio), roles)
+    fields = mapping(ratio)
+    names = [text(fields.get(f"{side}Role"), "") for side in ("numerator", "denominator")]
+    if not is_map(ratio) or None in names:
+        return
+    if names[0] == names[1]:
+        seen = f"is {display(names[1])} like numeratorRole, but a ratio needs two roles"
+        yield refuse(f"{path}.denominatorRole", seen, "write another role")
+    found = [mapping(mapping(roles).get(str(name))) for name in names]
+    for side, name in zip(("numerator", "denominator"), names, strict=True):
+        if name not in mapping(roles):
+            seen = f"is {display(name)}, which is no role of the policy"
+            remedy = suggest(str(name), map(str, mapping(roles)))
+            yield refuse(f"{path}.{side}Role", seen, remedy)
+    yield from _within(path, fields, found if all(n in mapping(roles) for n in names) else [])
+
+
+def _within(path: str, fields: Fields, roles: list[Fields]) -> Iterator[Finding]:
+    least, most = (parse_quantity(fields.get(key)) for key in ("minRatio", "maxRatio"))
+    if least is None or most is None:
+        return
+    if least > most:
+        seen = (
+            f"is {display(fields['minRatio'])}, more than maxRatio, {display(fields['maxRatio'])}"
+        )
+        yield refuse(f"{path}.minRatio", seen, "write at most maxRatio")
+    keys = ("minReplicas", "maxReplicas")
+    bounds = [known(count(role.get(key), 0), path) for role in roles for key in keys]
+    if least < 0 or most <= 0:
+        if roles:
+            seen = "has a negative minRatio, or a maxRatio that is not more than 0"
+            yield refuse(path, seen, "write positive numbers")
+    elif bounds and None not in bounds:
+        low, high, below, above = (int(str(bound)) for bound in bounds)
+        if (low == 0) != (below == 0):
+            seen = f"relates roles of which one has minReplicas 0 and the other {low or below}"
+            yield refuse(path, seen, "let both be scaled to zero, or neither")
+        if (above > 0 and low > most * above) or (below > 0 and high < least * below):
+            seen = (
+                f"cannot be kept by {low} to {high} replicas of one role and {below} to {above} of "
+                "the other"
+            )
+            yield refuse(path, seen, "write wider bounds, or another ratio")
+
 
 _MOST_ROLES, _LONGEST = 2, 1800
 """Maximum roles of a policy, and seconds of a period."""

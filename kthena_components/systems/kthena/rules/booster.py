@@ -11,7 +11,7 @@ from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.core.values.unknown import known
 from kthena_components.systems.kthena.rules.roles import check_image
-from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
+from kthena_components.systems.kthena.view import Backend, Booster, Worker
 from kthena_components.systems.system import Rule
 
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"

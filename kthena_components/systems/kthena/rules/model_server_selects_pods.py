@@ -14,7 +14,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kthena.view_router import Server
+from kthena_components.systems.kthena.view import Server
 from kthena_components.systems.kubernetes.rules.object_references import may_make_pods
 
 _MOST_COMPARED = 1_000_000

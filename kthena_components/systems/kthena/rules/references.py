@@ -19,10 +19,8 @@ from kthena_components.core.values.read import (
     text,
 )
 from kthena_components.core.values.unknown import Unknown, known
-from kthena_components.systems.kthena.view import Serving
+from kthena_components.systems.kthena.view import MODEL_BOOSTER, MODEL_ROUTE, Route, Serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, Scaled
-from kthena_components.systems.kthena.view_booster import MODEL_BOOSTER
-from kthena_components.systems.kthena.view_router import MODEL_ROUTE, Route
 
 
 def autoscaling_target_exists(cluster: ClusterObjects) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.systems.kthena.view_router import Route, RouteRule, Server
+from kthena_components.systems.kthena.view import Route, RouteRule, Server
 from kthena_components.systems.system import Rule
 
 _WEIGHT = 100

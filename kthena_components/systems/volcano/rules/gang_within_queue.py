@@ -6,8 +6,7 @@ from decimal import Decimal
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked, part_of_rule
-from kthena_components.core.objects.cluster_objects import ClusterObjects
-from kthena_components.core.objects.gang import Gang
+from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
 from kthena_components.core.objects.object import (
     POD_GROUP,
     QUEUE,

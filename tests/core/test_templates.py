@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.templates import lay_over
 from tests.support.strategies import law
 
 MAPS = st.recursive(

@@ -1,4 +1,4 @@
-"""Says that the state of a stack describes objects which its cluster does not have.
+"""Warns that a cluster lacks the objects of a stack's state, or does not answer.
 
 Pulumi compares a program with the state, and reads the cluster only in a refresh: on a new cluster
 an update under an old state changes nothing. An unchanged resource comes back from the engine with
@@ -6,11 +6,12 @@ the uid of its object, so one request shows whether that object is there.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pulumi
 
@@ -93,3 +94,40 @@ def _finding(title: str, known: _Known, server: str) -> Finding:
         rule=RULE,
         level=Level.ADVISORY,
     )
+
+
+# Warns in a preview that the cluster of a program's default provider does not answer.
+#
+# Without a cluster Pulumi compares a program with its state only, so a preview succeeds and the
+# update fails. The stack program checks the clusters of its own providers before it registers
+# anything (stack.py).
+
+
+_warned: WeakSet[object] = WeakSet()
+"""The programs that have asked: once is enough."""
+
+
+def warn_if_unreachable(provider: pulumi.ProviderResource | None) -> None:
+    """Warn if a component uses the default provider, and that one's cluster does not answer.
+
+    Nothing happens in an update, which fails by itself, and for a provider of the user, whose
+    kubeconfig may be an Output.
+    """
+    access = access_of(provider) if provider is None else None
+    program = running()
+    if access is None or program in _warned or not pulumi.runtime.is_dry_run():
+        return
+    _warned.add(program)
+
+    async def ask(_: object) -> Any:
+        from kthena_components.resources.cluster import check_default_cluster  # noqa: PLC0415
+
+        secret = "kubernetes:kubeconfig" in pulumi.runtime.get_config_secret_keys_env()
+        found = await asyncio.to_thread(
+            check_default_cluster, access.kubeconfig, access.context, os.environ, secret=secret
+        )
+        if found is not None:
+            until = "This preview only uses the state; an update fails until then."
+            pulumi.log.warn(f"{found}\n{until}")
+
+    pulumi.Output.from_input(None).apply(ask)

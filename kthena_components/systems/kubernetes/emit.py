@@ -1,9 +1,9 @@
-"""Services, disruption budgets and resources of Kubernetes that the backends share.
+"""Services, disruption budgets and ResourceClaimTemplates, which the backends share.
 
 Source of the entry Service: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core import naming
@@ -95,3 +95,12 @@ def emit_budget(plan: ServingPlan, pods: Mapping[str, str], *, is_counted: bool)
     }
     # A serving of one engine has none.
     return Manifest(body=body, renewed=True)
+
+
+def emit_claims(plan: ServingPlan) -> Iterator[Manifest]:
+    """Write the template of each device request of each role."""
+    for role in plan.roles:
+        for body in role.claim_templates:
+            metadata = {**body["metadata"], "labels": {naming.NAME: plan.name}}
+            # Its name changes with its content, so each change replaces it.
+            yield Manifest(body={**body, "metadata": metadata}, renewed=True)

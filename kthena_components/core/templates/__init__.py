@@ -1,1 +1,0 @@
-"""Pod templates: merging, patching and validation."""

@@ -1,1 +1,0 @@
-"""The rules of dynamo: one file for each rule or family of rules."""
