@@ -12,7 +12,7 @@ from typing import Any
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.members import ports_in, with_pods
 from kthena_components.checker.pod_schema import check_templates
-from kthena_components.checker.unchecked_parts import PART_READ, kind_read, part_read
+from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
 from kthena_components.checker.waivers import RULE as WAIVER
 from kthena_components.checker.waivers import annotated, waive
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape

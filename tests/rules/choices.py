@@ -35,6 +35,7 @@ CHOICES: Final[dict[str, set[str]]] = {
             "gpu-named-larger",
             "memory-weights-fit",
             "mpi-ranks",
+            "offload-within-memory",
             "pod-ranks",
             "ray-cluster-gpus",
             "ray-serve-gpus",

@@ -5,13 +5,17 @@ import re
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.values.read import is_name, mapping
 from kthena_components.systems.grove.facts import GROUP_PODS, facts, kept_cliques, pods_of_cliques
-from kthena_components.systems.grove.rules.pods import grove_counts, grove_pods, grove_startup
-from kthena_components.systems.grove.rules.scaling_groups import (
+from kthena_components.systems.grove.rules.pods_counts_startup import (
+    grove_counts,
+    grove_pods,
+    grove_startup,
+)
+from kthena_components.systems.grove.rules.scaling_groups_names_gang import (
     grove_gang,
     grove_names,
     grove_scaling_groups,
 )
-from kthena_components.systems.grove.rules.sharing import grove_links, grove_sharing
+from kthena_components.systems.grove.rules.sharing_and_links import grove_links, grove_sharing
 from kthena_components.systems.grove.view import GROVE, SET, CliqueSet, read_clique_set
 from kthena_components.systems.system import Body, Kind, Restart, System
 

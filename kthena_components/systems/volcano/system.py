@@ -27,9 +27,9 @@ from kthena_components.systems.system import Body, Kind, System
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
 from kthena_components.systems.volcano.plugins import INDEX, variables
-from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
-from kthena_components.systems.volcano.rules.gang_pods import (
+from kthena_components.systems.volcano.rules.gang_minimum_and_subgroups import POD_GROUP_RULES
+from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     foreign_group_name,
     gang_has_pods,
     gang_requests,
