@@ -51,7 +51,7 @@ def run(action: str, stack: str, arguments: list[str], report: Report) -> NoRetu
 
 
 def shell_variables(environ: Mapping[str, str], report: Report) -> dict[str, str]:
-    """Return the variables with which plain Pulumi finds the stacks of `make up`.
+    """Return the variables with which plain Pulumi finds the stacks of `make up`, and create none.
 
     Empty if the user has a backend: a team keeps its state where all of it finds it.
     """
@@ -59,16 +59,11 @@ def shell_variables(environ: Mapping[str, str], report: Report) -> dict[str, str
         return {}
     state = ROOT / ".state"
     state.mkdir(exist_ok=True)
-    variables = state_variables(state, environ)
-    for config in sorted((ROOT / "stacks").glob("Pulumi.*.yaml")):
-        stack = config.stem.removeprefix("Pulumi.")
-        if not (state / ".pulumi" / "stacks" / _project_name() / f"{stack}.json").exists():
-            _salt_of(stack, state, {**environ, **variables})
     report(
-        "pulumi now finds the stacks of `make up`, with their state in .state/. For your own "
-        "backend: unset PULUMI_BACKEND_URL PULUMI_CONFIG_PASSPHRASE_FILE; pulumi login"
+        "pulumi now finds the stacks that `make up` and `make preview` made, in .state/. For your "
+        "own backend: unset PULUMI_BACKEND_URL PULUMI_CONFIG_PASSPHRASE_FILE; pulumi login"
     )
-    return variables
+    return state_variables(state, environ)
 
 
 def _logged_in(environ: Mapping[str, str]) -> bool:
@@ -122,10 +117,12 @@ def _salt_of(stack: str, state: Path, environ: Mapping[str, str]) -> str:
     project = state / "init"
     project.mkdir(exist_ok=True)
     (project / "Pulumi.yaml").write_text(f"name: {_project_name()}\nruntime: python\n")
-    command = ["pulumi", "stack", "select", "--create", stack, "--non-interactive"]
-    # Its text is for stderr: `eval "$(… env)"` reads stdout.
-    subprocess.run(command, cwd=project, env=environ, check=True, stdout=sys.stderr)
     settings = project / f"Pulumi.{stack}.yaml"
+    command = ["pulumi", "stack", "select", "--create", stack, "--non-interactive"]
+    subprocess.run(command, cwd=project, env=environ, check=True, stdout=sys.stderr)
+    if not settings.exists():  # somebody has run `pulumi stack init`; a secret needs a salt
+        command = ["pulumi", "config", "set", "--stack", stack, "--secret", "any", "value"]
+        subprocess.run(command, cwd=project, env=environ, check=True, stdout=sys.stderr)
     return next(line for line in settings.read_text().splitlines() if line.startswith(SALT))
 
 

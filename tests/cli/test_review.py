@@ -183,7 +183,7 @@ def test_what_a_stopped_program_did_not_register_counts_as_deployed(review: Revi
     grown = serving([row()], [row(pods=4, gpus=32)])
     state = deployed(**{"serving/llama": row(), "chat": row(serving="chat", gpus=12)})
     Path("state.json").write_text(state)
-    stopped = events(grown, message(REFUSED), result="failed")
+    stopped = events(grown, message(f"roles[0]: {SENTENCE}"), result="failed")
     ran = review("--state", "prod=state.json", prod=stopped)
     assert ran.status == 1
     assert cells(ran.out, "serving/chat (as deployed)")[-2] == "12"
@@ -239,7 +239,7 @@ def test_the_line_of_pulumi_after_a_refusal_of_a_program_is_no_error(
     ("text", "says"),
     [
         (events(message(EXITED), result="failed"), "failed with 1 error"),
-        (events(message("Traceback: of something"), result="failed"), "failed with 1 error"),
+        (events(message("Exited: of something"), result="failed"), "failed with 1 error"),
         (events(message("preview failed"), result="failed"), "failed without a finding"),
         (events(result=None), "did not finish"),
         ("", "did not finish"),
@@ -252,7 +252,7 @@ def test_a_preview_that_failed_otherwise_checks_nothing(
     assert ran.status == 2
     assert "### Stack prod: **not checked**, the preview failed" in ran.lines
     assert says in ran.out
-    assert "Traceback" not in ran.out
+    assert EXITED not in ran.out
 
 
 def test_a_file_that_is_no_preview_is_named(review: Review) -> None:

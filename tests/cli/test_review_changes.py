@@ -54,6 +54,17 @@ def test_what_is_replaced_is_told_by_fields(review: Review) -> None:
     )
 
 
+def test_a_replacement_that_is_made_first_has_no_downtime(review: Review) -> None:
+    """Pulumi makes an object with a generated name before it deletes the old one."""
+    auto = urn("kubernetes:apps/v1:Deployment", "auto")
+    old, new = ({"metadata": {"name": name}, **_running("vllm/a:1")} for name in ("a-1", "a-2"))
+    order = ["create-replacement", "replace", "delete-replaced"]
+    for ops, words in ((order, "new pods start before old ones stop"), (order[::-1], "downtime")):
+        ran = review(prod=events(*(step(op, auto, old, new) for op in ops)))
+        (line,) = (line for line in ran.lines if "Replaced" in line)
+        assert words in line
+
+
 def _running(image: object, **more: Any) -> dict[str, Any]:
     containers = [{"name": "engine", "image": image, **more}]
     return {"spec": {"template": {"spec": {"containers": containers}}}}

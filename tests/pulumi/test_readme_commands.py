@@ -48,11 +48,15 @@ def test_the_readme_can_be_followed(shell: Bash) -> None:
     )
     assert block("README.md", "eval ") == block("docs/stacks.md", "eval ")
     env, preview, _ = block("README.md", "eval ").splitlines()
+    (made,) = re.findall(r"`(make preview STACK=staging)` makes", README)
+    ran(made)
     ran(env)
     assert "kthena:index:ModelServing" in ran(preview)
+    (prod,) = re.findall(r"`(pulumi stack init prod)`", STACKS)
+    ran(prod)
     (token,) = re.findall(r"`(pulumi config set --secret hf_token .*?)`", STACKS)
     ran(f"{token} hf_of-the-test")
-    (policies,) = block("README.md", "pulumi preview --stack prod").splitlines()
+    (policies,) = block("README.md", "pulumi preview --stack staging --policy-pack").splitlines()
     _, checked = shell.run(policies)
     assert re.search(r"kthena-components@v\d", checked), checked
     assert "Traceback" not in checked

@@ -34,6 +34,7 @@ CHOICES: Final[dict[str, set[str]]] = {
             "gpu-named-larger",
             "memory-weights-fit",
             "mpi-ranks",
+            "offload-within-memory",
             "pod-ranks",
             "ray-cluster-gpus",
             "ray-serve-gpus",

@@ -126,14 +126,17 @@ def test_plain_pulumi_finds_the_stacks_of_make_up(tmp_path: Path) -> None:
     variables = environment() | json.loads(output(VARIABLES, project))
 
     def pulumi(*arguments: str) -> str:
-        command = ["pulumi", *arguments, "--stack", "dev", "--non-interactive", "--color", "never"]
+        of = [] if "ls" in arguments else ["--stack", "dev"]
+        command = ["pulumi", *arguments, *of, "--non-interactive", "--color", "never"]
         return subprocess.run(
             command, cwd=project, env=variables, check=True, capture_output=True, text=True
         ).stdout
 
-    assert (project / "stacks" / "Pulumi.dev.yaml").read_text() == COMMITTED
-    assert "1 to create" in pulumi("preview"), "the stack exists before the first update"
-    assert "1 created" in output(UP, project)
+    assert pulumi("stack", "ls", "--json").strip() == "[]", "the variables make no stack"
+    pulumi("stack", "init")
+    assert "1 to create" in pulumi("preview")
+    (project / "stacks" / "Pulumi.dev.yaml").write_text(COMMITTED)
+    assert "1 created" in output(UP, project), "also without the salt that Pulumi wrote"
     assert "1 unchanged" in pulumi("up", "--yes")
     pulumi("config", "set", "--secret", "key", "hidden")
     assert pulumi("config", "get", "key") == "hidden\n"

@@ -38,6 +38,7 @@ MOST_CHARACTERS = 60_000
 _MOST_LINES = 20
 _MOST_NAMES = 6
 _MOST_TAGS = 3
+_MOST_REASONS = 5
 _HEADERS = (
     "serving", "role", "groups", "engines", "pods", "GPUs/pod", "TP × PP × DP", "world", "GPUs",
     "backend",
@@ -128,6 +129,9 @@ def _section(stack: Reviewed, log: Log) -> str:
 def _trouble(stack: Reviewed) -> Iterator[str]:
     if stack.preview.errors:
         yield f"The preview failed with {count_of(stack.preview.errors, 'error')}: {_LOG}."
+        reasons = [*dict.fromkeys(filter(None, stack.preview.reasons))][:_MOST_REASONS]
+        if reasons:
+            yield _listed([f"- {cell_text(reason)}." for reason in reasons])
     elif not stack.preview.ended:
         yield f"The preview did not finish: {_LOG}."
     elif stack.is_broken:
@@ -164,12 +168,11 @@ def _stopped(stack: Reviewed) -> str:
 
 
 def _before(stack: Reviewed) -> Iterator[str]:
-    rows = deployed(stack.preview)
+    pairs = deployed(stack.preview)
     told = "The program stopped before it registered a serving, so the new sizes are unknown."
-    if not rows:
+    if all(pair.before is None for pair in pairs):
         yield f"{told} The deployed sizes are unknown, too."
         return
-    pairs = [Pair(before=row, after=row) for row in rows]
     yield f"{told} Currently deployed:"
     yield _table(pairs, gpus_of(pairs))
 
@@ -192,11 +195,14 @@ def _table(pairs: Sequence[Pair], gpus: Gpus, same: int = 0) -> str:
 
 def _subject(pair: Pair) -> str:
     row: Row = pair.after or pair.before or {}
-    where = row.get("namespace")
+    is_new = pair.before is None
+    where = row.get("namespace") if not (pair.is_refused and is_new) else None
     name = cell_text(f"{where}/{row.get('serving')}" if where else str(row.get("serving")))
+    if pair.is_refused:
+        return f"{name} (refused, {'new' if is_new else 'as deployed'})"
     if not pair.is_registered:
         return f"{name} (as deployed)"
-    if pair.before is None:
+    if is_new:
         return f"{name} (new)"
     return f"{name} (removed)" if pair.after is None else name
 
@@ -268,7 +274,8 @@ def _unseen(stack: Reviewed) -> Iterator[str]:
     """List what was not checked apart from findings."""
     if not stack.preview.packs and not stack.is_stopped:
         yield "- Policies: the preview ran without a policy pack, or does not report one"
-    missing = stack.gpus.not_known
+    refused = sum(pair.is_refused and pair.before is None for pair in stack.pairs)
+    missing = stack.gpus.not_known - refused
     if missing:
         yield f"- GPUs of {count_of(missing, 'role')}: known only after the update, or secret"
 

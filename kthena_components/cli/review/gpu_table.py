@@ -4,7 +4,7 @@ A row contains only counts and names. No other value of a manifest leaves this m
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.checker.manifest import read_manifest
@@ -36,6 +36,8 @@ class Pair:
     after: Row | None
     is_registered: bool = True
     """Whether the program registered it; if not, both are as deployed."""
+    is_refused: bool = False
+    """Whether the program stopped because of it. Both are as deployed, or None if it is new."""
 
     @property
     def is_changed(self) -> bool:
@@ -97,18 +99,46 @@ def pairs_of(preview: Preview) -> list[Pair]:
 
 
 def unregistered(preview: Preview) -> list[Pair]:
-    """Return the deployed sizes of resources that a program did not register before it stopped."""
+    """Return the deployed sizes of resources that a program did not register before it stopped.
+
+    A component that was refused and is new has a row with its name alone.
+    """
+    refused = {said.of for said in preview.said if said.of}
+    refused -= set(map(_title, preview.steps.values()))
     steps = [step for urn, step in preview.deployed.items() if urn not in preview.steps]
-    rows = _numbered(row for step in steps for row in _rows(step, step.old))
-    found = sorted(rows.items(), key=lambda item: item[0][:2])
-    return [Pair(before=row, after=row, is_registered=False) for _, row in found]
+    pairs = []
+    for step in steps:
+        is_refused = _title(step) in refused
+        refused -= {_title(step)}
+        pairs += [
+            Pair(before=row, after=row, is_registered=False, is_refused=is_refused)
+            for row in _rows(step, step.old)
+        ]
+    pairs += [Pair(before=None, after=_unknown(of), is_registered=False, is_refused=True)
+              for of in refused if of.startswith("ModelServing ")]  # fmt: skip
+    return sorted(pairs, key=lambda pair: _place(pair.after or {}))
 
 
-def deployed(preview: Preview) -> list[Row]:
-    """Return the rows that the last update exported, or else the rows of the state."""
+def deployed(preview: Preview) -> list[Pair]:
+    """Return the rows that the last update exported, or else those of the state."""
     roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
     rows = [_whole(mapping(row)) for s in roots for row in sequence(s.outputs.get("servings"))]
-    return rows or [pair.before for pair in unregistered(preview) if pair.before is not None]
+    return [Pair(before=row, after=row) for row in rows] or [
+        replace(pair, is_registered=True) for pair in unregistered(preview)
+    ]
+
+
+def _title(step: Step) -> str:
+    """Write a component as its refusal names it."""
+    return f"{step.kind} {step.name}" if step.type.startswith("kthena:") else ""
+
+
+def _unknown(of: str) -> Row:
+    return _whole({"serving": of.partition(" ")[2], **dict.fromkeys((*_COUNTS, *_SIZES))})
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return str(row.get("namespace")), str(row.get("serving"))
 
 
 def gpus_of(pairs: Iterable[Pair]) -> Gpus:

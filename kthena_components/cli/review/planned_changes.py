@@ -88,15 +88,20 @@ def _happening(step: Step, *, others: bool) -> PlannedChange:
         words = "with the pods" if runs else ""
         return PlannedChange(effect=Effect.DELETED, step=step, words=words)
     if step.op == "replace":
-        words = "old pods stop before new ones start, "
-        words += "group after group" if others else "so there is downtime"
-        words = words if runs else "deleted and created again"
+        words = _order(step, others=others) if runs else "deleted and created again"
         return PlannedChange(
             effect=Effect.REPLACED, step=step, words=words, paths=tuple(_changed(step))
         )
     if step.op in _PLAIN:
         return PlannedChange(effect=_PLAIN[step.op], step=step)
     return _update(step, runs=runs)
+
+
+def _order(step: Step, *, others: bool) -> str:
+    if step.is_made_first:
+        return "new pods start before old ones stop"
+    how = "group after group" if others else "so there is downtime"
+    return f"old pods stop before new ones start, {how}"
 
 
 def _update(step: Step, *, runs: bool) -> PlannedChange:

@@ -5,18 +5,22 @@ events of the engine, one JSON object per line (`--event-log FILE`). It ignores 
 """
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from kthena_components.checker.catalogue import rule_names
+from kthena_components.cli.review.failures import reason_of, without_values
 from kthena_components.core.values.read import mapping, sequence
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4
+_SHORTEST = 8
+"""Characters of a variable's value that a reason does not quote."""
 _RULE = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
 _REFUSED = re.compile(r"(?P<kind>[A-Z][A-Za-z]*) '(?P<name>[^\n]*)' is refused: \d+ problems?")
 """The line above the findings of a component that is refused."""
@@ -63,6 +67,8 @@ class Step:
     """Outputs of the last update."""
     paths: tuple[str, ...]
     """Fields that change, if the provider reports them."""
+    is_made_first: bool = False
+    """Whether a replacement creates the new resource before it deletes the old one."""
     parent: str = ""
     """The URN of the component or stack that it belongs to."""
 
@@ -144,6 +150,10 @@ class Preview:
     """Errors of the program that are findings. The program registered nothing after them."""
     errors: int = 0
     """Errors that are not findings. They are in the log of the preview."""
+    reasons: list[str] = field(default_factory=list)
+    """What may be shown of these errors; empty for one of which nothing may be."""
+    hidden: tuple[str, ...] = ()
+    """Values that no reason may quote."""
     exits: int = 0
     """Errors that only report the end of the program."""
 
@@ -156,28 +166,35 @@ def read_preview(stack: str, path: str) -> Preview:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-        return parse_preview(stack, text)
+        # A job has its secrets in variables, and those in paths are none.
+        values = [v for v in os.environ.values() if len(v) >= _SHORTEST and v[0] != "/"]
+        return parse_preview(stack, text, hidden=values)
     except OSError as error:
         raise PreviewError(f"{path}: cannot read the file: {error}") from error
     except (ValueError, RecursionError) as error:
         raise PreviewError(f"{path}: not a Pulumi preview: {error}") from error
 
 
-def parse_preview(stack: str, text: str) -> Preview:
+def parse_preview(stack: str, text: str, *, hidden: Sequence[str] = ()) -> Preview:
     """Parse a preview.
+
+    Args:
+        stack: The name of the stack.
+        text: The preview.
+        hidden: Values that no reason of a failure may quote.
 
     Raises:
         ValueError: The text has neither of the two forms.
         RecursionError: The JSON is nested too deeply.
     """
-    preview = Preview(stack=stack)
+    preview = Preview(stack=stack, hidden=tuple(hidden))
     for item in _objects(text):
         if "sequence" in item:
             _take_event(preview, item)
         else:
             _take_document(preview, item)
-    # Without a refusal, nothing else says why the program ended.
-    preview.errors += 0 if preview.refusals else preview.exits
+    # Without another error, nothing else says that the program ended.
+    preview.errors += 0 if preview.refusals or preview.errors else preview.exits
     return preview
 
 
@@ -228,6 +245,7 @@ def _take_step(
         new=mapping(new.get("inputs")),
         outputs=mapping(old.get("outputs")),
         paths=_paths(op, mapping(data.get("detailedDiff"))),
+        is_made_first=data.get("op") == "create-replacement",
         parent=_text(new.get("parent")) or _text(old.get("parent")),
     )
     known = preview.steps.get(urn)
@@ -238,6 +256,7 @@ def _take_step(
             new=step.new or known.new,
             outputs=step.outputs or known.outputs,
             paths=step.paths or known.paths,
+            is_made_first=known.is_made_first,  # the first step decides
             parent=step.parent or known.parent,
         )
     preview.steps[urn] = step
@@ -274,7 +293,12 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
         text = message.removeprefix("error: ").strip()
         exited = not found and text.startswith(_EXITED) and "\n" not in text
         preview.exits += exited
-        preview.errors += not (found or exited) and text != _NO_REASON
+        if not (found or exited) and text != _NO_REASON:
+            preview.errors += 1
+            urn = _text(told.get("urn"))
+            of_program = not urn or urn.split("::")[2:3] == [STACK_TYPE]
+            known = without_values(text, preview.hidden)
+            preview.reasons.append(reason_of(known, "" if of_program else title_of(urn)))
 
 
 def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:

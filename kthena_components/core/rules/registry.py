@@ -52,6 +52,7 @@ from kthena_components.core.rules.network_interface import network_interface
 from kthena_components.core.rules.nixl_side_channel_host import nixl_side_channel_host
 from kthena_components.core.rules.nnodes_equals_group import nnodes_equals_group
 from kthena_components.core.rules.nodes_whole import nodes_whole
+from kthena_components.core.rules.offload_within_memory import offload_within_memory
 from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
@@ -149,6 +150,7 @@ CHECKS: tuple[Check, ...] = (
     leader_worker_same_parallelism,
     shm_present,
     shm_size,
+    offload_within_memory,
     hf_token_from_secret,
     image_pinned,
     name_fits,
