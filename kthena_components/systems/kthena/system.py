@@ -6,8 +6,9 @@ from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_KTHENA
 from kthena_components.core.values.read import mapping, text
+from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.convert_booster import sketch
-from kthena_components.systems.kthena.facts import booster_facts, facts, gangs, pods
+from kthena_components.systems.kthena.facts import facts, gangs, pods
 from kthena_components.systems.kthena.rules.autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules.booster import BOOSTER_RULES
 from kthena_components.systems.kthena.rules.forbidden_changes import (
@@ -97,7 +98,7 @@ SYSTEM = System(
             group=MODEL_BOOSTER[0],
             name=MODEL_BOOSTER[1],
             view=read_booster,
-            facts=booster_facts,
+            facts=facts_booster.facts,
             sketch=sketch,
             rules=BOOSTER_RULES,
             title="Kthena ModelBooster",

@@ -1,0 +1,135 @@
+"""Reads Kthena's ModelBooster: its workers, with the command lines that Kthena generates.
+
+Source: volcano-sh/kthena pkg/model-booster-controller/convert/model_serving.go buildCommands,
+templates/vllm.yaml and templates/vllm-pd.yaml.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.facts.container import SharedMemory
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_template import read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.objects.object import Object
+from kthena_components.core.values.embedded import go_text
+from kthena_components.core.values.read import count_or_unknown, mapping, name_of
+from kthena_components.core.values.unknown import (
+    UNKNOWN_WORD,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+)
+from kthena_components.systems.kthena.view import Backend, Booster, Worker
+
+_SCRIPT = "examples/online_serving/multi-node-serving.sh"
+_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")
+_MODEL_HUB = "hf://"
+_VOLCANO = (None, "", "volcano")
+
+
+def facts(view: Booster) -> ServingFacts:
+    """Read the facts of a ModelBooster."""
+    asked = [backend.fields.get("schedulerName") for backend in view.backends]
+    return ServingFacts(
+        path=view.object.at("spec"),
+        name=name_of(view.object.body),
+        engines=tuple(engine for b in view.backends for engine in _engines(b, view.object)),
+        copies=_copies(view),
+        gang_expected=all(name in _VOLCANO or is_unresolved(name) for name in asked),
+    )
+
+
+def _copies(view: Booster) -> MaybeInt:
+    """Count the groups that have all workers: of the only backend, up to 0.4 the least of them."""
+    if len(view.backends) != 1:
+        return 1
+    fields = view.backends[0].fields
+    name = "replicas" if fields.get("replicas") is not None else "minReplicas"
+    return count_or_unknown(fields.get(name), name, 1)
+
+
+def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
+    plain = backend.kind == "vLLM"
+    if not plain and backend.kind != "vLLMDisaggregated":
+        return
+    for worker in backend.workers:
+        at, name = found.at(worker.path), worker.fields.get("type", "server")
+        given = count_or_unknown(worker.fields.get("pods"), "pods", 1)
+        pods: MaybeInt = (given or 1) if plain else 1
+        yield EngineFacts(
+            path=at,
+            name=name if isinstance(name, str) and not is_unresolved(name) else "?",
+            pods=pods,
+            replicas=count_or_unknown(worker.fields.get("replicas"), "replicas", 1),
+            entry=_pod(backend, worker, found, _command(backend, worker, pods)),
+            worker=None if pods == 1 else _pod(backend, worker, found, _join_command()),
+        )
+
+
+def _pod(backend: Backend, worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
+    """Read the pod that Kthena creates for a worker.
+
+    Args:
+        backend: The backend of the worker.
+        worker: The worker.
+        found: Its ModelBooster.
+        command: The fields of the container that start it.
+    """
+    at, memory = found.at(worker.path), backend.kind == "vLLM"
+    container = {
+        "name": "engine",
+        "image": worker.fields.get("image"),
+        "resources": worker.fields.get("resources"),
+        "env": backend.fields.get("env"),
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}] if memory else [],  # noqa: S108 - NCCL's memory
+        **command,
+    }
+    volumes = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}] if memory else []
+    pod = read_pod(
+        {"spec": {"containers": [container], "volumes": volumes}},
+        "",
+        context=found.context,
+        gpus_path=f"{at}.resources",
+        command_path=f"{at}.config",
+    )
+    own = pod.own and replace(pod.own, path=at, image_path=f"{at}.image")
+    if own is not None:
+        own = own if memory else replace(own, shm=SharedMemory.FIXED)
+        tokens = tuple(replace(token, path=f"{at}.config") for token in own.tokens)
+        own = replace(own, tokens=tokens)
+    return fill_requests(replace(pod, own=own))
+
+
+def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]:
+    uri = backend.fields.get("modelURI")
+    model = uri.removeprefix(_MODEL_HUB) if isinstance(uri, str) and uri else _SERVER[-1]
+    model = UNKNOWN_WORD if is_unresolved(uri) else model
+    words = [*_SERVER[:-1], model, *_flags(worker.fields.get("config"))]
+    if isinstance(pods, int) and pods > 1:
+        # Kthena joins the words with blanks, without quotes, and passes the line to bash.
+        words += ["--distributed_executor_backend", "ray"]
+        line = f"{_SCRIPT} leader --ray_cluster_size={pods} && {' '.join(words)}"
+        return {"command": ["bash", "-c", line]}
+    if not isinstance(pods, int):
+        words += ["--distributed_executor_backend", UNKNOWN_WORD]
+    return {"command": words}
+
+
+def _join_command() -> dict[str, Any]:
+    return {"command": ["bash", "-c", f"{_SCRIPT} worker --ray_address=$(ENTRY_ADDRESS)"]}
+
+
+def _flags(config: object) -> list[str]:
+    """Write a worker's config as flags: sorted, `_` as `-`, an empty text as a bare flag."""
+    if is_unresolved(config):
+        return [UNKNOWN_WORD, UNKNOWN_WORD]
+    words: list[str] = []
+    for key, value in sorted((str(k), v) for k, v in mapping(config).items()):
+        words.append(f"--{key.replace('_', '-')}")
+        text = UNKNOWN_WORD if isinstance(value, Unknown) else go_text(value)
+        if isinstance(value, str | int | float | bool) and text:
+            words.append(text)
+    return words
