@@ -20,6 +20,7 @@ from kthena_components.systems.grove.view import GROVE, SET, CliqueSet, read_cli
 from kthena_components.systems.system import Body, Kind, Restart, System
 
 _GROUP = "-".join(map(reference, ("GROVE_PCSG_NAME", "GROVE_PCSG_INDEX")))
+_OF_SET = ("GROVE_PCS_", "GROVE_PCLQ_", "GROVE_HEADLESS_SERVICE")
 _DOMAIN = reference("GROVE_HEADLESS_SERVICE")
 
 
@@ -49,6 +50,8 @@ def tells(view: CliqueSet) -> Told:
             rf"{_GROUP}-{re.escape(str(name))}-0\.{_DOMAIN}" for name in names if name in grouped
         ),
         others=("GROVE_",),
+        # Without a scaling group, no pod is told about one.
+        exactly=_OF_SET if view.gap is None and not grouped else None,
     )
 
 
