@@ -20,7 +20,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 NEWEST := .venv-newest
-COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py
+COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py tests/test_testing.py
 PYTEST := -m pytest --numprocesses=$(WORKERS) --dist=worksteal --durations=10
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
 LOCKED := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \

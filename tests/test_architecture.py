@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kthena_components.checker.catalogue import all_rules
+from kthena_components.core.rules.support.documentation import RuleDoc
 from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
@@ -24,6 +26,19 @@ PURE = [
     "kthena_components.checker.manifest",
     "kthena_components.cli.main",
 ]
+
+UPDATE = "each system's rules about an update are in forbidden_changes.py"
+ROLE = "the inputs of a role's engine are one file, named after most of its rules"
+ELSEWHERE = {
+    "kthena-gang-fixed": UPDATE,
+    "kthena-partition-scaling": UPDATE,
+    "lws-lower-then-raise": UPDATE,
+    "lws-subgroups-fixed": UPDATE,
+    "sglang-data-multi-node": ROLE,
+    "kv-transfer-supported": ROLE,
+    "hf-config-shape": ROLE,
+}
+"""Rules whose files share no word with them, with the reason."""
 
 each_source = for_each("path", SOURCES, ids=[str(path.relative_to(ROOT)) for path in SOURCES])
 
@@ -71,3 +86,19 @@ def test_no_pattern_has_a_possessive_group() -> None:
         if re.search(r"\)[*+?]\+", line)
     ]
     assert found == []
+
+
+def test_a_rule_is_in_a_file_that_shares_a_word_with_it() -> None:
+    """The name of its system is no such word: all files of a system's folder have it."""
+    apart = {rule.name for rule in all_rules() if rule.module and not shares_a_word(rule)}
+    assert apart == set(ELSEWHERE)
+
+
+def shares_a_word(rule: RuleDoc) -> bool:
+    """Return whether the file of a rule has a word of the rule's name, in any number."""
+    *folders, file = rule.module.split(".")
+    if folders[-1] == "systems" or file == "rules":
+        return True  # all rules of a small system are in one file
+    system = folders[2].split("_") if folders[1] == "systems" else []
+    words = [word for word in rule.name.split("-") if word not in [*system, "and"]]
+    return any(word.removesuffix("s") in file for word in words if len(word) > 2)

@@ -151,8 +151,8 @@ def test_the_jobs_with_a_token_or_a_required_verdict_run_nothing_of_the_branch(j
 
 def test_a_job_of_gitlab_starts_in_an_empty_folder() -> None:
     body = content("gitlab-ci")
-    stated = {"GIT_STRATEGY": "clone", "GIT_CHECKOUT": "false", "GIT_DEPTH": "1", "PROJECT": "."}
-    assert body["variables"] == stated
+    stated = {"GIT_STRATEGY": "clone", "GIT_CHECKOUT": "false", "GIT_DEPTH": "1"}
+    assert body["variables"] == {**stated, "PROJECT": ".", "INVENTORY": ""}
     assert not [name for name, job in jobs("gitlab-ci").items() if "variables" in job]
     assert not [name for name, job in jobs("gitlab-ci").items() if "cache" in job]
 

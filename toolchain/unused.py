@@ -22,6 +22,8 @@ CALLED_ELSEWHERE = {
     "do_POST": "http.server calls it",
     "ignore_aliases": "PyYAML calls it",
     "log_message": "http.server calls it",
+    "new_resource": "Pulumi's mocks call it (testing.py)",
+    "run_program": "unit tests of users call it (testing.py)",
     **dict.fromkeys(
         ("About", "GetPluginInfo", "GetRequiredPackages", "Handshake", "InstallDependencies",
          "RunPlugin"),

@@ -33,6 +33,16 @@ def helps(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
                             for pod in driven.pods()), PATIENCE)  # fmt: skip
 
 
+def is_possible(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
+    """Say whether a change can be made: not to pods that a controller would make again."""
+    held = on_nodes(driven, change.freed_nodes)
+    if gang_of(group.name) in {gang_of(group_of(pod)) for pod in held}:
+        return False
+    own = [pod for pod in driven.pods() if group_of(pod) == group.name]
+    made = any(pod["metadata"].get("ownerReferences") for pod in own)
+    return not (made and (change.topology or change.group or change.tolerations))
+
+
 def others_leave(driven: DrivenCluster, group: PodGroup) -> None:
     """Delete the other gangs that wait, with what makes them: the change is for this one."""
     pods = driven.pods()
@@ -64,7 +74,11 @@ def _pod(pod: Body, group: PodGroup, change: Change) -> Body:
     spec = pod["spec"]
     if change.group:
         gone = _stated(group) - _stated(change.group)
-        spec = {key: value for key, value in spec.items() if key not in gone}
+        spec = {key: value for key, value in spec.items() if key not in gone - {"containers"}}
+        if "containers" in gone:  # only its ports are in a group
+            containers = [{k: v for k, v in each.items() if k != "ports"}
+                          for each in spec["containers"]]  # fmt: skip
+            spec = {**spec, "containers": containers}
     if change.tolerations:
         tolerations = [*spec.get("tolerations", ()), *map(dict, change.tolerations)]
         spec = {**spec, "tolerations": tolerations}

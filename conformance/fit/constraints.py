@@ -1,14 +1,16 @@
 """What every placement must satisfy, whoever decided it: capacity, nodes that accept, tier caps."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from kthena_components.cluster.node_fit import obstacles
+from kthena_components.cluster.objects import labels_of
 from kthena_components.core.topology.domains import Domain, lowest
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.placement.model import Cluster, PodGroup, PodSet, Topology
+from kthena_components.placement.volcano.pod_terms import read_peer
 
 Placed = Mapping[str, Sequence[str]]
 """The node of each pod of a group, in the order of its pods; empty for a pod without one."""
@@ -17,6 +19,7 @@ Placed = Mapping[str, Sequence[str]]
 def broken(cluster: Cluster, groups: Sequence[PodGroup], placed: Placed) -> Iterator[str]:
     """List the constraints that a placement breaks."""
     yield from _overfull(cluster, groups, placed)
+    yield from _too_close(cluster, groups, placed)
     by_name = {node.name: node for node in cluster.nodes}
     for group in groups:
         nodes = placed.get(group.name, ())
@@ -67,6 +70,28 @@ def _overfull(cluster: Cluster, groups: Sequence[PodGroup], placed: Placed) -> I
             room = node.allocatable.get(key, Decimal(0))
             if amount > room and amount > node.used.get(key, 0):
                 yield f"{node.name}: {amount} of {room} {key} are used"
+
+
+def _too_close(cluster: Cluster, groups: Sequence[PodGroup], placed: Placed) -> Iterator[str]:
+    """List host ports that two pods have on one node, and equal pods that are not apart.
+
+    Pods that differ may come close after each other: within a session, the scheduler does not see
+    the anti-affinity of pods that it has just placed.
+    """
+    labels = {node.name: labels_of(node.body) for node in cluster.nodes}
+    ports: Counter[object] = Counter()
+    apart: Counter[object] = Counter()
+    for group in groups:
+        for pods, name in zip(each_pod(group), placed.get(group.name, ()), strict=False):
+            peer = read_peer(pods, group.namespace, {})
+            ports.update((name, port.number, port.protocol) for port in peer.ports if name)
+            apart.update(
+                (group.name, pods.name, repr(pods), term.key, labels[name][term.key])
+                for term in peer.apart
+                if name and term.matches(peer) and term.key in labels[name]
+            )
+    yield from (f"{port} is used twice" for port, number in ports.items() if number > 1)
+    yield from (f"{place} has pods that must be apart" for place, n in apart.items() if n > 1)
 
 
 def _bounds(

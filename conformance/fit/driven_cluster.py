@@ -36,7 +36,9 @@ CYCLES = 3
 """Cycles that the scheduler gets: it breaks ties at random, so that a later one may succeed."""
 SEEN = 0.4
 """Seconds after which the scheduler has seen what was created."""
-_OF_PODS = {"schedulerName", "nodeSelector", "affinity", "tolerations", "containers"}
+_OF_PODS = {"schedulerName", "nodeSelector", "affinity", "tolerations", "containers",
+            "topologySpreadConstraints"}  # fmt: skip
+_OF_CONTAINERS = ("name", "image", "resources", "ports")
 Body = dict[str, Any]
 
 
@@ -257,7 +259,7 @@ def as_created(body: Mapping[str, Any]) -> Body:
                 "spec": {}}  # fmt: skip
     spec = {key: value for key, value in body["spec"].items() if key in _OF_PODS}
     spec["containers"] = [  # without the mount of the volume with the token
-        {key: each[key] for key in ("name", "image", "resources")} for each in spec["containers"]
+        {key: each[key] for key in _OF_CONTAINERS if key in each} for each in spec["containers"]
     ]
     return {**taken, "metadata": metadata, "spec": spec}
 

@@ -11,6 +11,8 @@ HOST = "kubernetes.io/hostname"
 PRODUCT = "nvidia.com/gpu.product"
 RACK = "fit/rack"
 PRODUCTS = ("H100", "A100")
+APPS = ("chat", "search")
+"""Values of the label by which pods find each other."""
 TAINT = {"key": "team", "value": "research", "effect": "NoSchedule"}
 QUEUES = ("fit-0", "fit-1")
 """The queues whose limits are drawn. They stay for the whole run: an open Queue takes seconds."""
@@ -91,12 +93,42 @@ def draw_fillers(draw: random.Random, nodes: list[Body]) -> Iterator[Body]:
         free = int(body["status"]["allocatable"]["nvidia.com/gpu"])
         gpus = draw.choice((free, free, max(1, free // 2), 1))
         container = {"name": "fill", "image": "fill", "resources": limited(gpus, "2")}
+        asked = ask_others(draw) if draw.random() < 0.1 else {}
         yield {
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": f"fill-{name}", "namespace": NAMESPACE},
-            "spec": {"nodeName": name, "containers": [container],
-                     "tolerations": [{"operator": "Exists"}]},
+            "metadata": {"name": f"fill-{name}", "namespace": NAMESPACE,
+                         "labels": {"app": draw.choice(APPS)}},
+            "spec": with_asked({"nodeName": name, "containers": [container],
+                                "tolerations": [{"operator": "Exists"}]}, asked),
         }  # fmt: skip
+
+
+def ask_others(draw: random.Random) -> Body:
+    """Draw what a pod asks of the pods around it: a host port, an affinity, or a spread."""
+    selector = {"matchLabels": {"app": draw.choice(APPS)}}
+    key = draw.choice((HOST, HOST, RACK))
+    term = {"topologyKey": key, "labelSelector": selector}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    match draw.choice(("port", "port", "apart", "apart", "near", "spread")):
+        case "port":
+            return {"ports": [{"containerPort": 80, "hostPort": draw.choice((8080, 8081))}]}
+        case "apart":
+            return {"affinity": {"podAntiAffinity": required}}
+        case "near":
+            return {"affinity": {"podAffinity": required}}
+        case _:
+            spread = {**term, "maxSkew": draw.choice((1, 1, 2)),
+                      "whenUnsatisfiable": "DoNotSchedule"}  # fmt: skip
+            return {"topologySpreadConstraints": [spread]}
+
+
+def with_asked(spec: Body, asked: Body) -> Body:
+    """Add what pods ask of others to their spec."""
+    ports = asked.get("ports")
+    rest = {key: value for key, value in asked.items() if key != "ports"}
+    (container,) = spec["containers"]
+    named = [{**container, "ports": ports}] if ports else [container]
+    return {**spec, "containers": named, **rest}
 
 
 def draw_queues(draw: random.Random, nodes: list[Body]) -> dict[str, Body]:

@@ -3,7 +3,17 @@
 import random
 from typing import Any
 
-from conformance.fit.random_clusters import PRODUCT, PRODUCTS, QUEUES, TAINT, Gang, limited
+from conformance.fit.random_clusters import (
+    APPS,
+    PRODUCT,
+    PRODUCTS,
+    QUEUES,
+    TAINT,
+    Gang,
+    ask_others,
+    limited,
+    with_asked,
+)
 from conformance.support.cluster import BACKENDS, NAMESPACE, PODGROUP
 from conformance.volcano.gangs import manifests, serving
 from kthena_components.core import naming
@@ -131,15 +141,16 @@ def _spec(draw: random.Random, gpus: int) -> Body:
         spec["nodeSelector"] = {PRODUCT: draw.choice(PRODUCTS)}
     if draw.random() < 0.25:
         spec["tolerations"] = [{**TAINT, "operator": "Equal"}]
-    return spec
+    return with_asked(spec, ask_others(draw)) if draw.random() < 0.12 else spec
 
 
 def _pod(name: str, role: str, engine: str, number: int, spec: Body) -> Body:
+    app = APPS[int(role[-1]) % len(APPS)]
     return {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": f"{name}-{role}-{engine}-{number}", "namespace": NAMESPACE,
-            "labels": {"gang": name, "role": role, ENGINE: engine},
+            "labels": {"gang": name, "role": role, ENGINE: engine, "app": app},
             "annotations": {naming.POD_GROUP: name, naming.TASK_SPEC: role},
         },
         "spec": spec,

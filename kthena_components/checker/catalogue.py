@@ -15,18 +15,18 @@ from kthena_components.checker.input_findings import FOLDER_DOCS, INPUT_DOCS, MA
 from kthena_components.checker.leader_selected import leader_selected
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.stack_findings import EDGE_DOCS
-from kthena_components.checker.unchecked_parts import kind_read
+from kthena_components.checker.unread_kinds_and_parts import kind_read
 from kthena_components.checker.update_rules import ANY_CHANGE
 from kthena_components.checker.waivers import waiver
-from kthena_components.checker.weakened_checks import BRANCH_RULES, LEVEL_RULES
+from kthena_components.checker.weakened_levels_limits_waivers import BRANCH_RULES, LEVEL_RULES
 from kthena_components.core.findings import rule_name
 from kthena_components.core.rules.production import PRODUCTION
 from kthena_components.core.rules.registry import CHECKS
 from kthena_components.core.rules.support.documentation import RuleDoc, read_docstring
-from kthena_components.core.spec.rules.role import ROLE_RULES
-from kthena_components.core.spec.rules.serving import SERVING_RULES
-from kthena_components.core.spec.rules.template import template_scheduler
-from kthena_components.core.topology.tree import TREE_RULES
+from kthena_components.core.spec.rules.engine_overlay_counted import ROLE_RULES
+from kthena_components.core.spec.rules.roles_pods_gang_expose import SERVING_RULES
+from kthena_components.core.spec.rules.template_scheduler_labels_image import template_scheduler
+from kthena_components.core.topology.hypernode_tree import TREE_RULES
 from kthena_components.systems import all_systems
 from kthena_components.systems.volcano.rules.topology_tier_exists import hypernode_tree
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kthena_components.checker.scaling import scale_of
+from kthena_components.checker.autoscaler_conflict import scale_of
 from kthena_components.core.findings import Finding, Level, advise, count_of, part_of_rule
 from kthena_components.core.objects.cluster_objects import ClusterObjects, selects
 from kthena_components.core.objects.object import JOB, MODEL_SERVING, Object, PodSet, gpus_of

@@ -37,6 +37,7 @@ _BUDGET_RULES: Mapping[str, tuple[str, ...]] = {
 }
 """The rules that need a budget, and the levels of their findings."""
 _TYPE_RULE = "gpu-type-allowed"
+_PLACEMENT_RULE = "placement-fits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,12 @@ class Reader:
         stated = frozenset(self.settings.gpu_types)
         resources = frozenset(name for name in stated if "/" in name)
         return resources, stated - resources
+
+    @property
+    def inventory(self) -> str:
+        """The inventory into which pods must fit. Empty: none, or nothing is reported of it."""
+        told = (self.outcome(_PLACEMENT_RULE, own) for own in ("mandatory", "advisory"))
+        return self.settings.inventory if any(end != "disabled" for end in told) else ""
 
     @property
     def releases(self) -> dict[str, Release]:

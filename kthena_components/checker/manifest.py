@@ -12,7 +12,7 @@ from typing import Any
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.members import ports_in, with_pods
 from kthena_components.checker.pod_schema import check_templates
-from kthena_components.checker.unchecked_parts import PART_READ, kind_read, part_read
+from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
 from kthena_components.checker.waivers import RULE as WAIVER
 from kthena_components.checker.waivers import annotated, waive
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
@@ -44,8 +44,6 @@ from kthena_components.systems.system import Body, Kind
 
 _OWN_GROUPS = frozenset({"", "apps", "batch"})
 """API groups of Kubernetes, whose controllers add no variables but those of `tells`."""
-_BY_PLUGINS = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
-"""Variables that a plugin of a Volcano Job adds, beside those of `tells`."""
 
 
 def read_manifest(
@@ -71,7 +69,7 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None:
         return None
-    facts = with_pods(kind, found, view, replace(facts, told=_told(kind, found, view)))
+    facts = with_pods(kind, found, view, replace(facts, told=_told(kind, view)))
     facts = replace(facts, gpu_option=context.gpu_option)
     engines = facts.engines
     if context.gpus:
@@ -81,13 +79,13 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
     return replace(facts, engines=engines)
 
 
-def _told(kind: Kind[Any], found: Object, view: Any) -> tuple[str, ...] | None:
+def _told(kind: Kind[Any], view: Any) -> tuple[str, ...] | None:
     """Return the variables that a kind's controller gives to pods; None if they are not known."""
     if kind.tells is None:
         return () if kind.group in _OWN_GROUPS else None
     told = kind.tells(view)
-    plugins = _BY_PLUGINS if found.spec.get("plugins") else ()
-    return (*told.size, *told.leader, *told.rank, *told.ordinal, *told.others, *plugins)
+    every = (*told.size, *told.leader, *told.rank, *told.ordinal, *told.others)
+    return every if told.exactly is None else told.exactly
 
 
 def _shaped(

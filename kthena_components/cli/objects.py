@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from kthena_components.checker.manifest import has_rules, is_compared
-from kthena_components.checker.unchecked_parts import is_foreign
+from kthena_components.checker.unread_kinds_and_parts import is_foreign
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.objects.engine_detection import may_hold_signs

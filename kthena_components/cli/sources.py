@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kthena_components.checker.unchecked_parts import partial_object, scaffold
+from kthena_components.checker.unread_kinds_and_parts import partial_object, scaffold
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.schema.language import MISSING

@@ -11,7 +11,7 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.topology.domains import Domain
-from kthena_components.core.topology.tree import check_tree
+from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_nodes
 
@@ -22,7 +22,7 @@ _SHOWN = 3
 
 
 def check_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Check the tree by the rules of core/topology/tree.py, then which nodes are in it."""
+    """Check the tree by core/topology/hypernode_tree.py, then which nodes are in it."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
     domains = seen.domains(need.hyper_nodes)

@@ -30,8 +30,8 @@ from kthena_components.core.remedies import either, remove
 from kthena_components.core.remedies import write as set_to
 from kthena_components.core.rules.registry import MODEL_RULES, run_checks
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.role import BLOCKING
-from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.core.spec.rules.engine_overlay_counted import BLOCKING
+from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import (
     GroupSpec,
     ModelServingSpec,

@@ -7,16 +7,16 @@ from kthena_components.placement.model import Change, Cluster, Obstacle, PodGrou
 from kthena_components.placement.volcano.jobs import policy_of
 
 
-def likeness(cluster: Cluster, group: PodGroup) -> Hashable:
+def likeness(cluster: Cluster, group: PodGroup, *, others: bool = False) -> Hashable:
     """Return what decides where the pods of a group fit: all but names.
 
     Its namespace decides, too, if a cluster has quotas or volumes. Of the labels of its pods, only
-    those that form its subgroups do.
+    those that form its subgroups do, unless other pods decide where they can be.
     """
-    pods = tuple(replace(one, name="", labels={}) for one in group.pods)
+    pods = tuple(replace(one, name="", labels=one.labels if others else {}) for one in group.pods)
     policies = tuple(replace(one, match_labels={}) for one in group.subgroups)
     found = replace(group, name="", namespace="", owner="", pods=pods, subgroups=policies)
-    space = group.namespace if cluster.quotas or cluster.volumes else ""
+    space = group.namespace if others or cluster.quotas or cluster.volumes else ""
     return repr(found), space, tuple(_subgroups(group))
 
 

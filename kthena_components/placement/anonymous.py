@@ -12,6 +12,7 @@ from typing import Any
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import (
     Cluster,
+    Neighbour,
     PodGroup,
     PodSet,
     Quota,
@@ -21,8 +22,9 @@ from kthena_components.placement.model import (
 
 _LENGTH = 10
 _CLAIM = "persistentVolumeClaim"
-_KEPT_TERMS = ("nodeAffinity",)
-"""Parts of an affinity that name no other pods."""
+_NODES = "nodeAffinity"
+"""The part of an affinity that names no other pods."""
+_SPREAD = "topologySpreadConstraints"
 
 
 def fingerprint(kind: str, *names: str) -> str:
@@ -38,6 +40,9 @@ def without_names(cluster: Cluster) -> Cluster:
         volumes=tuple(map(_volume, cluster.volumes)),
         running=tuple(Running(group=_group(one.group), nodes=one.nodes) for one in cluster.running),
         waiting=tuple(map(_group, cluster.waiting)),
+        neighbours=None
+        if cluster.neighbours is None
+        else tuple(map(_neighbour, cluster.neighbours)),
     )
 
 
@@ -53,6 +58,8 @@ def with_names_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Cluster:
         words[fingerprint("group", space, one.name)] = one.name
         words[fingerprint("owner", space, owner)] = owner
         words |= {fingerprint("claim", space, name): name for name in _claims(one)}
+        words |= {_value(name): name for name in _values_in(one)}
+        words |= {fingerprint("ns", name): name for name in _values_in(one)}
     return replace(
         cluster,
         quotas=tuple(
@@ -63,7 +70,11 @@ def with_names_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Cluster:
             Running(group=_renamed(one.group, words), nodes=one.nodes) for one in cluster.running
         ),
         waiting=tuple(_renamed(one, words) for one in cluster.waiting),
-    )
+        neighbours=cluster.neighbours and tuple(
+            replace(one, namespace=_word(words, one.namespace), pods=_reworded(one.pods, words))
+            for one in cluster.neighbours
+        ),
+    )  # fmt: skip
 
 
 def _word(words: Mapping[str, str], name: str) -> str:
@@ -78,7 +89,46 @@ def _renamed(group: PodGroup, words: Mapping[str, str]) -> PodGroup:
         namespace=_word(words, group.namespace),
         name=_word(words, group.name),
         owner=f"{kind} {owner}".strip(),
+        pods=tuple(_reworded(one, words) for one in group.pods),
+        subgroups=tuple(
+            replace(one, match_labels=_words_in(one.match_labels, words)) for one in group.subgroups
+        ),
     )
+
+
+def _reworded(pods: PodSet, words: Mapping[str, str]) -> PodSet:
+    """Give pods the names back that other pods ask for."""
+    if not words:
+        return pods
+    spec = {key: _words_in(value, words) if key in {"affinity", _SPREAD} else value
+            for key, value in pods.spec.items()}  # fmt: skip
+    return replace(pods, labels=_words_in(pods.labels, words), spec=spec)
+
+
+def _words_in(value: Any, words: Mapping[str, str]) -> Any:
+    """Replace each text in a value."""
+    if isinstance(value, Mapping):
+        return {key: _words_in(inner, words) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_words_in(inner, words) for inner in value]
+    return _word(words, value) if isinstance(value, str) else value
+
+
+def _values_in(group: PodGroup) -> Iterator[str]:
+    """List the values of labels that the pods of a group have or ask for."""
+    for pods in group.pods:
+        yield from pods.labels.values()
+        affinity = mapping(pods.spec.get("affinity"))
+        others = [value for key, value in affinity.items() if key != _NODES]
+        yield from _texts([*others, *sequence(pods.spec.get(_SPREAD))])
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
 
 
 def _renamed_volume(body: Mapping[str, Any], words: Mapping[str, str]) -> Mapping[str, Any]:
@@ -115,17 +165,17 @@ def _group(group: PodGroup) -> PodGroup:
 
 
 def _pods(pods: PodSet, group: PodGroup) -> PodSet:
-    """Keep the labels that tell subgroups apart, and what decides about nodes."""
-    keys = {key for one in group.subgroups for key in _keys_of(one)}
-    affinity = mapping(pods.spec.get("affinity"))
-    kept = {key: affinity[key] for key in _KEPT_TERMS if key in affinity}
+    """Keep what decides about nodes."""
+    affinity = {key: value if key == _NODES else _hidden(value)
+                for key, value in mapping(pods.spec.get("affinity")).items()}  # fmt: skip
     volumes = [_volume_of(each, group) for each in sequence(pods.spec.get("volumes"))]
-    changed = {"affinity": kept, "volumes": volumes, "topologySpreadConstraints": None}
+    spreads = _hidden(list(sequence(pods.spec.get(_SPREAD))))
+    changed = {"affinity": affinity, "volumes": volumes, _SPREAD: spreads}
     spec = {key: value for key, value in {**pods.spec, **changed}.items() if value}
     return replace(
         pods,
         name="pods",
-        labels={key: _value(value) for key, value in pods.labels.items() if key in keys},
+        labels={key: _value(value) for key, value in pods.labels.items()},
         task=fingerprint("task", pods.task) if pods.task else "",
         spec=spec,
     )
@@ -137,11 +187,24 @@ def _value(value: object) -> str:
     return text if text.isdecimal() else fingerprint("v", text)
 
 
-def _keys_of(policy: SubGroupPolicy) -> set[str]:
-    selector = policy.match_labels
-    stated = map(mapping, sequence(selector.get("matchExpressions")))
-    named = {str(each.get("key")) for each in stated}
-    return {*mapping(selector.get("matchLabels")), *named, *policy.match_label_keys}
+def _hidden(value: Any, field: str = "") -> Any:
+    """Replace the values of labels and the namespaces in an affinity or a spread constraint."""
+    if isinstance(value, Mapping):
+        inside = "matchLabels" if field == "matchLabels" else ""
+        return {key: _hidden(inner, inside or key) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hidden(inner, field) for inner in value]
+    if field == "namespaces":
+        return fingerprint("ns", str(value))
+    return _value(value) if field in {"matchLabels", "values"} else value
+
+
+def _neighbour(one: Neighbour) -> Neighbour:
+    labels = {key: _value(value) for key, value in one.pods.labels.items()}
+    hidden = {key: _hidden(value) if key == "affinity" else value
+              for key, value in one.pods.spec.items()}  # fmt: skip
+    pods = replace(one.pods, labels=labels, spec=hidden)
+    return replace(one, namespace=fingerprint("ns", one.namespace), pods=pods)
 
 
 def _subgroup(policy: SubGroupPolicy, group: PodGroup) -> SubGroupPolicy:

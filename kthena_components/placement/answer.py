@@ -21,6 +21,7 @@ from kthena_components.placement.model import (
     Outcome,
     Placement,
     PodGroup,
+    PodSet,
     Queue,
     Running,
     Verdict,
@@ -120,15 +121,15 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
     """Take running groups off their nodes, their queues and the quotas of their namespaces."""
     nodes: dict[str, list[Amounts]] = {}
     queues: dict[str, list[Amounts]] = {}
-    spaces: dict[str, list[Amounts]] = {}
+    spaces: dict[str, list[PodSet]] = {}
     for running in gone:
-        each = [pods.requests for pods in running.group.pods for _ in range(pods.count)]
+        each = [pods for pods in running.group.pods for _ in range(pods.count)]
         spaces.setdefault(running.group.namespace, []).extend(each)
-        for requests, node in zip(each, running.nodes, strict=True):
+        for pods, node in zip(each, running.nodes, strict=True):
             if node:
-                nodes.setdefault(node, []).append(slot_and(requests))
+                nodes.setdefault(node, []).append(slot_and(pods.requests))
                 for queue in _line(cluster, running.group.queue):
-                    queues.setdefault(queue, []).append(slot_and(requests))
+                    queues.setdefault(queue, []).append(slot_and(pods.requests))
     left = {id(running) for running in gone}
     return replace(
         cluster,

@@ -1,12 +1,20 @@
 """Makes a change on paper, and asks the scheduler whether a group then fits. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.objects import labels_of
-from kthena_components.core.topology.domains import Domain, read_domains
-from kthena_components.placement.model import Body, Change, Cluster, Node, PodGroup, Topology
+from kthena_components.placement.model import (
+    Body,
+    Change,
+    Cluster,
+    Neighbour,
+    Node,
+    PodGroup,
+    Running,
+    Topology,
+)
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -41,6 +49,8 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
         replace(node, used={}) if node.name in change.freed_nodes else node
         for node in cluster.nodes
     ]
+    if change.freed_nodes:
+        cluster = _freed(cluster, frozenset(change.freed_nodes))
     queues = list(cluster.queues)
     if change.queue is not None:
         queues = [one for one in queues if one.name != change.queue.name] + [change.queue]
@@ -49,20 +59,28 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
             new if (one.namespace, one.name) == (new.namespace, new.name) else one
             for one in cluster.quotas
         ])  # fmt: skip
-    if not change.added_nodes:
-        return replace(cluster, nodes=nodes, queues=queues)
+    added = frozenset(node.name for node in change.added_nodes)
+    domains = [
+        replace(domain, nodes=domain.nodes | added) if change.like in domain.nodes else domain
+        for domain in cluster.domains
+    ]
     nodes += change.added_nodes
-    domains = cluster.domains
-    if cluster.hyper_nodes:
-        added = {node.name: labels_of(node.body) for node in change.added_nodes}
-        domains = _joined(cluster.domains, read_domains(cluster.hyper_nodes, added))
-    return replace(cluster, nodes=nodes, queues=queues, domains=domains)
+    return replace(
+        cluster, nodes=nodes, queues=queues, domains=domains if added else cluster.domains
+    )
 
 
-def _joined(old: Sequence[Domain], added: Sequence[Domain]) -> list[Domain]:
-    """Add nodes to HyperNodes. Which ones contain a node does not depend on the other nodes."""
-    more = {domain.name: domain.nodes for domain in added}
-    return [replace(domain, nodes=domain.nodes | more.get(domain.name, set())) for domain in old]
+def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
+    """Take the pods off some nodes, for what other pods ask of the pods around them."""
+
+    def left(nodes: Sequence[str]) -> tuple[str, ...]:
+        return tuple("" if name in names else name for name in nodes)
+
+    running = [Running(group=one.group, nodes=left(one.nodes)) for one in cluster.running]
+    if cluster.neighbours is None:
+        return replace(cluster, running=running)
+    neighbours = [replace(one, nodes=left(one.nodes)) for one in cluster.neighbours]
+    return replace(cluster, running=running, neighbours=neighbours)
 
 
 def changed_group(group: PodGroup, change: Change) -> PodGroup:
@@ -112,14 +130,28 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     queues = [replace(one, used=amounts(shares[one.name].used)) for one in cluster.queues]
     placed = (task.node for job in scheduler.jobs for task in job.tasks if task.node is not None)
     taken = cluster.taken_by_others | {cluster.nodes[node].name for node in placed}
+    neighbours = (*(cluster.neighbours or ()), *_placed(cluster, scheduler))
     return replace(
         cluster,
         nodes=nodes,
         queues=queues,
         quotas=scheduler.quotas.now,
+        neighbours=neighbours,
         waiting=(),
         taken_by_others=taken,
     )
+
+
+def _placed(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
+    """Return the pods that were placed, for what other pods ask of the pods around them."""
+    for job in scheduler.jobs:
+        nodes: dict[int, list[str]] = {}
+        for task in job.tasks:
+            if task.node is not None:
+                nodes.setdefault(task.source, []).append(cluster.nodes[task.node].name)
+        for source, names in nodes.items():
+            group = job.group
+            yield Neighbour(namespace=group.namespace, pods=group.pods[source], nodes=tuple(names))
 
 
 def copy_of(node: Node, name: str) -> Node:

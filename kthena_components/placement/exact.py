@@ -17,12 +17,12 @@ def exists(scheduler: Scheduler, group: PodGroup) -> bool | None:
 
     Returns:
         None: not known. The pods differ, or form subgroups, and the solver is not installed or
-        finds no answer.
+        finds no answer; or other pods decide where they can be.
     """
     job = scheduler.jobs[0]
     if job.invalid() or (job.missing and not job.minimum):
         return False
-    if not job.by_volcano:
+    if not job.by_volcano or scheduler.others_decide(job):
         return None
     shapes = {task.shape.number: task.shape for task in job.tasks}
     if len(shapes) != 1 or group.subgroups or group.task_minimum:

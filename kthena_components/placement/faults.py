@@ -102,6 +102,8 @@ def _hold(scheduler: Scheduler, job: Job, nodes: Sequence[str], gone: frozenset[
     for task, name in zip(job.tasks, nodes, strict=True):
         if name in gone and job.by_volcano and job.group.queue in scheduler.queues.shares:
             scheduler.queues.account(job.group.queue, task.shape.request, sign=-1)
+        if name in gone:
+            scheduler.neighbours.leave(task.peer, place[name])
         if name in place and name not in gone:
             count(job, task, place[name])
             scheduler.allocator.preference.landed(task.subgroup, place[name])

@@ -23,14 +23,20 @@ from kthena_components.cluster.pending import node_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
 from kthena_components.core.topology.domains import Labels, read_domains
+from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
-from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.quantity import add_resources, render_quantity
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_build import in_two
-from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler
-from kthena_components.placement.pod_groups import amounts_of, groups_in, number, oldest_first
+from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
+from kthena_components.placement.pod_groups import (
+    amounts_of,
+    groups_in,
+    neighbours_in,
+    number,
+    oldest_first,
+)
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
 from kthena_components.placement.pod_sets import priority_classes
 from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
@@ -64,8 +70,7 @@ def cluster_of(
 
     Args:
         objects: Objects of any kinds, each once.
-        racks_from: Labels whose values are racks if there are no HyperNodes; or `labels`, or
-            `kueue`.
+        racks_from: Labels whose values are racks without HyperNodes; or `labels`, `kueue`.
         taken: When they were read.
         source: Where they were read.
         notes: What could not be read.
@@ -89,6 +94,7 @@ def cluster_of(
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
         running=tuple(running),
         waiting=tuple(waiting),
+        neighbours=tuple(neighbours_in(pods)),
         scheduler=_scheduler(kinds),
         priorities=priorities,
         taken=taken,
@@ -159,13 +165,21 @@ def _used_of(queue: str, running: Sequence[Running]) -> dict[str, Decimal]:
 
 
 def _quotas(bodies: Iterable[Body]) -> Iterator[Quota]:
-    """Return the quotas over all pods of a namespace; those with scopes count some pods only."""
+    """Return the quotas of namespaces."""
     for body in bodies:
         spec, status = mapping(body.get("spec")), status_of(body)
-        if not (spec.get("scopes") or spec.get("scopeSelector")):
-            hard = amounts_of(status.get("hard") or spec.get("hard"))
-            yield Quota(namespace=namespace_of(body), name=name_of(body), hard=hard,
-                        used=amounts_of(status.get("used")))  # fmt: skip
+        hard = amounts_of(status.get("hard") or spec.get("hard"))
+        yield Quota(namespace=namespace_of(body), name=name_of(body), hard=hard,
+                    used=amounts_of(status.get("used")), scopes=tuple(_scopes(spec)))  # fmt: skip
+
+
+def _scopes(spec: Body) -> Iterator[Scope]:
+    yield from (Scope(name=str(name)) for name in sequence(spec.get("scopes")))
+    selector = mapping(spec.get("scopeSelector"))
+    for one in map(mapping, sequence(selector.get("matchExpressions"))):
+        values = tuple(map(str, sequence(one.get("values"))))
+        yield Scope(name=str(one.get("scopeName")), operator=str(one.get("operator")),
+                    values=values)  # fmt: skip
 
 
 def _scheduler(kinds: Mapping[GroupKind, Sequence[Body]]) -> Scheduler:

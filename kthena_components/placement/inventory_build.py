@@ -10,8 +10,8 @@ from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
 from kthena_components.core.findings import Finding, Level, nearest
 from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.topology.domains import Domain, read_domains
+from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
-from kthena_components.core.topology.tree import check_tree, place_of
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_fields import (
@@ -22,6 +22,7 @@ from kthena_components.placement.inventory_fields import (
 )
 from kthena_components.placement.inventory_groups import (
     groups_of,
+    neighbours_of,
     queues_of,
     quotas_of,
     running_of,
@@ -90,6 +91,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         volumes=tuple(fields.volumes),
         running=running,
         waiting=groups_of(fields.waiting),
+        neighbours=neighbours_of(fields),
         scheduler=scheduler_of(fields.scheduler),
         priorities=fields.priorities,
         taken=fields.taken,
@@ -275,6 +277,10 @@ def _lost(fields: InventoryFields, nodes: set[str]) -> Iterator[Finding]:
         for number, name in enumerate(running.nodes):
             if name and name not in nodes:
                 yield _unknown_node(f"running[{index}].nodes[{number}]", name, nodes)
+    for index, neighbour in enumerate(fields.neighbours or ()):
+        for number, name in enumerate(neighbour.nodes):
+            if name not in nodes:
+                yield _unknown_node(f"neighbours[{index}].nodes[{number}]", name, nodes)
 
 
 def _unknown_node(path: str, name: str, nodes: Mapping[str, object] | set[str]) -> Finding:

@@ -110,6 +110,14 @@ class QueueFields(Spec):
     open: bool = True
 
 
+class ScopeFields(Spec):
+    """A scope of a ResourceQuota."""
+
+    name: Word
+    operator: Word = "Exists"
+    values: list[str] = Field(default_factory=list)
+
+
 class QuotaFields(Spec):
     """A ResourceQuota of a namespace."""
 
@@ -117,6 +125,7 @@ class QuotaFields(Spec):
     name: DnsName
     hard: Resources
     used: Resources = Field(default_factory=dict)
+    scopes: list[ScopeFields] = Field(default_factory=list)
 
 
 class SubgroupFields(Spec):
@@ -161,6 +170,17 @@ class GroupFields(Spec):
     scheduler: Word = VOLCANO
 
 
+class NeighbourFields(Spec):
+    """Equal pods that run and are in no group, for what pods ask of the pods around them."""
+
+    namespace: DnsName
+    labels: dict[str, str] = Field(default_factory=dict)
+    spec: dict[str, Any] = Field(default_factory=dict)
+    """Their host ports, as containers with ports, and their affinity to other pods."""
+    nodes: list[DnsName]
+    """The node of each."""
+
+
 class RunningFields(Spec):
     """A group whose pods run."""
 
@@ -198,6 +218,8 @@ class InventoryFields(MachineFields):
     volumes: list[dict[str, Any]] = Field(default_factory=list)
     running: list[RunningFields] = Field(default_factory=list)
     waiting: list[GroupFields] = Field(default_factory=list)
+    neighbours: list[NeighbourFields] | None = None
+    """All pods that run beside those of `running`. Left out: not known."""
     scheduler: SchedulerFields = SchedulerFields()
 
 

@@ -9,15 +9,18 @@ from kthena_components.placement.inventory_fields import (
     InventoryFields,
     PodFields,
     SchedulerFields,
+    ScopeFields,
     SubgroupFields,
 )
 from kthena_components.placement.model import (
+    Neighbour,
     PodGroup,
     PodSet,
     Queue,
     Quota,
     Running,
     Scheduler,
+    Scope,
     SubGroupPolicy,
     Topology,
 )
@@ -30,7 +33,13 @@ def queues_of(fields: InventoryFields) -> tuple[Queue, ...]:
 
 def quotas_of(fields: InventoryFields) -> tuple[Quota, ...]:
     """Return the quotas of namespaces."""
-    return tuple(Quota(**dict(quota)) for quota in fields.quotas)
+    return tuple(Quota(**{**dict(one), "scopes": _scopes(one.scopes)}) for one in fields.quotas)
+
+
+def _scopes(stated: Iterable[ScopeFields]) -> tuple[Scope, ...]:
+    return tuple(
+        Scope(name=one.name, operator=one.operator, values=tuple(one.values)) for one in stated
+    )
 
 
 def running_of(fields: InventoryFields) -> tuple[Running, ...]:
@@ -39,6 +48,21 @@ def running_of(fields: InventoryFields) -> tuple[Running, ...]:
         Running(group=_group(running.group), nodes=tuple(running.nodes))
         for running in fields.running
     )
+
+
+def neighbours_of(fields: InventoryFields) -> tuple[Neighbour, ...] | None:
+    """Return the other pods that run. None: not known."""
+    if fields.neighbours is None:
+        return None
+    return tuple(
+        Neighbour(
+            namespace=one.namespace,
+            pods=PodSet(name="pods", count=len(one.nodes), requests={}, spec=one.spec,
+                        labels=one.labels),
+            nodes=tuple(one.nodes),
+        )
+        for one in fields.neighbours
+    )  # fmt: skip
 
 
 def groups_of(groups: Iterable[GroupFields]) -> tuple[PodGroup, ...]:

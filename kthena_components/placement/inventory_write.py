@@ -20,6 +20,7 @@ from kthena_components.placement.model import (
     Queue,
     Quota,
     Running,
+    Scope,
     SubGroupPolicy,
     Topology,
 )
@@ -51,6 +52,7 @@ def write_inventory(cluster: Cluster) -> str:
                 "waiting": list(map(_group, cluster.waiting)),
             }
         ),
+        **_neighbours(cluster),
     }
     return yaml.dump(fields, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True,
                      default_flow_style=None)  # fmt: skip
@@ -143,11 +145,33 @@ def _quota(quota: Quota) -> dict[str, Any]:
         "name": quota.name,
         "hard": _amounts(quota.hard),
         "used": _amounts(quota.used),
+        **stated({"scopes": list(map(_scope, quota.scopes))}),
     }
+
+
+def _scope(scope: Scope) -> dict[str, Any]:
+    values = {"values": list(scope.values)} if scope.values else {}
+    return {"name": scope.name, "operator": scope.operator, **values}
 
 
 def _running(running: Running) -> dict[str, Any]:
     return {"group": _group(running.group), "nodes": list(running.nodes)}
+
+
+def _neighbours(cluster: Cluster) -> dict[str, Any]:
+    """Write the other pods that run, if they are known: also that there are none."""
+    if cluster.neighbours is None:
+        return {}
+    listed = [
+        {
+            "namespace": one.namespace,
+            **stated({"labels": dict(sorted(one.pods.labels.items())),
+                      "spec": dict(one.pods.spec)}),
+            "nodes": list(one.nodes),
+        }
+        for one in cluster.neighbours
+    ]  # fmt: skip
+    return {"neighbours": listed}
 
 
 def _group(group: PodGroup) -> dict[str, Any]:

@@ -125,6 +125,16 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which pods a ResourceQuota counts."""
+
+    name: str
+    """PriorityClass, BestEffort, NotBestEffort, Terminating, …"""
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
     """What a ResourceQuota of a namespace allows and what is used, by its key: `requests.cpu`."""
 
@@ -132,6 +142,8 @@ class Quota:
     name: str
     hard: Amounts
     used: Amounts
+    scopes: tuple[Scope, ...] = ()
+    """All must hold for a pod that it counts. Without any, it counts all pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +153,17 @@ class Running:
     group: PodGroup
     nodes: tuple[str, ...]
     """The node of each pod, in the order of the group's pods; empty for one that waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Equal pods that run and are in no group, for what pods ask of the pods around them."""
+
+    namespace: str
+    pods: PodSet
+    """Their labels and their spec. What they request is in the use of their nodes."""
+    nodes: tuple[str, ...]
+    """The node of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +193,8 @@ class Cluster:
     volumes: Sequence[Body] = ()
     """PersistentVolumes and PersistentVolumeClaims that state where they can be used."""
     running: Sequence[Running] = ()
+    neighbours: Sequence[Neighbour] | None = None
+    """All other pods that run. None: not known."""
     waiting: Sequence[PodGroup] = ()
     """Groups that wait already; the scheduler tries them before later ones of equal priority."""
     scheduler: Scheduler = field(default_factory=Scheduler)
@@ -216,6 +241,8 @@ class Cause(StrEnum):
     MEMBERSHIP = "hypernode membership"
     VOLUME = "volume topology"
     QUOTA = "namespace quota"
+    NEIGHBOURS = "other pods"
+    """Host ports, affinity between pods, or spread constraints."""
     ORDER = "scheduling order"
     """A place exists, but the scheduler's order of choices misses it."""
 
@@ -231,6 +258,8 @@ class Change:
     freed_nodes: tuple[str, ...] = ()
     """It fits when nothing runs on these nodes."""
     added_nodes: tuple[Node, ...] = ()
+    like: str = ""
+    """The node that the added ones equal: they are in its HyperNodes, too."""
     tolerations: tuple[Body, ...] = ()
     queue: Queue | None = None
     quota: Quota | None = None

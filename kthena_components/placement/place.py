@@ -22,6 +22,7 @@ from kthena_components.placement.model import (
 )
 from kthena_components.placement.quotas import released
 from kthena_components.placement.reasons import explain
+from kthena_components.placement.unstated import with_gap
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -38,6 +39,7 @@ def place(cluster: Cluster, groups: Sequence[PodGroup]) -> list[Outcome]:
         cluster: What is there.
         groups: What shall run.
     """
+    groups = [with_gap(cluster, group) for group in groups]
     known = [group for group in groups if group.unknown is None]
     scheduler = Scheduler(cluster, [*cluster.waiting, *known])
     scheduler.run()
@@ -58,7 +60,7 @@ def emptied(cluster: Cluster) -> Cluster:
         nodes=[replace(node, used={}) for node in cluster.nodes],
         queues=[replace(queue, used={}) for queue in cluster.queues],
         quotas=[replace(quota, used={}) for quota in cluster.quotas],
-        running=(), waiting=(),
+        running=(), waiting=(), neighbours=(),
     )  # fmt: skip
 
 
@@ -67,6 +69,7 @@ class _Asked:
 
     def __init__(self, cluster: Cluster, scheduler: Scheduler) -> None:
         self._cluster = cluster
+        self._scheduler = scheduler
         self._left = after(cluster, scheduler)
         self._empty = emptied(cluster)
         self._known: dict[Hashable, tuple[Verdict, tuple[Obstacle, ...], bool | None]] = {}
@@ -78,7 +81,7 @@ class _Asked:
             note = f"a quota keeps {count_of(job.missing, 'pod')} from being created"
             return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True,
                            note=note if job.missing else "")  # fmt: skip
-        key = likeness(self._cluster, group), job.missing
+        key = likeness(self._cluster, group, others=self._scheduler.others_decide(job)), job.missing
         if key not in self._known:
             verdict = Verdict.WAITS if fits(self._empty, group, choices=None) else Verdict.NEVER
             reasons: list[Obstacle] = []
@@ -96,7 +99,7 @@ class _Asked:
 
     def _left_for(self, group: PodGroup, job: Job) -> Cluster:
         """Return the cluster as it is for a group: its own pods without nodes do not count."""
-        own = [group.pods[task.source].requests for task in job.tasks if task.node is None]
+        own = [group.pods[task.source] for task in job.tasks if task.node is None]
         return replace(self._left, quotas=released(self._left.quotas, {group.namespace: own}))
 
 

@@ -20,6 +20,7 @@ from kthena_components.core.values.quantity import is_accelerator, parse_quantit
 from kthena_components.core.values.read import count, mapping, sequence, unknown_inside
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import (
+    Neighbour,
     PodGroup,
     PodSet,
     Running,
@@ -114,9 +115,7 @@ def groups_in(
     """
     members: dict[tuple[str, str], list[Body]] = {}
     others: dict[tuple[str, str, bool], list[Body]] = {}
-    for pod in pods:
-        if status_of(pod).get("phase") in _ENDED or mapping(pod.get("spec")).get("schedulingGates"):
-            continue
+    for pod in filter(_counts, pods):
         named = annotations_of(pod).get(naming.POD_GROUP)
         if named:
             members.setdefault((namespace_of(pod), named), []).append(pod)
@@ -134,6 +133,37 @@ def groups_in(
         listed, nodes = _sets_of(found)
         _sort(_alone(namespace, name, found, listed), nodes, running, waiting)
     return running, waiting
+
+
+def neighbours_in(pods: Iterable[Body]) -> list[Neighbour]:
+    """Return the running pods that are in no group, equal ones together."""
+    alike: dict[str, tuple[str, PodSet, list[str]]] = {}
+    for pod in filter(_counts, pods):
+        if (
+            node_of(pod)
+            and not annotations_of(pod).get(naming.POD_GROUP)
+            and not _holds_devices(pod)
+        ):
+            space = namespace_of(pod)
+            pods_ = replace(_set_of(pod), name="pods", requests={}, task="", priority=0)
+            affinity = {key: value for key, value in mapping(pods_.spec.get("affinity")).items()
+                        if key == "podAntiAffinity"}  # fmt: skip
+            ports = pods_.spec.get("containers")
+            stated = {"affinity": affinity, "containers": ports}
+            spec = {key: value for key, value in stated.items() if value}
+            pods_ = replace(pods_, spec=spec)
+            key = repr((space, sorted(pods_.labels.items()), spec))
+            alike.setdefault(key, (space, pods_, []))[2].append(node_of(pod))
+    return [
+        Neighbour(namespace=space, pods=replace(pods_, count=len(nodes)), nodes=tuple(nodes))
+        for space, pods_, nodes in alike.values()
+    ]
+
+
+def _counts(pod: Body) -> bool:
+    """Say whether a pod holds or waits for a node."""
+    gated = mapping(pod.get("spec")).get("schedulingGates")
+    return status_of(pod).get("phase") not in _ENDED and not gated
 
 
 def _sort(

@@ -10,7 +10,10 @@ from kthena_components.core.values.quantity import add_resources, parse_quantity
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
-_DECIDES = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes")
+_DECIDES = (
+    "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes",
+    "priorityClassName", "activeDeadlineSeconds",
+)  # fmt: skip
 _OF_KUBERNETES = "node.kubernetes.io/"
 """Tolerations that the API server adds to every pod."""
 
@@ -31,7 +34,7 @@ def scheduled_requests(spec: Mapping[str, Any]) -> dict[str, Decimal] | Unknown:
 
 
 def deciding_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what decides about nodes: selectors, affinity, tolerations, host ports, claims."""
+    """Keep what decides about nodes and quotas: selectors, tolerations, ports, claims, class."""
     kept = {key: spec[key] for key in _DECIDES if spec.get(key)}
     tolerations = [
         each
@@ -50,7 +53,8 @@ def _ports(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for container in map(mapping, sequence(spec.get("containers"))):
         ports = [
             {"hostPort": port.get("hostPort") or port.get("containerPort"),
-             "protocol": port.get("protocol") or "TCP"}
+             "protocol": port.get("protocol") or "TCP",
+             **({"hostIP": port["hostIP"]} if port.get("hostIP") else {})}
             for port in map(mapping, sequence(container.get("ports")))
             if port.get("hostPort") or (host and port.get("containerPort"))
         ]  # fmt: skip

@@ -2,8 +2,7 @@
 
 Source: Kubernetes 1.34 pkg/quota/v1/evaluator/core/pods.go and
 staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go. A pod counts from its
-creation, also while it waits for a node. Limits are not compared, and quotas with scopes are not
-read.
+creation, also while it waits for a node. Limits are not compared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,8 +10,10 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts
+from kthena_components.core.topology.domains import holds
 from kthena_components.core.values.quantity import add_resources
-from kthena_components.placement.model import PodGroup, PodSet, Quota
+from kthena_components.core.values.read import mapping
+from kthena_components.placement.model import PodGroup, PodSet, Quota, Scope
 
 
 class Quotas:
@@ -37,10 +38,13 @@ class Quotas:
 
     def _create(self, namespace: str, pods: PodSet) -> int:
         quotas, each = self._spaces[namespace], charged(pods.requests)
-        number = min(pods.count, *(_room(quota, each) for quota in quotas))
+        room = (_room(quota, each) for quota in quotas if counts(quota, pods))
+        number = min((pods.count, *room))
         self._spaces[namespace] = [
-            replace(quota, used=add_resources(quota.used, each, number)) for quota in quotas
-        ]
+            replace(quota, used=add_resources(quota.used, each, number))
+            if counts(quota, pods) else quota
+            for quota in quotas
+        ]  # fmt: skip
         return number
 
 
@@ -64,12 +68,37 @@ def charged(requests: Amounts) -> dict[str, Decimal]:
     }
 
 
-def released(quotas: Iterable[Quota], gone: Mapping[str, Sequence[Amounts]]) -> list[Quota]:
-    """Take away what deleted pods requested, by namespace."""
+def counts(quota: Quota, pods: PodSet) -> bool:
+    """Say whether a quota counts pods: all of its scopes hold."""
+    return all(_in_scope(scope, pods) for scope in quota.scopes)
+
+
+def _in_scope(scope: Scope, pods: PodSet) -> bool:
+    spec, effort = pods.spec, any(pods.requests.get(key) for key in ("cpu", "memory"))
+    ends = spec.get("activeDeadlineSeconds") is not None
+    if scope.name == "PriorityClass":
+        named = str(spec.get("priorityClassName") or "")
+        rule = {"key": "", "operator": scope.operator, "values": list(scope.values)}
+        return holds(rule, {"": named} if named else {})
+    if scope.name == "CrossNamespacePodAffinity":
+        affinity = mapping(spec.get("affinity"))
+        others = str([affinity.get(key) for key in ("podAffinity", "podAntiAffinity")])
+        return "'namespaces'" in others or "'namespaceSelector'" in others
+    told = {"Terminating": ends, "NotTerminating": not ends,
+            "BestEffort": not effort, "NotBestEffort": effort}  # fmt: skip
+    return told.get(scope.name, False)
+
+
+def released(quotas: Iterable[Quota], gone: Mapping[str, Sequence[PodSet]]) -> list[Quota]:
+    """Take away what deleted pods requested: one of each set, by namespace."""
     return [
-        replace(quota, used=less(quota.used, map(charged, gone.get(quota.namespace, ()))))
+        replace(quota, used=less(quota.used, [
+            charged(pods.requests)
+            for pods in gone.get(quota.namespace, ())
+            if counts(quota, pods)
+        ]))
         for quota in quotas
-    ]
+    ]  # fmt: skip
 
 
 def less(used: Amounts, taken: Iterable[Amounts]) -> dict[str, Decimal]:
@@ -85,12 +114,13 @@ def shortages(
     quotas: Iterable[Quota], group: PodGroup, number: int
 ) -> Iterator[tuple[Quota, dict[str, Decimal]]]:
     """List the quotas without room for the first pods of a group, with all that these ask for."""
-    asked: dict[str, Decimal] = {}
-    for pods in group.pods:
-        count = min(pods.count, number)
-        number -= count
-        asked = add_resources(asked, charged(pods.requests), count)
     for quota in quotas:
+        asked, left = dict[str, Decimal](), number
+        for pods in group.pods:
+            count = min(pods.count, left)
+            left -= count
+            if counts(quota, pods):
+                asked = add_resources(asked, charged(pods.requests), count)
         short = {
             key: asked[key]
             for key, hard in quota.hard.items()

@@ -4,12 +4,14 @@ A cause is found by leaving it out: if the group fits without the cap, the cap i
 change is offered only if the scheduler places the group after it.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import Amounts, untolerated
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.read import mapping
+from kthena_components.placement.case import Case
 from kthena_components.placement.changes import fits, helps, with_specs, with_topology
 from kthena_components.placement.free_nodes import free_nodes, lacking, refusals
 from kthena_components.placement.model import (
@@ -22,30 +24,13 @@ from kthena_components.placement.model import (
     Quota,
     Topology,
 )
+from kthena_components.placement.neighbour_reasons import neighbours
 from kthena_components.placement.quotas import shortages
 from kthena_components.placement.relief import freed_or_added_nodes
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _PRODUCT = ("gpu.product", "gpu.memory", "accelerator", "gpu.family")
 _QUEUES = frozenset({"proportion", "capacity", "overcommit"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """A group that the scheduler does not place, and the cluster after all that it does place."""
-
-    cluster: Cluster
-    group: PodGroup
-    scheduler: Scheduler
-    """It has just failed to place the group alone."""
-
-    def without(self, change: Callable[[PodGroup], PodGroup]) -> bool:
-        """Say whether the group fits if it is written otherwise."""
-        return fits(self.cluster, change(self.group))
-
-    def changes(self, *found: Change) -> tuple[Change, ...]:
-        """Keep the changes after which the group fits."""
-        return tuple(one for one in found if helps(self.cluster, self.group, one))
 
 
 def explain(cluster: Cluster, empty: Cluster, group: PodGroup) -> list[Obstacle]:
@@ -72,15 +57,15 @@ def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
     """List the first kind of causes without which a group fits."""
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
     scheduler.run(most=0)
-    case = _Case(cluster, group, scheduler)
-    for reasons in (_quota, _gang, _tree, _queue, _refused, _tier, _room):
+    case = Case(cluster, group, scheduler)
+    for reasons in (_quota, _gang, _tree, _queue, _refused, neighbours, _tier, _room):
         found = list(reasons(case))
         if found:
             return found
     return []
 
 
-def _quota(case: _Case) -> Iterator[Obstacle]:
+def _quota(case: Case) -> Iterator[Obstacle]:
     """Find quotas that keep pods from being created."""
     group, job = case.group, case.scheduler.jobs[0]
     if not job.missing:
@@ -106,7 +91,7 @@ def _raised(quota: Quota, asked: Amounts) -> Change:
     return Change(text=f"In the quota {quota.name}, raise {each}", quota=replace(quota, hard=hard))
 
 
-def _gang(case: _Case) -> Iterator[Obstacle]:
+def _gang(case: Case) -> Iterator[Obstacle]:
     job = case.scheduler.jobs[0]
     why = job.invalid()
     if not why:
@@ -120,7 +105,7 @@ def _gang(case: _Case) -> Iterator[Obstacle]:
                    changes=case.changes(change))  # fmt: skip
 
 
-def _tree(case: _Case) -> Iterator[Obstacle]:
+def _tree(case: Case) -> Iterator[Obstacle]:
     topologies = [case.group.topology, *(one.topology for one in case.group.subgroups)]
     if not case.scheduler.tree.ready and any(topologies):
         text = "a HyperNode has two parents or contains itself, and until this is repaired the "
@@ -128,7 +113,7 @@ def _tree(case: _Case) -> Iterator[Obstacle]:
         yield Obstacle(cause=Cause.MEMBERSHIP, text=text)
 
 
-def _queue(case: _Case) -> Iterator[Obstacle]:
+def _queue(case: Case) -> Iterator[Obstacle]:
     """Find a queue that is missing, closed, or has too little left."""
     group, queues = case.group, case.scheduler.queues
     job = case.scheduler.jobs[0]
@@ -144,7 +129,7 @@ def _queue(case: _Case) -> Iterator[Obstacle]:
     yield _over_capability(case) or _over_promises(case)
 
 
-def _over_capability(case: _Case) -> Obstacle | None:
+def _over_capability(case: Case) -> Obstacle | None:
     """Compare what a group asks for with what its queue may have at most."""
     name, dimensions = case.group.queue, case.scheduler.dimensions
     share = case.scheduler.queues.shares[name]
@@ -171,7 +156,7 @@ def _over_capability(case: _Case) -> Obstacle | None:
     return Obstacle(cause=Cause.QUEUE, text=text, changes=case.changes(change))
 
 
-def _over_promises(case: _Case) -> Obstacle:
+def _over_promises(case: Case) -> Obstacle:
     """Report that minResources, or the share of a queue, does not suffice."""
     name = case.group.queue
     over = case.scheduler.queues.blocking(case.scheduler.jobs[0])
@@ -186,7 +171,7 @@ def _over_promises(case: _Case) -> Obstacle:
     return Obstacle(cause=Cause.QUEUE, text=text, changes=relief)
 
 
-def _refused(case: _Case) -> Iterator[Obstacle]:
+def _refused(case: Case) -> Iterator[Obstacle]:
     """Find taints and selectors: nodes that would have room, and refuse the pods."""
     everything = [{"operator": "Exists"}]
     if case.without(lambda one: with_specs(one, lambda old: {**old, "tolerations": everything})):
@@ -202,7 +187,7 @@ def _refused(case: _Case) -> Iterator[Obstacle]:
         yield Obstacle(cause=Cause.VOLUME, text=refusals(case.scheduler, "outside the topology"))
 
 
-def _tainted(case: _Case) -> Obstacle:
+def _tainted(case: Case) -> Obstacle:
     taints = {
         (str(taint.get("key")), str(taint.get("value") or ""), str(taint.get("effect")))
         for node in case.cluster.nodes
@@ -221,14 +206,16 @@ def _tainted(case: _Case) -> Obstacle:
 
 
 def _choosing_no_label(spec: Body) -> Body:
-    return {key: value for key, value in spec.items() if key not in {"nodeSelector", "affinity"}}
+    affinity = {k: v for k, v in mapping(spec.get("affinity")).items() if k != "nodeAffinity"}
+    kept = {key: value for key, value in spec.items() if key not in {"nodeSelector", "affinity"}}
+    return {**kept, "affinity": affinity} if affinity else kept
 
 
 def _without_volumes(spec: Body) -> Body:
     return {key: value for key, value in spec.items() if key != "volumes"}
 
 
-def _tier(case: _Case) -> Iterator[Obstacle]:
+def _tier(case: Case) -> Iterator[Obstacle]:
     """Find a cap that is too low, of the group or of its subgroups."""
     bare = replace(with_topology(case.group, None), subgroups=tuple(
         replace(one, topology=None) for one in case.group.subgroups))  # fmt: skip
@@ -270,7 +257,7 @@ def _up_to(group: PodGroup, tier: int) -> PodGroup:
 _CAUSES = {"cpu": Cause.CPU, "memory": Cause.MEMORY, "pods": Cause.PODS}
 
 
-def _room(case: _Case) -> Iterator[Obstacle]:
+def _room(case: Case) -> Iterator[Obstacle]:
     """Find the resources of which too little is left."""
     changes = freed_or_added_nodes(case.cluster, case.group)
     short = lacking(case.cluster, case.group)

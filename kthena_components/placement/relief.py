@@ -1,16 +1,19 @@
 """Finds the fewest nodes that must be freed or added so that a group fits. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
 from kthena_components.core.findings import count_of
 from kthena_components.placement.changes import copy_of, helps
 from kthena_components.placement.free_nodes import largest, slots
-from kthena_components.placement.model import Change, Cluster, Node, PodGroup
+from kthena_components.placement.model import Change, Cluster, PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _TRIED, _TRIED_IF_LARGE = 24, 6
 """Changes that are tried for one group, in small and large clusters."""
+_LIKED = 3
+"""Kinds of nodes of which more are tried."""
 _LARGE = 300
 """Nodes of a large cluster."""
 
@@ -53,21 +56,32 @@ def freed_or_added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...
 
 
 def added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
-    """Return the fewest nodes like one of the cluster with which a group fits."""
+    """Return the fewest nodes with which a group fits: like one, and in its HyperNodes."""
     scheduler = Scheduler(cluster, [group])
-    shape = largest(scheduler)
-    liked: dict[object, Node] = {}
-    for at, node in enumerate(cluster.nodes):
-        if shape.accepted[at]:
-            liked.setdefault(tuple(scheduler.room.allocatable[at]), node)
-    numbers = [*range(1, min(8, len(scheduler.jobs[0].tasks)) + 1)]
-    if len(scheduler.jobs[0].tasks) not in numbers:
-        numbers.append(len(scheduler.jobs[0].tasks))
-    for number in numbers:
-        for node in islice(liked.values(), 3):
+    liked = _liked(cluster, scheduler)
+    pods = len(scheduler.jobs[0].tasks)
+    for number in dict.fromkeys((*range(1, min(8, pods) + 1), pods)):
+        for at in liked:
+            node, leaf = cluster.nodes[at], scheduler.tree.leaf_of.get(at)
+            domain = scheduler.tree.all[leaf].domain if leaf is not None else None
             added = tuple(copy_of(node, f"{node.name}-new-{n}") for n in range(number))
             nodes = "one node" if number == 1 else count_of(number, "node")
-            change = Change(text=f"Add {nodes} like {node.name}", added_nodes=added)
+            where = f" to {domain.name}" if domain else ""
+            change = Change(text=f"Add {nodes} like {node.name}{where}",
+                            added_nodes=added, like=node.name)  # fmt: skip
             if helps(cluster, group, change):
                 return (change,)
     return ()
+
+
+def _liked(cluster: Cluster, scheduler: Scheduler) -> list[int]:
+    """Choose nodes that accept the pods and differ, those in HyperNodes with most room first."""
+    shape, leaf_of = largest(scheduler), scheduler.tree.leaf_of
+    room: Counter[int | None] = Counter()
+    for at, number in enumerate(slots(scheduler, shape)):
+        room[leaf_of.get(at)] += number
+    liked: dict[object, int] = {}
+    for at in sorted(range(len(cluster.nodes)), key=lambda at: -room[leaf_of.get(at)]):
+        if shape.accepted[at]:
+            liked.setdefault(tuple(scheduler.room.allocatable[at]), at)
+    return list(liked.values())[:_LIKED]

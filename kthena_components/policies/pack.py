@@ -38,7 +38,7 @@ from kthena_components.checker.levels import (
 )
 from kthena_components.checker.manifest import check_manifest, has_rules, is_compared
 from kthena_components.checker.secrecy import check_sealed
-from kthena_components.checker.unchecked_parts import is_foreign
+from kthena_components.checker.unread_kinds_and_parts import is_foreign
 from kthena_components.checker.waivers import FIELD, listed, waive
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, fault, today

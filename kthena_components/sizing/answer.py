@@ -15,7 +15,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.serving import check_spec
+from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing.question import Question

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
+from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import NO_SCHEDULER, admitted_together
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
@@ -23,6 +24,7 @@ from kthena_components.core.values.read import (
     name_of,
     sequence,
     unknown_in,
+    unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product
 from kthena_components.systems.kubernetes.facts import (
@@ -31,6 +33,9 @@ from kthena_components.systems.kubernetes.facts import (
     first_pod,
 )
 from kthena_components.systems.system import PRODUCTION, Kind, System
+
+_MOST = 64
+"""Maximum number of Jobs of one entry whose pods are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +114,39 @@ def facts(view: JobSet) -> ServingFacts:
         name=name_of(found.body),
         engines=tuple(_in_order(view, engine, places) for engine in engines),
         gang_expected=_placed_together(view),
+        hosts=hosts(view),
+    )
+
+
+def hosts(view: JobSet) -> PodHosts | None:
+    """Return the names of the pods: those of Jobs with an index have one; None if not known.
+
+    Source: kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_webhook.go (defaults).
+    """
+    found, network = view.object, mapping(view.object.spec.get("network"))
+    domain = network.get("subdomain") or found.name
+    jobs = [job for job in view.jobs if job.name != "?"]
+    modes = [mapping(mapping(job.template).get("spec")) for job in jobs]
+    known = is_name(found.name) and is_name(domain) and len(jobs) == len(view.jobs)
+    if not known or unknown_inside(found.spec.get("network")):
+        return None
+    if any(spec.get("hostname") or spec.get("subdomain") for spec in modes):
+        return None
+    pods = tuple(
+        HostedPods(
+            path=found.at(job.path),
+            prefix=f"{found.name}-{job.name}-{number}-",
+            count=job.each,
+        )
+        for job in jobs
+        for number in range(min(job.jobs, _MOST) if isinstance(job.jobs, int) else 1)
+    )
+    missing = network.get("enableDNSHostnames") is False
+    return PodHosts(
+        domain=str(domain),
+        pods=pods,
+        missing="network.enableDNSHostnames is false" if missing else "",
+        remedy="write network.enableDNSHostnames: true",
     )
 
 

@@ -12,12 +12,12 @@ from kthena_components.checker.input_findings import INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.checker.stack_findings import EDGE_DOCS
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.support.documentation import Example, RuleDoc, read_docstring
-from kthena_components.core.spec.rules import engine_inputs as engine_rules
-from kthena_components.core.spec.rules import pods as pod_rules
-from kthena_components.core.spec.rules import role as role_rules
+from kthena_components.core.spec.rules import cache_claims_startup_grace as pod_rules
+from kthena_components.core.spec.rules import engine_overlay_counted as role_rules
+from kthena_components.core.spec.rules import model_image_adapter_amount as engine_rules
+from kthena_components.core.spec.rules import roles_pods_gang_expose as spec_rules
 from kthena_components.core.spec.rules import rollout as rollout_rules
-from kthena_components.core.spec.rules import serving as spec_rules
-from kthena_components.core.spec.rules import template as template_rules
+from kthena_components.core.spec.rules import template_scheduler_labels_image as template_rules
 from tests.rules.test_cases import CASES
 from tests.support.for_each import for_each
 

@@ -19,7 +19,7 @@ from kthena_components.checker.cluster_rules import ASKED_RULES, cluster_rules
 from kthena_components.checker.levels import LevelOverride, Levels
 from kthena_components.checker.manifest import check_manifest, check_whole
 from kthena_components.checker.pod_schema import pod_schema
-from kthena_components.checker.unchecked_parts import kind_read
+from kthena_components.checker.unread_kinds_and_parts import kind_read
 from kthena_components.checker.waivers import PREFIX, waiver
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import (
@@ -31,7 +31,7 @@ from kthena_components.core.findings import (
     run_rule,
 )
 from kthena_components.core.rules.registry import CHECKS
-from kthena_components.core.topology.tree import TREE_RULES
+from kthena_components.core.topology.hypernode_tree import TREE_RULES
 from kthena_components.systems import all_systems
 from kthena_components.systems.volcano.rules.topology_tier_exists import hypernode_tree
 from tests.rules.cases import documents

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.checker.weakened_checks import StackChange, limits_weakened, waiver_new
+from kthena_components.checker.weakened_levels_limits_waivers import (
+    StackChange,
+    limits_weakened,
+    waiver_new,
+)
 from kthena_components.cli.review.changed_paths import Branch, Changed, Layout, sort_branch
 from kthena_components.cli.review.changed_paths import named as listed
 from kthena_components.cli.review.stack_file_settings import StackValues

@@ -16,7 +16,12 @@ from tests.support.for_each import for_each
 Config = Mapping[str, Any]
 PROD: dict[str, dict[str, object]] = {
     "serving-rules": {"enforcementLevel": "mandatory", "environment": "prod", "gpu": "h100"},
-    "serving-groups": {"enforcementLevel": "mandatory", "gpuBudget": 32, "gpuTypes": ["H100"]},
+    "serving-groups": {
+        "enforcementLevel": "mandatory",
+        "gpuBudget": 32,
+        "gpuTypes": ["H100"],
+        "inventory": "prod.yaml",
+    },
 }
 RULES, GROUPS = PROD["serving-rules"], PROD["serving-groups"]
 
@@ -33,8 +38,11 @@ def weaker(before: Config | str, after: Config | str | Unreadable) -> list[str]:
 
 def test_levels_that_stay_or_rise_are_no_weakening() -> None:
     assert weaker(PROD, PROD) == []
-    groups = {"enforcementLevel": "mandatory", "gpuBudget": 16, "gpuTypes": ["H100"]}
-    assert weaker(PROD, {**PROD, "serving-groups": groups}) == []
+    assert weaker(PROD, {**PROD, "serving-groups": {**GROUPS, "gpuBudget": 16}}) == []
+    without = {key: value for key, value in GROUPS.items() if key != "inventory"}
+    assert weaker({**PROD, "serving-groups": without}, PROD) == []
+    silent = {**GROUPS, "levels": {"placement-fits": "disabled"}}
+    assert weaker({**PROD, "serving-groups": silent}, {**PROD, "serving-groups": without}) == []
 
 
 @pytest.mark.parametrize(
@@ -60,6 +68,16 @@ def test_levels_that_stay_or_rise_are_no_weakening() -> None:
             "gpuTypes: would allow A10 as well. Keep H100, or let a person",
         ),
         ("serving-groups", {"gpuBudget": 32}, "gpuTypes: would allow every product. Keep H100"),
+        (
+            "serving-groups",
+            {key: value for key, value in GROUPS.items() if key != "inventory"},
+            "inventory: would be removed, so that no pods are placed, and the base has prod.yaml.",
+        ),
+        (
+            "serving-groups",
+            {**GROUPS, "inventory": "other.yaml"},
+            "inventory: would be other.yaml, and the base has prod.yaml.",
+        ),
         ("serving-rules", {**RULES, "gpu": "h200"}, "serving-rules.gpu: would be NVIDIA H200 with"),
         ("serving-rules", {"environment": "prod"}, "serving-rules.gpu: would name no GPU, and"),
     ],
@@ -221,7 +239,7 @@ def test_a_file_that_is_not_valid_is_never_passed_over(
 
 def test_a_file_of_levels_that_goes_is_told() -> None:
     found = [str(finding) for finding in level_findings(pack(PROD), pack())]
-    assert len(found) == 4, found
+    assert len(found) == 5, found
     (rules, *_) = (text for text in found if "lower the level" in text)
     assert "because the branch deletes the file" in rules
     assert any(

@@ -1,6 +1,7 @@
 """`check --gpu`: the GPU of the pods whose manifests name none."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -65,6 +66,14 @@ def test_the_option_names_the_gpu(
     ran = run("a.yaml", *options)
     assert ran.status == status
     assert text in ran.out
+
+
+def test_a_file_that_names_no_model_learns_how_to_name_it(run: Command, write: Write) -> None:
+    write("a.yaml", re.sub(" +- meta-llama.*\n", "", deployment()))
+    way = "write the model in the command line, or a known name in --served-model-name."
+    note = f"nothing names the GPU or the model: name the GPU with --gpu, and {way}"
+    assert note in run("a.yaml").out
+    assert f"because its command line names no model; {way}" in run("a.yaml", "--gpu=h100").out
 
 
 def test_a_gpu_with_room_leaves_nothing_to_say(run: Command, write: Write) -> None:

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from kthena_components.placement.answer import answer, ask
 from kthena_components.placement.changes import helps
 from kthena_components.placement.faults import grow
-from kthena_components.placement.model import Cause, PodGroup, PodSet, Quota, Verdict
+from kthena_components.placement.from_objects import cluster_of
+from kthena_components.placement.inventory import parse_inventory
+from kthena_components.placement.inventory_write import write_inventory
+from kthena_components.placement.model import Cause, PodGroup, PodSet, Quota, Scope, Verdict
 from kthena_components.placement.place import place
 from kthena_components.placement.quotas import Quotas, charged
 from tests.support.for_each import for_each
@@ -26,6 +29,63 @@ def quota(hard: float, used: float = 0, key: str = KEY, namespace: str = "servin
 
 def alone(count: int) -> PodGroup:
     return group(pods(count), minimum=0)
+
+
+def scoped(name: str, operator: str = "Exists", *values: str) -> Quota:
+    """A quota without room, for some pods only."""
+    return replace(
+        quota(0), name="team", scopes=(Scope(name=name, operator=operator, values=values),)
+    )
+
+
+def stated(**spec: Any) -> PodGroup:
+    return group(replace(pods(2), spec=spec))
+
+
+HIGH = stated(priorityClassName="high")
+DEADLINE = stated(activeDeadlineSeconds=60)
+ELSEWHERE = stated(affinity={"podAffinity": {"preferred": [{"namespaces": ["x"]}]}})
+FREE = group(replace(pods(2), requests={GPU: Decimal(8)}))
+SCOPED: dict[str, tuple[Quota, PodGroup, bool]] = {
+    "a class that is named": (scoped("PriorityClass", "In", "high", "x"), HIGH, True),
+    "a class that is not named": (scoped("PriorityClass", "In", "x"), HIGH, False),
+    "a class outside of a list": (scoped("PriorityClass", "NotIn", "x"), HIGH, True),
+    "any class": (scoped("PriorityClass"), HIGH, True),
+    "any class, and there is none": (scoped("PriorityClass"), group(pods(2)), False),
+    "no class": (scoped("PriorityClass", "DoesNotExist"), group(pods(2)), True),
+    "pods that end": (scoped("Terminating"), DEADLINE, True),
+    "pods that end, and these do not": (scoped("Terminating"), HIGH, False),
+    "pods that do not end": (scoped("NotTerminating"), HIGH, True),
+    "best effort": (scoped("BestEffort"), FREE, True),
+    "best effort, and these request CPU": (scoped("BestEffort"), HIGH, False),
+    "not best effort": (scoped("NotBestEffort"), HIGH, True),
+    "other namespaces": (scoped("CrossNamespacePodAffinity"), ELSEWHERE, True),
+    "other namespaces, and none is named": (scoped("CrossNamespacePodAffinity"), HIGH, False),
+    "a scope that is not known": (scoped("New"), HIGH, False),
+    "two scopes, of which one holds": (
+        replace(scoped("PriorityClass"), scopes=(
+            *scoped("PriorityClass").scopes, *scoped("Terminating").scopes)), HIGH, False),
+}  # fmt: skip
+
+
+@for_each("limit, one, counted", SCOPED.values(), ids=SCOPED)
+def test_a_scope(limit: Quota, one: PodGroup, counted: bool) -> None:
+    there = racks(4, quotas=(limit,))
+    assert parse_inventory(write_inventory(there)).quotas == (limit,)
+    rules = [{"scopeName": one.name, "operator": one.operator, "values": list(one.values)}
+             for one in limit.scopes]  # fmt: skip
+    read, _ = cluster_of([{
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "serving"},
+        "spec": {"hard": {KEY: "0"}, "scopeSelector": {"matchExpressions": rules}},
+        "status": {"used": {KEY: "0"}},
+    }])  # fmt: skip
+    assert read.quotas == (limit,)
+    (outcome,) = place(there, [one])
+    assert outcome.verdict is (Verdict.NEVER if counted else Verdict.FITS)
+    for obstacle in outcome.obstacles:
+        assert obstacle.cause is Cause.QUOTA
+        assert helps(there, one, obstacle.changes[0])
 
 
 ASKED: dict[str, tuple[Quota, PodGroup, Verdict, str]] = {

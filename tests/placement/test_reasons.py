@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
         racks(3, 3), group(*(role("p", str(n), 2) for n in range(3)),
                            subgroups=(per_instance("p", 2, 3, HARD[1]),)), Cause.TIER,
         "6 of 6 pods find room, on 6 nodes in 2 HyperNodes of tier 1; at most 3 in one",
-        ["Allow tier 2"],
+        ["Allow tier 2", "Add one node like r0-n0 to r0"],
     ),
     "GPUs now": (
         racks(2, 2, used=BUSY), group(pods(4)), Cause.GPUS,
@@ -130,7 +130,8 @@ def test_minresources_of_all_pods_block_an_elastic_group() -> None:
     (outcome,) = place(racks(2, 2), [one])
     (obstacle,) = outcome.obstacles
     assert obstacle.cause is Cause.TIER
-    assert [change.text for change in obstacle.changes] == ["Allow tier 2"]
+    told = [change.text for change in obstacle.changes]
+    assert told == ["Allow tier 2", "Add one node like r0-n0 to r0"]
 
 
 def test_several_causes_show_the_one_that_an_empty_cluster_has() -> None:

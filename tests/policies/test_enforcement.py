@@ -11,7 +11,7 @@ from pulumi_policy import Policy, ResourceValidationArgs, StackValidationArgs
 
 from kthena_components.checker.enforcement import ENFORCED, LED_BY, TOGETHER, read_pack
 from kthena_components.checker.levels import ENVIRONMENTS
-from kthena_components.checker.weakened_checks import LevelsChange, levels_weakened
+from kthena_components.checker.weakened_levels_limits_waivers import LevelsChange, levels_weakened
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.policies import pack

@@ -53,7 +53,7 @@ def test_pods_that_do_not_fit_are_advice_with_numbers(inventory: str) -> None:
     (told,) = _told(3, {"inventory": inventory})
     assert told.startswith("default/chat never fits on ")
     assert "each requests 8 GPUs" in told
-    assert told.endswith("Add one node like rack-1-node-1. [placement-fits]")
+    assert told.endswith("Add one node like rack-1-node-1 to rack-1. [placement-fits]")
 
 
 def test_without_an_inventory_nothing_is_placed() -> None:

@@ -172,6 +172,12 @@ def test_the_action_reads_folders_from_several_lines(machine: Machine, tmp_path:
         assert f"--reads {name}: the repository has no such folder" in plain(comment)
 
 
+def test_the_action_takes_inventories_from_several_lines(machine: Machine, tmp_path: Path) -> None:
+    _, ran = action(machine, tmp_path, preview="false", inventory="dev=a.yaml\n  prod=b.yaml\tlast")
+    assert ran["Verdict"].returncode == 2
+    assert "write STACK=FILE instead of 'last'" in ran["Review"].stderr
+
+
 @pytest.mark.parametrize("preview", ["True", "yes", "", "true "])
 def test_the_action_does_not_guess_whether_to_preview(
     machine: Machine, tmp_path: Path, preview: str

@@ -13,7 +13,8 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("pattern", "queue-parent", "queue-weight", "ray-deletion", "ray-name"),
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
-        *("leader-address", "leader-ports-agree", "first-pod-named", "ray-start-order"),
+        *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
+        *("ray-start-order", "size-variables"),
         *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
     },
     "one of several parts goes, and only the user knows which": {

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.checker.weakened_checks import BRANCH_RULES, StackChange
+from kthena_components.checker.weakened_levels_limits_waivers import BRANCH_RULES, StackChange
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, SETTINGS
 from kthena_components.cli.review.branch_diff import Sides, changes_of
 from kthena_components.cli.review.changed_paths import Branch, Layout, named, sort_branch

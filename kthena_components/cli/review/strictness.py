@@ -8,7 +8,7 @@ from functools import cache
 from kthena_components.checker.catalogue import all_rules
 from kthena_components.checker.enforcement import PackConfig, read_pack
 from kthena_components.checker.levels import ENVIRONMENTS, SettingError
-from kthena_components.checker.weakened_checks import LEVEL_RULES, LevelsChange
+from kthena_components.checker.weakened_levels_limits_waivers import LEVEL_RULES, LevelsChange
 from kthena_components.cli.levels import read_policies
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, levels_of
 from kthena_components.core.findings import Finding

@@ -102,7 +102,8 @@ class Scope:
             # Which controller creates the pod is not known here: maybe none that sets it.
             text = f"no env sets {name}; {self.late[name]} does in the pods that it creates"
             elsewhere = hidden is not None
-            return Varying(text) if numbers_pods(name) else OfController(text, name, elsewhere)
+            kind = Varying if numbers_pods(name) else OfController
+            return kind(text, name, elsewhere)
         return Unknown(f"{name} may come from {hidden}") if hidden else value
 
     def _expand_env(self, name: str, value: str) -> MaybeText:

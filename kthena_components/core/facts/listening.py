@@ -10,6 +10,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.network import LOOPBACK
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "trtllm": 8000}
@@ -23,9 +24,13 @@ _RANDOM_FROM = 10_002
 """From here on, Ray's workers listen on random ports."""
 _TRANSFERS = frozenset({5555, 5556, 5557, 5600, 8998, 14579, 29500, 29501, 29550})
 """Defaults of what engines tell each other: NIXL, Mooncake, KV events, torch, data parallel."""
-_SILENT = frozenset({"--uds", "--api-server-count"})
-"""Options with which vLLM may listen on no port."""
+_SOCKET = "--uds"
+"""The option with which vLLM listens on a Unix socket, and on no port."""
+_SEVERAL_SERVERS = "--api-server-count"
+"""The option with which it may listen on no port."""
 _MOST_COPIES = 64
+ON_A_PORT = f"remove {_SOCKET} from its command line"
+"""What to do about a server that only listens on a Unix socket."""
 ON_ALL_ADDRESSES = "add --host 0.0.0.0 to its command line"
 """What to do about a server that only listens on its loopback address."""
 
@@ -45,6 +50,8 @@ class Listening:
     """Ports by name."""
     loopback: str = ""
     """The address on which only the pod itself reaches them; empty if they have another one."""
+    socket: str = ""
+    """The Unix socket on which alone they answer; empty if they answer on a port, or not at all."""
     states_host: bool = False
     """Whether the command line states the address."""
 
@@ -53,6 +60,8 @@ class Listening:
         """Where the pods listen, as a clause."""
         if self.answers is not None:
             return f"{TITLES[str(self.engine)]} listens on {self.answers}"
+        if self.socket:
+            return f"vLLM listens on the Unix socket {self.socket} and on no port ({_SOCKET})"
         if self.engine == "vllm":
             return "vLLM with --headless answers no requests"
         if self.engine == "sglang":
@@ -95,8 +104,17 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
         ray=command.ray_role is not None,
         named=tuple(sorted(own.ports.named.items())),
         loopback=_loopback(command),
+        socket=str(command.options[_SOCKET]) if _has_socket(command) else "",
         states_host="--host" in command.options,
     )
+
+
+def waits_for_engine(pod: PodFacts) -> bool:
+    """Return whether the first pod is ready only when its engine answers requests."""
+    found = listening(pod, first=True)
+    if found is None or pod.own is None:
+        return False
+    return any(p.kind in DECIDING and p.port == found.answers for p in pod.own.ports.probes)
 
 
 def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | None:
@@ -105,17 +123,21 @@ def _answers(command: CommandFacts, *, first: bool | None) -> MaybeInt | bool | 
         return None if command.ray_role == "worker" else False
     # Of the ranks of MPI one answers, and mpirun decides where it is.
     by_mpi = command.mpi_session is not False or command.mpi_ranks is not None
-    if command.engine not in DEFAULT_PORTS or by_mpi or _SILENT & command.options.keys():
+    if command.engine not in DEFAULT_PORTS or by_mpi or _SEVERAL_SERVERS in command.options:
         return False
-    if command.headless is True:
+    if command.headless is True or _has_socket(command):
         return None
-    if command.headless is not False:
+    if command.headless is not False or _SOCKET in command.options:
         return False
     if command.nnodes not in {None, 1} and (rank := _rank(command, first=first)) != 0:
         # vLLM without --headless is another rule's concern: core/rules/headless_workers.py.
         return None if command.engine == "sglang" and isinstance(rank, int) else False
     port = command.options.get("--port", DEFAULT_PORTS[command.engine])
     return port if isinstance(port, int | Unknown) else False
+
+
+def _has_socket(command: CommandFacts) -> bool:
+    return isinstance(command.options.get(_SOCKET), str) and command.headless is False
 
 
 def _loopback(command: CommandFacts) -> str:

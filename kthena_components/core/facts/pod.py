@@ -59,6 +59,8 @@ class PodFacts:
     """Why an engine sees several devices in one accelerator. None: it sees one."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object or the caller states. None: look it up by name."""
+    downloaded: ModelShape | None = field(default=None, compare=False)
+    """The model that an init container writes to the folder which the command line names."""
     sees_more: Unknown | None = None
     """Why the container with the command may see other GPUs than its own. None: it sees its own."""
     claimed: Unknown | None = None

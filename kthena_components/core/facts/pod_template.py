@@ -33,6 +33,7 @@ from kthena_components.core.facts.devices import (
     selects_gke,
     slices,
 )
+from kthena_components.core.facts.downloads import downloaded_model
 from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.facts.inputs import read_argv
 from kthena_components.core.facts.network import (
@@ -105,7 +106,8 @@ def read_pods(
     stated, named = stated_shape(metadata), annotated_gpu(metadata)
     volumes = PodVolumes(read_volumes(spec), context, spec)
     found = [
-        _shaped(read, context, stated) for read in _read_containers(spec, volumes, path, env or {})
+        _shaped(read, context, stated, spec)
+        for read in _read_containers(spec, volumes, path, env or {})
     ]
     engines = engine_places([(each.command, each.gap) for each in found])
     placed, parted = stated_gpu(spec), parted_chips(spec)
@@ -236,9 +238,20 @@ def _container(
     )
 
 
-def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:
-    """Add the shape of the model: as the pod states it, else the object, else the caller."""
+def _shaped(
+    pod: PodFacts,
+    context: Context,
+    stated: ModelShape | Unknown | None,
+    spec: Mapping[str, Any],
+) -> PodFacts:
+    """Add the shape of the model: as the pod states it, else the object, else the caller.
+
+    Without it, add the model that an init container downloads.
+    """
     model, shape = pod.command and pod.command.model, stated or context.shape
     if shape is None and isinstance(model, str):
         shape = context.shapes.get(model.casefold())
-    return pod if shape is None else replace(pod, shape=shape)
+    if shape is not None:
+        return replace(pod, shape=shape)
+    downloaded = downloaded_model(spec, model)
+    return pod if downloaded is None else replace(pod, downloaded=downloaded)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod_hosts import PodHosts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.findings import paths_above
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
@@ -112,6 +113,8 @@ class ServingFacts:
     """Why it may have other engines. None: it has none."""
     gpu_option: str = field(default="", compare=False)
     """How the user may name a GPU that nothing names. Empty: it is not said."""
+    hosts: PodHosts | None = field(default=None, compare=False)
+    """The names of its pods in the DNS of the cluster. None: not known."""
     copies: MaybeInt = field(default=1, compare=False)
     """Number of copies of all of this, such as groups. Only rules about names and sums use it."""
 

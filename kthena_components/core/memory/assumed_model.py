@@ -1,16 +1,23 @@
-"""The model that a command line does not name, but that a folder or the served name suggests."""
+"""The model that a command line does not name, but that something else in its pod suggests."""
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.models import ModelShape, find_by_folder, find_model
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.models import ModelShape, find_by_folder, find_by_spelling, find_model
 
 
-def assumed_model(command: CommandFacts) -> ModelShape | None:
-    """Return the model that a folder, or else the served name, is named after; None: neither is."""
-    found, served = find_by_folder(command.model), served_name(command)
-    if found is not None or served is None:
-        return found
-    shape = find_model(served)
-    return shape if isinstance(shape, ModelShape) else None
+def assumed_model(pod: PodFacts, command: CommandFacts) -> ModelShape | None:
+    """Return the model that the pod downloads, or that a folder or the served name is named after.
+
+    None: nothing suggests one.
+    """
+    if pod.downloaded is not None:
+        return pod.downloaded
+    served = served_name(command)
+    paths = (command.model, command.options.get("--model"))  # two if the command is wrong
+    found = (*map(find_by_folder, paths), *map(find_by_spelling, (command.model, served)))
+    known = next(filter(None, found), None)
+    stated = None if known or served is None else find_model(served)
+    return stated if isinstance(stated, ModelShape) else known
 
 
 def served_name(command: CommandFacts) -> str | None:

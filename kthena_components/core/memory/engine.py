@@ -173,26 +173,22 @@ def placed_engine(engine: EngineFacts) -> Placed | Unknown | None:
     return _placed(engine, command, gpu)
 
 
-def engines_without_gpu(facts: ServingFacts) -> Iterator[Placed]:
-    """Return each engine whose GPU nothing names, on the largest GPU that its pods may request.
-
-    Engines whose memory cannot be checked for another reason are left out.
-    """
+def engines_without_gpu(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
+    """Return each engine whose GPU nothing names, on the largest GPU that its pods may request."""
     for engine in facts.engines:
         entry, command = engine.entry, engine.entry.command
         if command is None or command.engine not in ENGINES or entry.on_cpus is not False:
             continue
         if entry.gpu is None:
-            placed = _placed(engine, command, largest_gpu(entry.accelerators))
-            if isinstance(placed, Placed):
-                yield placed
+            yield engine, _placed(engine, command, largest_gpu(entry.accelerators))
 
 
 def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
-    stated = model_shape(command, engine.entry.shape)
-    named = assumed_model(command) if engine.entry.shape is None else None
+    entry = engine.entry
+    stated = model_shape(command, entry.shape)
+    named = assumed_model(entry, command) if entry.shape is None else None
     shape, share, split = (
         named or stated if isinstance(stated, Unknown) else stated,
         share_of(engine, command, gpu),

@@ -149,6 +149,9 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
     return _share(ranks, "attention context", command.attention_context)
 
 
+NO_MODEL = Unknown("its command line names no model")
+
+
 def model_shape(
     command: CommandFacts, stated: ModelShape | Unknown | None = None
 ) -> ModelShape | Unknown:
@@ -156,7 +159,7 @@ def model_shape(
     if stated is not None:
         return stated
     if command.model is None:
-        return Unknown("its command line names no model")
+        return NO_MODEL
     return command.model if isinstance(command.model, Unknown) else find_model(command.model)
 
 

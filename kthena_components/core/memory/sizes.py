@@ -60,6 +60,7 @@ _FORMS: Mapping[str, Collection[str]] = MappingProxyType(
         "compressed-tensors": ("fp8", "mxfp8", "nvfp4", "mxfp4", *_INT),
         "quark": ("fp8", "mxfp8", "mxfp4", *_INT),
         "quark_mxfp4": ("mxfp4",),
+        "ascend": _INT,
     }
 )
 """Formats of a checkpoint that a method loads without conversion. The table of models states the
@@ -76,11 +77,14 @@ _ONLINE: Mapping[str, float] = MappingProxyType(
         "int8_per_channel_weight_only": _HALF,
         **dict.fromkeys(("bitsandbytes", "rtn", "mxfp4", "quark_mxfp4"), _QUARTER),
         **dict.fromkeys(("nvfp4_per_token", "nvfp4_online", "quark_int4fp8_moe"), _QUARTER),
+        "ascend": _QUARTER,
     }
 )
 """Minimum remaining share of bf16 weights that are quantised while loading: embeddings stay in 16
-bits, and scales are not counted. Sources: vllm/config/quantization.py _ONLINE_SHORTHANDS;
-vllm/model_executor/layers/quantization/online; sglang/srt/layers/quantization."""
+bits, and scales are not counted. `ascend` loads a copy of the model in 8 or 4 bits, often under its
+name. Sources: vllm/config/quantization.py _ONLINE_SHORTHANDS;
+vllm/model_executor/layers/quantization/online; sglang/srt/layers/quantization; vllm-ascend's
+quantization guide."""
 _EXPERTS_ONLY = ("experts_int8", "int8_per_channel_weight_only", "nvfp4_per_token", "nvfp4_online")
 """Methods that only quantise experts."""
 _REFUSED: Mapping[str, tuple[int, ...]] = MappingProxyType(

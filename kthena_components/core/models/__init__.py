@@ -7,6 +7,7 @@ from kthena_components.core.models.config import ModelShape, shape_from_config, 
 from kthena_components.core.models.known_models import (
     all_names,
     find_by_folder,
+    find_by_spelling,
     find_model,
     known_models,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "ModelShape",
     "all_names",
     "find_by_folder",
+    "find_by_spelling",
     "find_model",
     "known_models",
     "shape_from_config",

@@ -8,6 +8,7 @@ it states a dtype, its weights are its own; otherwise they are those of the orig
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
@@ -18,6 +19,7 @@ from typing import Any
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.values.unknown import Unknown
 
+_SEPARATORS = re.compile(r"[-_.\s]")
 _LONGEST = 60
 """Maximum length of a name in a message."""
 _OWN = ("fp8_block", "group", "draft_layers", "weights_gib", "weights_source")
@@ -51,6 +53,28 @@ def find_by_folder(path: object) -> ModelShape | None:
         return None
     names = (_cached(part) for part in reversed(path.casefold().split("/")))
     return next((_index()[name] for name in names if name in _index()), None)
+
+
+def find_by_spelling(name: object) -> ModelShape | None:
+    """Find the model from whose short name a name differs in separators only.
+
+    Names of Kubernetes objects have no dots: qwen2-5-7b-instruct.
+    """
+    return _by_spelling().get(_plain(name)) if isinstance(name, str) else None
+
+
+@cache
+def _by_spelling() -> Mapping[str, ModelShape]:
+    """Return the shapes by short names without separators, if one model only has the name."""
+    found: dict[str, ModelShape | None] = {}
+    for name, shape in _index().items():
+        if "/" not in name and found.setdefault(_plain(name), shape) is not shape:
+            found[_plain(name)] = None
+    return {name: shape for name, shape in found.items() if shape is not None}
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name.casefold())
 
 
 def _cached(part: str) -> str:

@@ -7,8 +7,8 @@ from kthena_components.core.plan.resource_claims import claim_templates, pod_cla
 from kthena_components.core.plan.serving_plan import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.plan.templates import engine_templates, mirror_requests
 from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.spec.rules.roles_pods_gang_expose import exposed_role
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.rules.serving import exposed_role
 from kthena_components.core.spec.serving_spec import (
     GroupSpec,
     ModelServingSpec,

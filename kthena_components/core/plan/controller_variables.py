@@ -45,6 +45,9 @@ class Told:
     """Patterns of texts that are the address of its first pod."""
     others: tuple[str, ...] = ()
     """Prefixes of other variables that the controller sets."""
+    exactly: tuple[str, ...] | None = None
+    """All variables that it sets, and prefixes of them, if fields of the object decide about that.
+    None: those above."""
 
 
 NOTHING = Told()

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
@@ -15,8 +14,8 @@ from kthena_components.core.rules.support.first_rank_address import (
     meetings,
 )
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.unset_variables import may_be_of_image, no_value
 from kthena_components.core.values.display import display
-from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import NotSet, OfController, Unknown, product
 
 _TWO = 2
@@ -56,21 +55,10 @@ def leader_address(facts: ServingFacts) -> Iterator[Finding]:
 
 def _no_value(facts: ServingFacts, pod: PodFacts, meeting: Meeting) -> str:
     """Explain which variable of an address has no value."""
-    value, told = meeting.address, facts.told
-    if told is None or not isinstance(value, NotSet | OfController):
+    value = meeting.address
+    if isinstance(value, NotSet) and _OF_SERVICE.fullmatch(value.name):
         return ""
-    if value.name in pod.stated or any(
-        value.name == own or value.name.startswith(own) for own in told
-    ):
-        return ""
-    if isinstance(value, OfController) and value.elsewhere:
-        return ""
-    if isinstance(value, NotSet):
-        by_service = _OF_SERVICE.fullmatch(value.name) is not None
-        then = "is empty" if value.in_shell else "stays as it is"
-        return "" if by_service else f"and nothing sets {value.name}, so it {then}"
-    by, own = LATE_VARIABLES[value.name], {LATE_VARIABLES.get(name) for name in told}
-    return "" if by in own else f"but only {by} sets {value.name}, in the pods that it creates"
+    return no_value(facts.told, pod, value)
 
 
 def _no_form(meeting: Meeting) -> str:
@@ -114,17 +102,9 @@ def _finding(
         path=pod.command_path,
         seen=f"{title(engine)} looks for its first rank at {display(meeting.shown)} "
         f"({meeting.option}), {seen}",
-        level=Level.ADVISORY if _by_image(pod, meeting) else Level.MANDATORY,
+        level=Level.ADVISORY if may_be_of_image(pod, meeting.address) else Level.MANDATORY,
         remedy=_remedy(facts.told or (), pod, meeting),
     )
-
-
-def _by_image(pod: PodFacts, meeting: Meeting) -> bool:
-    """Return whether an image that is not an engine's own may set the variable of an address."""
-    value, image = meeting.address, pod.own.image if pod.own is not None else None
-    if not isinstance(value, NotSet) or not value.in_shell:
-        return False
-    return not isinstance(image, str) or read_image(image).engine is None
 
 
 def _remedy(told: Iterable[str], pod: PodFacts, meeting: Meeting) -> str:

@@ -13,11 +13,13 @@ from kthena_components.core.memory.engine import (
 )
 from kthena_components.core.memory.estimate import Estimate, Verdict, estimate_of
 from kthena_components.core.memory.larger_sizes import larger_sizes
+from kthena_components.core.memory.sharding import NO_MODEL
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import Unknown
 
 ONE = "memory-one-sequence"
+_NAME_IT = "write the model in the command line, or a known name in --served-model-name"
 _ROUND = 1024
 """A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
@@ -30,10 +32,11 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     names it, the rule reports weights that no GPU in the table holds, and `check` says once per
     object that memory was not checked. If a GPU is named but something else is unknown (the model,
     the format of its weights, the part that stays in host memory), this rule reports it once for
-    both rules about memory. A local path or a bucket counts as the model that one of its parts
-    names, else as the one that --served-model-name names; the finding is then advice in every
-    environment, because it may be a smaller copy. The default share is 0.92, or 0.9 up to vLLM
-    0.19.
+    both rules about memory. A local path or a bucket counts as the model that an init container
+    downloads to it, else as the one that one of its parts names. Any other name counts as the model
+    from which it, or --served-model-name, differs in separators only. The finding is then advice in
+    every environment, because it may be a smaller copy. The default share is 0.92, or 0.9 up to
+    vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -43,7 +46,8 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown):
-            yield from cannot_check(engine, placed)
+            way = f"; {_NAME_IT}" if placed == NO_MODEL else ""
+            yield from cannot_check(engine, Unknown(f"{placed.because}{way}"))
         elif placed.weights > placed.budget:
             yield Finding(
                 path=engine.entry.command_path,
@@ -59,28 +63,35 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
 
 def _without_gpu(facts: ServingFacts) -> Iterator[Finding]:
     """Report what no GPU holds, and once what was not checked because nothing names the GPU."""
-    unchecked: Placed | None = None
-    for placed in engines_without_gpu(facts):
-        if placed.weights <= placed.budget:
-            unchecked = unchecked or placed
-            continue
+    path, modelless = "", False
+    for engine, placed in engines_without_gpu(facts):
+        if isinstance(placed, Placed) and placed.weights > placed.budget:
+            yield _on_no_gpu(placed)
+        elif isinstance(placed, Placed) or placed == NO_MODEL:
+            path = path or engine.entry.command_path
+            modelless = modelless or not isinstance(placed, Placed)
+    if path and facts.gpu_option:
+        what = f"the GPU: name it with {facts.gpu_option}"
+        if modelless:
+            what = f"the GPU or the model: name the GPU with {facts.gpu_option}, and {_NAME_IT}"
         yield Finding(
-            path=placed.engine.entry.command_path,
-            seen=f"{title(placed.engine)} puts {_gib(placed.weights)} of weights on each GPU, "
-            f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but no known GPU "
-            f"that its pods may request has more than {_gib(placed.budget)} for it: "
-            f"{_share(placed)}",
-            remedy=_wider_split(placed) or "use a smaller model, or one with fewer bits",
-            level=_most(placed),
-            most=_most(placed),
-        )
-    if unchecked is not None and facts.gpu_option:
-        yield Finding(
-            path=unchecked.engine.entry.command_path,
-            seen="memory was not checked, because nothing names the GPU: name it with "
-            f"{facts.gpu_option}",
+            path=path,
+            seen=f"memory was not checked, because nothing names {what}",
             level=Level.UNKNOWN,
         )
+
+
+def _on_no_gpu(placed: Placed) -> Finding:
+    return Finding(
+        path=placed.engine.entry.command_path,
+        seen=f"{title(placed.engine)} puts {_gib(placed.weights)} of weights on each GPU, "
+        f"{_gib(placed.gib)} of {_model(placed)} over {_split(placed)}, but no known GPU "
+        f"that its pods may request has more than {_gib(placed.budget)} for it: "
+        f"{_share(placed)}",
+        remedy=_wider_split(placed) or "use a smaller model, or one with fewer bits",
+        level=_most(placed),
+        most=_most(placed),
+    )
 
 
 def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:

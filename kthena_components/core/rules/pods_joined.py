@@ -16,6 +16,9 @@ _REMEDIES = {
 }
 
 
+_RUN = "start the engine in the workers, too, with the same options and a --node-rank from 1"
+
+
 def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     """Something connects the pods of an engine whose copy of the model needs several of them.
 
@@ -25,7 +28,7 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; a worker
-    of Ray that runs `sleep infinity`, or `ray start --head`.
+    of Ray, or one beside --nnodes 2, that runs `sleep infinity`; one that runs `ray start --head`.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster.
@@ -34,7 +37,7 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
         command = engine.entry.command
         if command is None or command.engine not in _REMEDIES or engine.pods == 1:
             continue
-        seen = _ALONE[command.engine](engine, command)
+        seen = _idle(engine, command) or _ALONE[command.engine](engine, command)
         if not seen or engine.entry.one_process is True or engine.entry.on_cpus is True:
             continue
         yield from _check(engine, command, seen)
@@ -51,12 +54,21 @@ def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Fi
     elif isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0:
         pods = engine.pods if isinstance(engine.pods, int) else "N"
         remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
+        remedy = _RUN if _idle(engine, command) else remedy
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
             f"{count_of(gpus, 'GPU')} in a pod, but {seen}",
             remedy=remedy,
         )
+
+
+def _idle(engine: EngineFacts, command: CommandFacts) -> str:
+    """Explain that the workers of an engine with --nnodes do nothing."""
+    worker = engine.worker
+    if worker is None or not worker.idle or _is_one(command.nnodes) or command.hidden is not None:
+        return ""
+    return f"its workers run `{worker.idle}`, so the ranks of --nnodes never meet"
 
 
 def _sglang(_engine: EngineFacts, command: CommandFacts) -> str:

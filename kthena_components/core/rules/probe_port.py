@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening, listening
+from kthena_components.core.facts.listening import (
+    ON_A_PORT,
+    ON_ALL_ADDRESSES,
+    Listening,
+    listening,
+)
 from kthena_components.core.facts.ports import ProbeFacts
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, part_of_rule
@@ -22,12 +27,14 @@ def probe_port(facts: ServingFacts) -> Iterator[Finding]:
 
     An engine listens on its --port; vLLM and trtllm-serve without one on 8000, SGLang on 30000. It
     listens on its --host; without one, SGLang and trtllm-serve only on the loopback address, which
-    the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests. Not
-    checked are containers in which something else may listen: other containers in the pod, programs
-    that a script starts in the background, numbers elsewhere in the command line.
+    the kubelet does not reach. vLLM with --headless and a worker of Ray answer no requests, and
+    vLLM with --uds answers on a Unix socket. Not checked are containers in which something else may
+    listen: other containers in the pod, programs that a script starts in the background, numbers
+    elsewhere in the command line.
 
     Pass: --port 8080 and a readinessProbe on 8080, or on a port http with containerPort 8080.
-    Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker.
+    Fail: vllm serve without --port and a readinessProbe on 8080; a probe on 8000 of a worker, or of
+    vllm serve with --uds /run/vllm.sock.
     Level: mandatory.
     Source: vLLM vllm/entrypoints/openai/cli_args.py; SGLang sglang/srt/server_args.py; TensorRT-LLM
     tensorrt_llm/commands/serve.py; Kubernetes documentation, Liveness, Readiness and Startup
@@ -60,7 +67,7 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
         yield Finding(
             path=probe.path,
             seen=f"is {name}, but {found.title}, {_EFFECTS[probe.kind]}",
-            remedy="remove the probe" if found.answers is None else write(found.answers),
+            remedy=_remedy(found),
         )
     elif isinstance(probe.port, int) and probe.port == found.answers and found.hidden_title:
         yield Finding(
@@ -69,3 +76,9 @@ def _check(probe: ProbeFacts, found: Listening) -> Iterator[Finding]:
             f"the pod, {_EFFECTS[probe.kind]}",
             remedy=ON_ALL_ADDRESSES,
         )
+
+
+def _remedy(found: Listening) -> str:
+    if found.socket:
+        return ON_A_PORT
+    return "remove the probe" if found.answers is None else write(found.answers)

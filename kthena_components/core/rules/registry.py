@@ -35,6 +35,7 @@ from kthena_components.core.rules.kv_halves_alike import kv_halves_alike
 from kthena_components.core.rules.kv_halves_complete import kv_halves_complete
 from kthena_components.core.rules.kv_halves_parallel import kv_halves_parallel
 from kthena_components.core.rules.leader_address import leader_address
+from kthena_components.core.rules.leader_pod_exists import leader_pod_exists
 from kthena_components.core.rules.leader_ports_agree import leader_ports_agree
 from kthena_components.core.rules.leader_worker_same_gpus import leader_worker_same_gpus
 from kthena_components.core.rules.leader_worker_same_parallelism import (
@@ -72,6 +73,7 @@ from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.rules.sglang_layout import sglang_layout
 from kthena_components.core.rules.shm_present import shm_present
 from kthena_components.core.rules.shm_size import shm_size
+from kthena_components.core.rules.size_variables import size_variables
 from kthena_components.core.rules.start_order import start_order
 from kthena_components.core.rules.support.fixes import placed
 from kthena_components.core.rules.tp_divides_heads import HEADS, tp_divides_heads
@@ -104,7 +106,9 @@ CHECKS: tuple[Check, ...] = (
     nnodes_equals_group,
     pod_ranks,
     master_address,
+    size_variables,
     leader_address,
+    leader_pod_exists,
     leader_ports_agree,
     headless_workers,
     headless_copies,

@@ -20,7 +20,7 @@ from kthena_components.core.topology.domains import (
     check_regex,
     must_be_known,
 )
-from kthena_components.core.topology.tree import check_tree, place_of
+from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.values.unknown import is_unresolved
 
 Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
@@ -199,7 +199,7 @@ def _check_names_apart(inventory: InventorySpec) -> Iterator[Finding]:
 # Builds the HyperNodes of a topology, in the order in which they are applied.
 #
 # Volcano accepts nearly every tree and then ignores what it cannot use, so the whole tree is
-# checked: each entry here, then all together in tree.py.
+# checked: each entry here, then all together in hypernode_tree.py.
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ An unknown value is never an error: a rule that meets one reports that it could 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeGuard, TypeVar
 
 # A Pulumi Output travels through the pure code as text of this form (resources/_outputs.py writes
@@ -34,10 +34,14 @@ class Blank(str):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Varying(Unknown):
     """A value that differs between the pods of a template, such as a pod's name or number."""
 
-    __slots__ = ()
+    name: str = field(default="", compare=False)
+    """The variable of some controller with it; empty if it comes from elsewhere."""
+    elsewhere: bool = field(default=False, compare=False)
+    """Whether a source that is not read may set the variable as well."""
 
 
 class OwnAddress(Varying):

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from kthena_components.placement.volcano.amounts import Vector, within
 from kthena_components.placement.volcano.jobs import Job, Subgroup, Task, total
+from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.preference import Preference
 from kthena_components.placement.volcano.queues import Queues
 from kthena_components.placement.volcano.room import Room, Taken
+from kthena_components.placement.volcano.tried import Tried
 
 
 @dataclass(slots=True)
@@ -49,11 +51,14 @@ class Worksheet:
 class Allocator:
     """Places the pods of one job after another."""
 
-    def __init__(self, room: Room, queues: Queues, *, topology: bool) -> None:
+    def __init__(
+        self, room: Room, queues: Queues, neighbours: Neighbours, *, topology: bool
+    ) -> None:
         """Remember what is free when the session begins: it decides which HyperNodes are tried."""
         self.room = room
         self.tree = room.tree
         self.queues = queues
+        self.neighbours = neighbours
         self.topology = topology
         """Whether the plugin network-topology-aware runs."""
         self.preference = Preference(room, active=topology)
@@ -207,7 +212,7 @@ class Allocator:
 
         The placed pods, and those that found no node, are removed from `left`.
         """
-        step = Step()
+        step, tried = Step(), Tried(job, self.room, self.neighbours)
         self.preference.begin(subgroup)
         while left:
             task = left.pop(0)
@@ -216,7 +221,7 @@ class Allocator:
             if task.role and task.role in subgroup.failed_roles:
                 continue
             extra = self.preference.of_cells(task.shape, subgroup, hyper)
-            node = self.room.choose(task.shape, hyper, extra)
+            node = self.room.choose(task.shape, hyper, extra, tried.refused(task, hyper))
             if node is None:
                 subgroup.failed_roles.add(task.role)
                 if job.continues(subgroup):
@@ -234,9 +239,11 @@ class Allocator:
     def _name(
         self, job: Job, subgroup: Subgroup, left: Sequence[Task]
     ) -> tuple[object, ...] | None:
-        """Name what decides about an attempt, besides the room. None: the queue decides, too."""
+        """Name what decides about an attempt, besides the room. None: more does, as a queue."""
         whole = total(left, tuple(0 for _ in left[0].shape.request))
         if job.by_volcano and self.queues.refuses(job.group.queue, whole):
+            return None
+        if any(map(self.neighbours.decide, {task.peer for task in left})):
             return None
         pods = tuple((task.shape.number, task.role) for task in left)
         missing = subgroup.minimum - subgroup.placed - subgroup.unscheduled
@@ -250,6 +257,7 @@ class Allocator:
         step.taken.append(self.room.take(node, task.shape.request))
         step.tasks.append(task)
         count(job, task, node)
+        self.neighbours.arrive(task.peer, node)
         if job.by_volcano:
             self.queues.account(job.group.queue, task.shape.request)
         self.preference.landed(task.subgroup, node)
@@ -258,6 +266,7 @@ class Allocator:
         """Undo the last step."""
         for task, taken in zip(reversed(step.tasks), reversed(step.taken), strict=True):
             self.room.undo(taken)
+            self.neighbours.leave(task.peer, taken.node)
             uncount(job, task)
             if job.by_volcano:
                 self.queues.account(job.group.queue, task.shape.request, sign=-1)

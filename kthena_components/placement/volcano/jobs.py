@@ -12,6 +12,8 @@ from kthena_components.core.topology.domains import holds
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy, Topology
 from kthena_components.placement.volcano.amounts import Vector, plus
+from kthena_components.placement.volcano.neighbours import Neighbours
+from kthena_components.placement.volcano.pod_terms import Peer
 from kthena_components.placement.volcano.shapes import Shape, Shapes
 from kthena_components.placement.volcano.tree import Caps
 
@@ -26,6 +28,8 @@ class Task:
     role: str
     priority: int
     subgroup: "Subgroup"
+    peer: Peer
+    """What other pods see of it."""
     source: int = 0
     """Which entry of the group's pods it comes from."""
     node: int | None = None
@@ -82,6 +86,8 @@ class Job:
     placed: int = 0
     roles: Counter[str] = field(default_factory=Counter)
     unscheduled: int = 0
+    mixed: frozenset[str] = frozenset()
+    """Roles whose pods differ in what they request."""
 
     @property
     def ready(self) -> bool:
@@ -141,16 +147,25 @@ class Job:
         return {f"/{policy.name}": policy.minimum for policy in self.group.subgroups}
 
 
-def read_job(group: PodGroup, order: int, shapes: Shapes, caps: Caps, counts: Sequence[int]) -> Job:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What finds equal pods, and reads topologies."""
+
+    shapes: Shapes
+    neighbours: Neighbours
+    caps: Caps
+
+
+def read_job(group: PodGroup, order: int, reading: Reading, counts: Sequence[int]) -> Job:
     """Form the tasks and subgroups of a group.
 
     Args:
         group: The group.
         order: Earlier ones were created earlier.
-        shapes: Finds equal pods.
-        caps: Reads topologies.
+        reading: Finds equal pods, and reads topologies.
         counts: How many pods of each set are created.
     """
+    shapes, caps = reading.shapes, reading.caps
     cap = caps.of_group(group.topology)
     stated = group.min_resources
     job = Job(group, order, cap, [], {}, group.minimum,
@@ -162,15 +177,19 @@ def read_job(group: PodGroup, order: int, shapes: Shapes, caps: Caps, counts: Se
         if not number:
             continue
         shape = shapes.of(pods, group.namespace)
+        peer = reading.neighbours.peer(pods, group.namespace)
         subgroup = _subgroup(job, pods, caps)
         for position in range(start, start + number):
-            task = Task(position, shape, pods.task, pods.priority, subgroup, source)
+            task = Task(position, shape, pods.task, pods.priority, subgroup, peer, source)
             job.tasks.append(task)
             subgroup.tasks.append(task)
         if shape.empty:
             job.unscheduled += number
             subgroup.unscheduled += number
             job.roles[pods.task] += number
+    kinds = {(task.role, task.shape.number) for task in job.tasks}
+    several = Counter(role for role, _ in kinds if role)
+    job.mixed = frozenset(role for role, number in several.items() if number > 1)
     return job
 
 

@@ -107,18 +107,25 @@ class Room:
         known = self._best.get((shape.number, cell))
         if known is not None and known.stamp == self.stamps[cell]:
             return known
-        score, node = -1.0, -1
-        accepted, rank = shape.accepted, self.rank
-        for each in self.cells[cell]:
-            if accepted[each]:
-                found = self._score(shape, each)
-                if found is not None and (
-                    found > score or (found == score and rank[each] < rank[node])
-                ):
-                    score, node = found, each
-        new = Best(self.stamps[cell], score, node)
+        accepted = shape.accepted
+        new = self._best_of(shape, cell, [each for each in self.cells[cell] if accepted[each]])
         self._best[shape.number, cell] = new
         return new
+
+    def _best_but(self, refuses: Callable[[int], bool], shape: Shape, cell: int) -> Best:
+        accepted = shape.accepted
+        nodes = [each for each in self.cells[cell] if accepted[each] and not refuses(each)]
+        return self._best_of(shape, cell, nodes)
+
+    def _best_of(self, shape: Shape, cell: int, nodes: Iterable[int]) -> Best:
+        score, node, rank = -1.0, -1, self.rank
+        for each in nodes:
+            found = self._score(shape, each)
+            if found is not None and (
+                found > score or (found == score and rank[each] < rank[node])
+            ):
+                score, node = found, each
+        return Best(self.stamps[cell], score, node)
 
     def _score(self, shape: Shape, node: int) -> float | None:
         used, allocatable = self.used[node], self.allocatable[node]
@@ -129,18 +136,26 @@ class Room:
             self._scored[key] = found
         return self._scored[key]
 
+    def takes(self, shape: Shape, node: int) -> bool:
+        """Say whether a node accepts a pod and has room for it."""
+        return shape.accepted[node] and self._score(shape, node) is not None
+
     def choose(
-        self, shape: Shape, hyper: int, extra: Callable[[Iterable[int]], dict[int, float]] | None
-    ) -> int | None:
+        self, shape: Shape, hyper: int,
+        extra: Callable[[Iterable[int]], dict[int, float]] | None,
+        refuses: Callable[[int], bool] | None = None,
+    ) -> int | None:  # fmt: skip
         """Choose the node of a HyperNode with the best score; of several, the first by rank.
 
         Args:
             shape: The pod.
             hyper: Only nodes of this HyperNode.
             extra: The scores of cells for their HyperNodes. None: all are equal.
+            refuses: Which nodes other pods forbid. None: none.
         """
+        best_of = self.best if refuses is None else partial(self._best_but, refuses)
         found = [(cell, best) for cell in self.cells_of[hyper]
-                 if (best := self.best(shape, cell)).node >= 0]  # fmt: skip
+                 if (best := best_of(shape, cell)).node >= 0]  # fmt: skip
         if not found:
             return None
         rank = self.rank

@@ -17,7 +17,8 @@ from kthena_components.placement.volcano.allocate import (
     worksheet,
 )
 from kthena_components.placement.volcano.amounts import Dimensions
-from kthena_components.placement.volcano.jobs import Job, read_job
+from kthena_components.placement.volcano.jobs import Job, Reading, read_job
+from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.queues import Queues
 from kthena_components.placement.volcano.room import Room
 from kthena_components.placement.volcano.scores import read_scores
@@ -49,7 +50,9 @@ class Scheduler:
         scores = read_scores(cluster.scheduler, self.dimensions)
         self.room = Room(cluster, self.tree, self.dimensions, scores)
         self.queues = Queues(cluster, self.dimensions, self.room.hyper_allocatable[self.tree.root])
-        self.allocator = Allocator(self.room, self.queues, topology=active)
+        self.neighbours = Neighbours(cluster)
+        self._reading = Reading(self.shapes, self.neighbours, self.caps)
+        self.allocator = Allocator(self.room, self.queues, self.neighbours, topology=active)
         self.quotas = Quotas(cluster.quotas)
         self._created = {id(one) for one in cluster.waiting}
         self._created |= {id(one.group) for one in cluster.running}
@@ -59,12 +62,12 @@ class Scheduler:
         exists = id(group) in self._created
         counts = [one.count for one in group.pods] if exists else self.quotas.create(group)
         if group.scheduler == VOLCANO:
-            return read_job(group, order, self.shapes, self.caps, counts)
+            return read_job(group, order, self._reading, counts)
         alone = PodGroup(
             namespace=group.namespace, name=group.name, owner=group.owner, pods=group.pods,
             minimum=0, priority=group.priority, scheduler=group.scheduler,
         )  # fmt: skip
-        job = read_job(alone, order, self.shapes, self.caps, counts)
+        job = read_job(alone, order, self._reading, counts)
         job.by_volcano, job.enqueued = False, True
         return job
 
@@ -83,7 +86,7 @@ class Scheduler:
             if self._session():
                 continue
             choice = next(choices, None)
-            if choice is None or not any(map(_depends_on_choices, self.jobs)):
+            if choice is None or not any(map(self._depends_on_choices, self.jobs)):
                 return
             self.room.shuffle(choice)
             self.allocator.forget()
@@ -92,6 +95,7 @@ class Scheduler:
         """Run the actions enqueue, allocate and backfill once."""
         self.queues.open_session(self.jobs, self.room.hyper_used[self.tree.root])
         self.allocator.open_session()
+        self.neighbours.open_session()
         changed = self._enqueue()
         held: list[tuple[Job, Step]] = []
         changed |= self._allocate(held)
@@ -149,8 +153,10 @@ class Scheduler:
                 continue
             for task in job.tasks:
                 if task.shape.empty and task.node is None:
-                    node = self.room.choose(task.shape, self.tree.root, None)
+                    refuses = self.neighbours.refused(task.peer)
+                    node = self.room.choose(task.shape, self.tree.root, None, refuses)
                     if node is not None:
+                        self.neighbours.arrive(task.peer, node)
                         self.room.take(node, task.shape.request)
                         count(job, task, node)
                         changed = True
@@ -160,6 +166,7 @@ class Scheduler:
         """Free what a group took that does not start, when the session ends."""
         for task, taken in zip(step.tasks, step.taken, strict=True):
             self.room.release(taken.node, taken.request)
+            self.neighbours.leave(task.peer, taken.node)
             task.node = None
             job.placed -= 1
             task.subgroup.placed -= 1
@@ -167,6 +174,17 @@ class Scheduler:
             if job.by_volcano:
                 self.queues.account(job.group.queue, task.shape.request, sign=-1)
             self.allocator.preference.left(task.subgroup, taken.node)
+
+    def others_decide(self, job: Job) -> bool:
+        """Say whether other pods may decide where the pods of a group can be."""
+        return any(map(self.neighbours.decide, {task.peer for task in job.tasks}))
+
+    def _depends_on_choices(self, job: Job) -> bool:
+        """Say whether a group may fail because of earlier choices for its own pods."""
+        if job.ready or not job.enqueued or job.invalid():
+            return False
+        shapes = {task.shape.number for task in job.tasks}
+        return len(job.subgroups) > 1 or len(shapes) > 1 or self.others_decide(job)
 
 
 class _Lines:
@@ -204,13 +222,6 @@ class _Lines:
 def _rank(job: Job) -> tuple[int, bool, int]:
     """Order jobs: by priority, unready ones first, then as they were created."""
     return (-job.group.priority, job.ready, job.order)
-
-
-def _depends_on_choices(job: Job) -> bool:
-    """Say whether a group may fail because of earlier choices for its own pods."""
-    if job.ready or not job.enqueued or job.invalid():
-        return False
-    return len(job.subgroups) > 1 or len({task.shape.number for task in job.tasks}) > 1
 
 
 def _tree(cluster: Cluster) -> Tree:

@@ -33,7 +33,7 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import ENABLE_GROVE, EXECUTOR, Component, Graph
-from kthena_components.systems.grove.rules.scaling_groups import NAME_SUM
+from kthena_components.systems.grove.rules.scaling_groups_names_gang import NAME_SUM
 
 _LAUNCH, _NAMES = "dynamo-launch", "dynamo-name-length"
 _LEADER = len("-ldr")

@@ -10,6 +10,7 @@ from functools import partial
 
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, StartOrder
 from kthena_components.core.facts.workload import fill_requests, is_serving, relocated
@@ -20,6 +21,7 @@ from kthena_components.core.remedies import write
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import (
     count_or_unknown,
+    is_name,
     mapping,
     name_of,
     sequence,
@@ -39,6 +41,11 @@ GROUP_PODS = "GROVE_PCSG_TEMPLATE_NUM_PODS"
 """Variable in the containers of a scaling group: the number of pods of all its cliques."""
 
 
+_OWNERS = {True: "$(GROVE_PCS_NAME)-$(GROVE_PCS_INDEX)"}
+_OWNERS[False] = "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)"
+"""What the names of pods begin with, by whether their clique is outside of scaling groups."""
+
+
 def facts(view: CliqueSet) -> ServingFacts:
     """Read the facts of a PodCliqueSet."""
     found = view.object
@@ -49,7 +56,42 @@ def facts(view: CliqueSet) -> ServingFacts:
         engines=tuple(_hidden(view) if view.gap else _in_order(view)),
         gang_expected=True,
         copies=count_or_unknown(found.spec.get("replicas"), "replicas", 1),
+        hosts=hosts(view),
     )
+
+
+def hosts(view: CliqueSet) -> PodHosts | None:
+    """Return the names of the pods in the first copy of the set; None if they are not known.
+
+    Source: ai-dynamo/grove operator/api/common/namegen.go; operator/internal/controller/podclique/
+    components/pod/pod.go and podcliquescalinggroup/components/podclique/podclique.go (variables).
+    """
+    found = view.object
+    if view.gap is not None or not is_name(found.name):
+        return None
+    domain = f"{found.name}-0"
+    values = {
+        "GROVE_PCS_NAME": str(found.name),
+        "GROVE_PCS_INDEX": "0",
+        "GROVE_PCSG_INDEX": "0",
+        "GROVE_HEADLESS_SERVICE": f"{domain}.default.svc.cluster.local",
+    }
+    pods, groups = list[HostedPods](), list[str]()
+    for group, cliques in view.together():
+        owner = domain if group is None else f"{domain}-{group.name}-0"
+        groups += [] if group is None else [f"{domain}-{group.name}"]
+        pods += [
+            HostedPods(
+                path=found.at(clique.path),
+                prefix=f"{owner}-{clique.name}-",
+                count=_count(clique.replicas, "replicas"),
+                written=f"{_OWNERS[group is None]}-{clique.name}-0.$(GROVE_HEADLESS_SERVICE)",
+            )
+            for clique in cliques
+        ]
+    # With several groups, the variable has another value in each.
+    group_of = {"GROVE_PCSG_NAME": groups[0]} if len(groups) == 1 else {}
+    return PodHosts(domain=domain, pods=tuple(pods), variables={**values, **group_of})
 
 
 def _in_order(view: CliqueSet) -> Iterator[EngineFacts]:
@@ -87,15 +129,26 @@ def _engines(view: CliqueSet) -> Iterator[EngineFacts]:
 
 
 def parts_of(view: CliqueSet) -> Iterator[tuple[ScalingGroup | None, list[EngineTemplate]]]:
-    """Return the templates of each scaling group, and those of each other clique.
+    """Return the templates of each scaling group, and those of the other cliques.
 
     Commands decide which of them form an engine.
     """
+    alone = list[EngineTemplate]()
     for group, members in view.together():
         pods = total(_count(clique.replicas, "replicas") for clique in members)
         known = group is not None and isinstance(pods, int)
         env = {GROUP_PODS: str(pods)} if known else {}
-        yield group, [_part(view, clique, env) for clique in members]
+        parts = [_part(view, clique, env) for clique in members]
+        if group is None:
+            alone += parts
+        else:
+            yield group, parts
+    # Cliques outside of scaling groups may be an engine, too: one in each copy of the set.
+    joined = engines_of(alone)
+    if len(joined) == 1 and joined[0].worker is not None:
+        yield None, alone
+    else:
+        yield from ((None, [part]) for part in alone)
 
 
 def _part(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> EngineTemplate:

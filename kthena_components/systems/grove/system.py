@@ -5,17 +5,22 @@ import re
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.values.read import is_name, mapping
 from kthena_components.systems.grove.facts import GROUP_PODS, facts, kept_cliques, pods_of_cliques
-from kthena_components.systems.grove.rules.pods import grove_counts, grove_pods, grove_startup
-from kthena_components.systems.grove.rules.scaling_groups import (
+from kthena_components.systems.grove.rules.pods_counts_startup import (
+    grove_counts,
+    grove_pods,
+    grove_startup,
+)
+from kthena_components.systems.grove.rules.scaling_groups_names_gang import (
     grove_gang,
     grove_names,
     grove_scaling_groups,
 )
-from kthena_components.systems.grove.rules.sharing import grove_links, grove_sharing
+from kthena_components.systems.grove.rules.sharing_and_links import grove_links, grove_sharing
 from kthena_components.systems.grove.view import GROVE, SET, CliqueSet, read_clique_set
 from kthena_components.systems.system import Body, Kind, Restart, System
 
 _GROUP = "-".join(map(reference, ("GROVE_PCSG_NAME", "GROVE_PCSG_INDEX")))
+_OF_SET = ("GROVE_PCS_", "GROVE_PCLQ_", "GROVE_HEADLESS_SERVICE")
 _DOMAIN = reference("GROVE_HEADLESS_SERVICE")
 
 
@@ -45,6 +50,8 @@ def tells(view: CliqueSet) -> Told:
             rf"{_GROUP}-{re.escape(str(name))}-0\.{_DOMAIN}" for name in names if name in grouped
         ),
         others=("GROVE_",),
+        # Without a scaling group, no pod is told about one.
+        exactly=_OF_SET if view.gap is None and not grouped else None,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.systems.kaito.facts import demand, facts, kept, pods
-from kthena_components.systems.kaito.rules.workspace import RULES
+from kthena_components.systems.kaito.rules.preset_roles_name_selector import RULES
 from kthena_components.systems.kaito.view import (
     GROUP,
     INFERENCE_SET,

@@ -20,7 +20,7 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.models import find_by_folder
 from kthena_components.core.values.read import inside, mapping, sequence, unknown_in
-from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.core.values.unknown import Blank, Unknown, is_unresolved
 
 _FOLDER = "/mnt/models"
 _HUB = re.compile(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
@@ -84,9 +84,13 @@ def _stated_by_service(predictor: Mapping[str, Any], served: str) -> Iterator[tu
 
 
 def _model(uri: object, folder: object) -> Iterator[tuple[str, str]]:
-    """Yield a folder and the model in it: one of the hub, or a URI with the name of a model."""
-    if isinstance(uri, str) and isinstance(folder, str) and not is_unresolved(uri):
-        found = _HUB.fullmatch(uri)
+    """Yield a folder and the model in it: one of the hub, or a URI with the name of a model.
+
+    A part of the URI may be a placeholder, such as its bucket.
+    """
+    blank = isinstance(uri, Blank)
+    if isinstance(uri, str) and isinstance(folder, str) and (blank or not is_unresolved(uri)):
+        found = None if blank else _HUB.fullmatch(uri)
         if found is not None:
             yield folder.rstrip("/"), found["name"]
         elif not uri.startswith("hf:") and find_by_folder(uri) is not None:

@@ -17,9 +17,9 @@ from kthena_components.systems.kserve.rules.autoscaling import (
     kserve_autoscaling,
     kserve_llm_scaling,
 )
-from kthena_components.systems.kserve.rules.effects import (
-    kserve_multinode_mode,
-    kserve_one_gpu_type,
+from kthena_components.systems.kserve.rules.formats_and_confidential import (
+    kserve_confidential,
+    kserve_runtime_formats,
 )
 from kthena_components.systems.kserve.rules.llm_parallelism import kserve_llm_parallelism
 from kthena_components.systems.kserve.rules.llm_parts import (
@@ -27,13 +27,13 @@ from kthena_components.systems.kserve.rules.llm_parts import (
     kserve_llm_devices,
     kserve_llm_parts,
 )
-from kthena_components.systems.kserve.rules.model_formats import (
-    kserve_confidential,
-    kserve_runtime_formats,
-)
 from kthena_components.systems.kserve.rules.multinode import kserve_multinode
+from kthena_components.systems.kserve.rules.multinode_mode_and_gpu_type import (
+    kserve_multinode_mode,
+    kserve_one_gpu_type,
+)
 from kthena_components.systems.kserve.rules.node_arithmetic import kserve_node_arithmetic
-from kthena_components.systems.kserve.rules.service import (
+from kthena_components.systems.kserve.rules.one_model_replicas_canary import (
     kserve_canary,
     kserve_one_model,
     kserve_replicas,

@@ -37,7 +37,7 @@ from kthena_components.systems.kthena.options_autoscaling import (
     units,
 )
 from kthena_components.systems.kthena.rules.autoscaling import kthena_autoscaling_ratio
-from kthena_components.systems.kthena.rules.model_serving import RULES
+from kthena_components.systems.kthena.rules.version_image_template import RULES
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import read_policy
 

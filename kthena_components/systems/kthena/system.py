@@ -16,20 +16,20 @@ from kthena_components.systems.kthena.rules.forbidden_changes import (
     kthena_gang_fixed,
     kthena_partition_scaling,
 )
-from kthena_components.systems.kthena.rules.model_server_selects_pods import (
-    model_server_selects_pods,
-)
-from kthena_components.systems.kthena.rules.model_serving import RULES
-from kthena_components.systems.kthena.rules.references import (
-    autoscaling_target_exists,
-    model_route_has_servers,
-)
-from kthena_components.systems.kthena.rules.router import (
+from kthena_components.systems.kthena.rules.model_server_and_route import (
     ROUTE_RULES,
     SERVER_RULES,
     kthena_model_name_fixed,
 )
+from kthena_components.systems.kthena.rules.model_server_selects_pods import (
+    model_server_selects_pods,
+)
 from kthena_components.systems.kthena.rules.selector_of_serving import selector_of_serving
+from kthena_components.systems.kthena.rules.targets_and_servers_exist import (
+    autoscaling_target_exists,
+    model_route_has_servers,
+)
+from kthena_components.systems.kthena.rules.version_image_template import RULES
 from kthena_components.systems.kthena.view import (
     BY_ROLE,
     MODEL_BOOSTER,

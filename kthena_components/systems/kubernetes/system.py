@@ -31,11 +31,6 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_published,
     kept_set,
 )
-from kthena_components.systems.kubernetes.rules.object_references import (
-    headless_service,
-    object_twice,
-    service_selects_pods,
-)
 from kthena_components.systems.kubernetes.rules.resource_claims import (
     resource_claim_exists,
     resource_claim_request,
@@ -46,6 +41,11 @@ from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
+from kthena_components.systems.kubernetes.rules.services_and_twice_objects import (
+    headless_service,
+    object_twice,
+    service_selects_pods,
+)
 from kthena_components.systems.system import PRODUCTION, Body, Kind, Restart, Rollout, System
 
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")

@@ -13,7 +13,7 @@ from kthena_components.systems.lws.rules.forbidden_changes import (
     lws_subgroups_fixed,
 )
 from kthena_components.systems.lws.rules.rollout import is_refused
-from kthena_components.systems.lws.rules.shape import lws_gang_startup, lws_shape
+from kthena_components.systems.lws.rules.shape_and_gang_startup import lws_gang_startup, lws_shape
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,

@@ -8,7 +8,10 @@ from kthena_components.core.objects.object import VOLCANO
 from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in
-from kthena_components.systems.kthena.rules.roles import kthena_gang_minimum, kthena_replicas
+from kthena_components.systems.kthena.rules.roles_names_replicas_gang import (
+    kthena_gang_minimum,
+    kthena_replicas,
+)
 from kthena_components.systems.kthena.view import Serving
 from kthena_components.systems.matrixinfer.view import schedulers
 

@@ -13,7 +13,7 @@ from kthena_components.systems.ray.rules.auth_tls_network import (
     ray_tls,
 )
 from kthena_components.systems.ray.rules.autoscaler import ray_autoscaler
-from kthena_components.systems.ray.rules.cluster import (
+from kthena_components.systems.ray.rules.cluster_name_replicas_once import (
     ray_cluster_upgrade,
     ray_name,
     ray_replicas,
@@ -22,11 +22,15 @@ from kthena_components.systems.ray.rules.cluster import (
 from kthena_components.systems.ray.rules.engine_kwargs import ray_engine_kwargs
 from kthena_components.systems.ray.rules.fault_tolerance import ray_fault_tolerance
 from kthena_components.systems.ray.rules.history_server import ray_history_server
-from kthena_components.systems.ray.rules.job import ray_deletion, ray_job, ray_runtime_env
 from kthena_components.systems.ray.rules.job_gpus import ray_job_gpus
+from kthena_components.systems.ray.rules.job_runtime_env_deletion import (
+    ray_deletion,
+    ray_job,
+    ray_runtime_env,
+)
 from kthena_components.systems.ray.rules.serve_gpus import gpu_requests_of_groups, ray_serve_gpus
 from kthena_components.systems.ray.rules.service import ray_service, ray_service_upgrade
-from kthena_components.systems.ray.rules.worker_groups import (
+from kthena_components.systems.ray.rules.worker_groups_gpus_params import (
     ray_cluster_gpus,
     ray_start_params,
     ray_worker_groups,

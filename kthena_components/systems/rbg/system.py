@@ -5,7 +5,7 @@ from typing import Any
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.systems.rbg.facts import GROUP_SIZE, facts, kept_roles, pods_of_roles
 from kthena_components.systems.rbg.rules.gang import rbg_gang
-from kthena_components.systems.rbg.rules.shape import (
+from kthena_components.systems.rbg.rules.shape_rollout_templates_dependencies import (
     rbg_dependencies,
     rbg_rollout,
     rbg_shape,

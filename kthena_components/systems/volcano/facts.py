@@ -30,12 +30,10 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
+from kthena_components.systems.volcano.plugins import hosts, injects_hosts
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 _VOLCANO = "volcano"
-_COUNTING = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
-"""Plugins that set the number of pods of each task in containers: svc, and those that include it.
-"""
 _LATE_TASKS = Unknown("the tasks are not known yet")
 _REPLACED = Unknown("Volcano's plugin ray replaces the commands of the templates")
 Variables = Sequence[Mapping[str, str]]
@@ -66,6 +64,7 @@ def facts(found: Object) -> ServingFacts:
         engines=engines,
         gang=_gang(found, parts, engines) if placed is True else None,
         gang_expected=placed,
+        hosts=hosts(found),
     )
 
 
@@ -146,10 +145,7 @@ def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Va
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go GenerateHosts.
     """
     plugins = mapping(found.spec.get("plugins"))
-    arguments = plugins.get("svc")
-    if _COUNTING.isdisjoint(plugins) or unknown_inside(arguments):
-        return []
-    if any("inject-hosts-env" in str(argument) for argument in sequence(arguments)):
+    if unknown_inside(plugins.get("svc")) or not injects_hosts(plugins):
         return []
     return [
         {"name": f"VC_{name.replace('-', '_').upper()}_NUM", "value": str(number)}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.objects.cluster_objects import Gang
@@ -25,9 +26,10 @@ from kthena_components.systems.kubernetes.facts import first_pod
 from kthena_components.systems.system import Body, Kind, System
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
-from kthena_components.systems.volcano.rules.gang import POD_GROUP_RULES
+from kthena_components.systems.volcano.plugins import INDEX, variables
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
-from kthena_components.systems.volcano.rules.gang_pods import (
+from kthena_components.systems.volcano.rules.gang_minimum_and_subgroups import POD_GROUP_RULES
+from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
     foreign_group_name,
     gang_has_pods,
     gang_requests,
@@ -52,8 +54,6 @@ from kthena_components.systems.volcano.rules.topology_tier_exists import (
     topology_tier_exists,
 )
 from kthena_components.systems.volcano.view import tasks_of
-
-_INDEX = ("VC_TASK_INDEX", "VK_TASK_INDEX")
 
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Object]:
@@ -108,11 +108,14 @@ def tells(found: Object) -> Told:
     engines, name = facts(found).engines, name_of(found.body)
     tasks = {str(task.fields.get("name")) for task in tasks_of(found)}
     first = engines[0].name if engines else ""
+    exactly = variables(found)
+    # `convert` rewrites and names them all, whether a plugin sets them or not.
+    told = Told(ordinal=INDEX, others=("VC_", "VK_"), exactly=exactly)
     if len(engines) != 1 or first not in tasks:
-        return Told(ordinal=_INDEX, others=("VC_", "VK_"))
+        return told
     hosts, alone = f"VC_{first.replace('-', '_').upper()}", engines[0].worker is None
-    return Told(
-        ordinal=_INDEX,
+    return replace(
+        told,
         # The first of several hosts, or the only one.
         addresses=(
             first_pod(f"{name}-{first}-0", name, found.metadata.get("namespace")),
@@ -120,7 +123,6 @@ def tells(found: Object) -> Told:
             *(() if alone else (reference(f"{hosts}_HOSTS"),)),
         ),
         size=(f"{hosts}_NUM",) if alone else (),
-        others=("VC_", "VK_"),
     )
 
 

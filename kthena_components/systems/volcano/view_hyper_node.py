@@ -1,7 +1,7 @@
 """Reads HyperNodes from any manifests.
 
 Nothing is validated here: a cluster may contain whatever its API server once accepted.
-rules/hypernode.py checks HyperNodes, and core/topology/tree.py the tree.
+rules/hypernode.py checks HyperNodes, and core/topology/hypernode_tree.py the tree.
 """
 
 from collections.abc import Iterable, Mapping

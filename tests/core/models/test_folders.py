@@ -1,8 +1,9 @@
-"""A local path or a bucket is named after its model."""
+"""A local path, a bucket or a served name is named after its model."""
 
 import pytest
 
-from kthena_components.core.models import find_by_folder
+from kthena_components.core.models import find_by_folder, find_by_spelling
+from tests.support.for_each import for_each
 
 FOLDERS = {
     "/models/Qwen3-8B": "Qwen/Qwen3-8B",
@@ -29,3 +30,21 @@ FOLDERS = {
 def test_a_folder_is_named_after_its_model(path: str) -> None:
     found = find_by_folder(path)
     assert (found.name if found else None) == FOLDERS[path]
+
+
+SPELLED = {
+    "Qwen-2.5-0.5B": "Qwen/Qwen2.5-0.5B-Instruct",
+    "qwen2-5-7b-instruct": "Qwen/Qwen2.5-7B-Instruct",
+    "mine/llama-3-1-8b-instruct": None,
+    "llama3-1-8b": "meta-llama/Llama-3.1-8B-Instruct",
+    "llama3-8b-chat": None,
+    "qwen": None,
+    "": None,
+    "-": None,
+}
+
+
+@for_each("name", SPELLED)
+def test_a_name_may_differ_in_separators(name: str) -> None:
+    found = find_by_spelling(name)
+    assert (found.name if found else None) == SPELLED[name]

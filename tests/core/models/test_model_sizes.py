@@ -34,6 +34,8 @@ LOOSE = {
     "Muse-Glimmer": (0.14, "gated attention, a tower that sees"),
     "Ministral-3": (0.07, "a tower that sees"),
     "Qwen2.5-VL": (0.09, "a tower that sees"),
+    "Qwen2-VL": (0.26, "a tower that sees"),
+    "Qwen2-Audio": (0.09, "a tower that hears"),
     "llava": (0.05, "a tower that sees"),
     "DeepSeek-V2-Lite": (0.05, "two shared experts"),
 }
@@ -126,6 +128,8 @@ MORE = {
     "Qwen3.5": "linear attention, a tower that sees, layers that draft",
     "Qwen3.6": "as Qwen3.5",
     "Qwen2.5-VL": "a tower that sees",
+    "Qwen2-VL": "a tower that sees",
+    "Qwen2-Audio": "a tower that hears",
     "llava": "a tower that sees",
     "gemma-": "a tower that sees, heads of two widths",
 }

@@ -52,7 +52,7 @@ def test_a_port_on_which_the_engine_does_not_listen(entry: str, port: int, liste
     [
         ("vllm serve m", 8000),
         ("vllm serve m $ARGS", 8080),
-        ("vllm serve m --port $PORT --uds /tmp/s", 8080),
+        ("vllm serve m --uds $SOCKET", 8080),
         ("vllm serve m --config /etc/vllm.yaml", 8080),
         ("python3 metrics.py & vllm serve m", 8080),
         ("nginx; vllm serve m", 80),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.spec.rules.role import BLOCKING, ROLE_RULES
+from kthena_components.core.spec.rules.engine_overlay_counted import BLOCKING, ROLE_RULES
 from kthena_components.core.spec.serving_spec import RoleSpec
 from tests.support.for_each import for_each
 from tests.support.specs import (

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.rules.rollout import scale_budget
-from kthena_components.core.spec.rules.serving import check_spec
 from kthena_components.core.spec.serving_spec import ModelServingSpec
 from tests.support.for_each import for_each
 from tests.support.specs import (

@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.topology.spec import (
     HyperNodeTopologySpec,
     build_topology,
     check_topology,
     expand_inventory,
 )
-from kthena_components.core.topology.tree import check_tree
 
 Entry = dict[str, Any]
 

@@ -6,13 +6,13 @@ import pytest
 
 from kthena_components.core.findings import Level, SpecError
 from kthena_components.core.topology.domains import DNS_1123
+from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.topology.spec import (
     HyperNodeSpec,
     HyperNodeTopologySpec,
     build_topology,
     check_topology,
 )
-from kthena_components.core.topology.tree import check_tree
 
 
 def topology(*entries: dict[str, Any]) -> HyperNodeTopologySpec:

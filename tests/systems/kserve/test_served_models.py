@@ -9,13 +9,14 @@ from kthena_components.core.facts.context import Context, ReferencedObjects
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.memory.sharding import model_shape
 from kthena_components.core.models import ModelShape, find_model
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Blank, Unknown
 from kthena_components.systems import COMPLETING
 from tests.support.for_each import for_each
 from tests.support.peers import LATE, Manifest, changed, gpus, llm
 
 NAME = "Qwen/Qwen3-32B"
 HUB = f"hf://{NAME}"
+BLANK = f"s3://${{bucket}}/{NAME}"
 MODEL = "spec/predictor/model"
 SERVED: Manifest = {
     "apiVersion": "serving.kserve.io/v1beta1",
@@ -70,6 +71,8 @@ ROWS: dict[str, tuple[Manifest, dict[str, Any], str | None]] = {
     "a claim": (SERVED, {f"{MODEL}/storageUri": "pvc://claim/qwen"}, None),
     "a bucket": (SERVED, {f"{MODEL}/storageUri": "s3://bucket/mine"}, None),
     "a bucket with a model's name": (SERVED, {f"{MODEL}/storageUri": BUCKET}, BUCKET),
+    "a bucket to be filled in": (SERVED, {f"{MODEL}/storageUri": Blank(BLANK)}, BLANK),
+    "a name to be filled in": (SERVED, {f"{MODEL}/storageUri": Blank("hf://<a>/Qwen3-32B")}, None),
     "no owner": (SERVED, {f"{MODEL}/storageUri": "hf://Qwen3-32B"}, None),
     "too many parts": (SERVED, {f"{MODEL}/storageUri": f"{HUB}/tree/main"}, None),
     "not known yet": (SERVED, {f"{MODEL}/storageUri": LATE}, None),

@@ -43,4 +43,4 @@ def test_a_job_without_engines_is_let_alone(body: Args) -> None:
         for part in body["spec"]["tasks"]
         if part["template"]["spec"]["containers"][0].get("resources")
     ]
-    assert check_manifest(changed(body, {"spec.tasks": bare or [CLIENT]})) == []
+    assert check_manifest(changed(body, {"spec.tasks": bare or body["spec"]["tasks"]})) == []

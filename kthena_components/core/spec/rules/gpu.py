@@ -1,4 +1,4 @@
-"""The rule about the GPU that a role names."""
+"""Rules about the GPU that a role names, and the resource by which its pods request it."""
 
 from collections.abc import Iterator
 
@@ -8,12 +8,14 @@ from kthena_components.core.hardware import (
     GpuFacts,
     find_gpu,
     is_counted_by,
+    known_gpus,
     node_label,
     stated_gpu,
 )
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.spec.enums import GpuLabel
 from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
+from kthena_components.core.values.display import display
 
 _RULE = "gpu-agrees"
 
@@ -74,3 +76,22 @@ def _overlay(role: RoleSpec, gpu: Gpu) -> Iterator[Finding]:
                 remedy=either(remove(), "write the same GPU in resources.gpu"),
                 rule=_RULE,
             )
+
+
+def gpu_resource(role: RoleSpec) -> Iterator[Finding]:
+    """The resource of a known GPU has its vendor's whole domain: nvidia.com/gpu, not nvidia/gpu.
+
+    Pass: nvidia.com/gpu; acme.example/gpu.
+    Fail: gpu_resource nvidia/gpu.
+    Level: mandatory.
+    Source: Kubernetes documentation, Device Plugins: a plugin registers vendor-domain/resourcetype.
+    """
+    stated = role.resources.gpu_resource if role.resources else ""
+    known = {name.replace(".com/", "/"): name for gpu in known_gpus() for name in gpu.resources}
+    if known.get(stated, stated) != stated:
+        yield Finding(
+            path="resources.gpu_resource",
+            seen=f"is {display(stated)}, which no node offers: the vendor's domain is not complete",
+            remedy=write(known[stated]),
+            rule="gpu-resource",
+        )

@@ -17,7 +17,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.systems.kserve.rules.service import components
+from kthena_components.systems.kserve.rules.one_model_replicas_canary import components
 from kthena_components.systems.kserve.view import Service
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 

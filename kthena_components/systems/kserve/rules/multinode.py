@@ -16,7 +16,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import known
-from kthena_components.systems.kserve.rules.service import FRAMEWORKS, components
+from kthena_components.systems.kserve.rules.one_model_replicas_canary import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
     PLAIN,

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.facts.listening import listening
+from kthena_components.core.facts.listening import waits_for_engine
 from kthena_components.core.facts.pod import PodFacts
-from kthena_components.core.facts.ports import DECIDING
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, not_checked, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects
@@ -131,18 +130,10 @@ def _service_asked(found: Object) -> str:
     containers = [mapping(each) for each in sequence(template.get("containers"))]
     probed = any(c.get("readinessProbe") or c.get("startupProbe") for c in containers)
     for _, pod, meeting in _asked(facts_of_copies(found)) if probed else ():
-        host = _HOST.fullmatch(str(meeting.address)) if _waits(pod) else None
+        host = _HOST.fullmatch(str(meeting.address)) if waits_for_engine(pod) else None
         if host is not None and re.fullmatch(rf"{re.escape(str(found.name))}-\d+", host["pod"]):
             return host["domain"]
     return ""
-
-
-def _waits(pod: PodFacts) -> bool:
-    """Return whether the first pod is ready only when its engine answers requests."""
-    found = listening(pod, first=True)
-    if found is None or pod.own is None:
-        return False
-    return any(p.kind in DECIDING and p.port == found.answers for p in pod.own.ports.probes)
 
 
 def first_pod_published(cluster: ClusterObjects) -> Iterator[Finding]:

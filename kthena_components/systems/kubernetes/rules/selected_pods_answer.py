@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core import naming
-from kthena_components.core.facts.listening import ON_ALL_ADDRESSES, Listening
+from kthena_components.core.facts.listening import ON_A_PORT, ON_ALL_ADDRESSES, Listening
 from kthena_components.core.facts.ports import resolved
 from kthena_components.core.findings import Finding, part_of_rule, refuse
 from kthena_components.core.objects.cluster_objects import ClusterObjects, PodIndex
@@ -71,7 +71,8 @@ def _check(each: Selector, found: list[tuple[PodSet, Listening]]) -> Iterator[Fi
     elif workers and (len(workers) == len(named) or _is_for_requests(each, named)):
         pods, ports = workers[0]
         seen = f"matches {_title(pods)}, but {ports.title}"
-        yield refuse(each.owner.at(each.path), seen, _only_first(each, pods))
+        remedy = ON_A_PORT if ports.socket else _only_first(each, pods)
+        yield refuse(each.owner.at(each.path), seen, remedy)
 
 
 def _numbers(each: Selector, ports: Listening) -> list[int]:

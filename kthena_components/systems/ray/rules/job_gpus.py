@@ -10,7 +10,7 @@ from kthena_components.core.remedies import remove
 from kthena_components.core.values.read import mapping, require_known, sequence, whole
 from kthena_components.core.values.unknown import is_unresolved, total
 from kthena_components.systems.ray.command import with_command
-from kthena_components.systems.ray.rules.worker_groups import counted_in
+from kthena_components.systems.ray.rules.worker_groups_gpus_params import counted_in
 from kthena_components.systems.ray.view import ENTRYPOINT, Cluster, RayView
 
 _AT = "spec.entrypointNumGpus"

@@ -1,7 +1,7 @@
 """Checks HyperNodes for what Volcano's webhook accepts and its scheduler then ignores.
 
 The docstring of each rule is its documentation. topology_tier_exists.py checks the tree of all
-HyperNodes, by the rules of core/topology/tree.py.
+HyperNodes, by the rules of core/topology/hypernode_tree.py.
 """
 
 from collections.abc import Iterator, Mapping

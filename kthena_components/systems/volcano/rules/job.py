@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 
 from kthena_components.core.findings import (
     Finding,
@@ -29,6 +28,7 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import MaybeText, Unknown
+from kthena_components.systems.volcano.plugins import arguments
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
 from kthena_components.systems.volcano.rules.volcano_name import volcano_name
 from kthena_components.systems.volcano.view import Rule, Task, tasks_of
@@ -116,16 +116,22 @@ def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[
         yield refuse(path, seen, "remove it from one of them")
 
 
+_ROLES = {"mpi": ("master", "worker"), "ray": ("head",)}
+"""The tasks that a plugin needs, and whose names its arguments give."""
+
+
 def job_parts(found: Object) -> Iterator[Finding]:
     """The plugins of a Volcano Job exist, and its volumes have different paths and one claim each.
 
-    The plugin mpi needs the tasks master and worker, or those that its arguments name.
+    The plugin mpi needs the tasks master and worker, the plugin ray a task head, or those that
+    their arguments name.
 
     Pass: plugins ssh and svc; a volume at /data with volumeClaimName data.
     Fail: plugin horovod; two volumes at /data; a volume without volumeClaimName and volumeClaim.
-    Level: mandatory. Volcano's webhook rejects it.
-    Source: Volcano v1.14.4 and v1.15.1 pkg/controllers/job/plugins/factory.go;
-    pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate, util.go validateIO.
+    Level: mandatory. Volcano's webhook rejects it, or its plugin ray creates no pod.
+    Source: Volcano v1.14.4 and v1.15.1 pkg/controllers/job/plugins/factory.go and
+    distributed-framework/ray/ray.go OnPodCreate; pkg/webhooks/admission/jobs/validate/admit_job.go
+    validateJobCreate, util.go validateIO.
     """
     rule, plugins, places = _PARTS, found.spec.get("plugins"), set[str]()
     for name in mapping(plugins):
@@ -146,23 +152,25 @@ def job_parts(found: Object) -> Iterator[Finding]:
             seen = f"is {display(place)}, as that of another volume"
             yield refuse(f"{path}.mountPath", seen, "write another path", rule)
         places.update([place] if isinstance(place, str) else [])
-    if "mpi" in mapping(plugins):
-        yield from _mpi(mapping(plugins)["mpi"], found.spec.get("tasks"), tasks_of(found))
+    for name, roles in _ROLES.items():
+        if name in mapping(plugins):
+            stated = mapping(plugins)[name]
+            yield from _tasks_of_plugin(f"spec.plugins.{name}", stated, roles, found)
 
 
 @part_of_rule
-def _mpi(arguments: object, listed: object, tasks: list[Task]) -> Iterator[Finding]:
-    words = [text(word) for word in sequence(arguments)]
-    names = {text(task.fields.get("name")) for task in tasks}
-    require_known("spec.plugins.mpi", unknown_inside(arguments, listed), *names)
-    parts = [part for word in words for part in str(word).lstrip("-").split("=", 1)]
-    for role in ("master", "worker"):
-        told = [after for part, after in pairwise(parts) if part == role]
-        wanted = told[-1] if told else role
+def _tasks_of_plugin(
+    path: str, stated: object, roles: tuple[str, ...], found: Object
+) -> Iterator[Finding]:
+    names = {text(task.fields.get("name")) for task in tasks_of(found)}
+    require_known(path, unknown_inside(stated, found.spec.get("tasks")), *names)
+    told = arguments(stated)
+    for role in roles:
+        wanted = told.get(role, role)
         if wanted not in names:
             seen = f"needs a task {display(wanted)} for its {role}, and there is none"
             remedy = f"rename a task, or write --{role}= with the name of one"
-            yield refuse("spec.plugins.mpi", seen, remedy)
+            yield refuse(path, seen, remedy)
 
 
 _SHOWN = 8

@@ -16,7 +16,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, total
-from kthena_components.systems.volcano.rules.gang_pods import policies_of
+from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import policies_of
 
 _MOST_COMPARED = 1_000_000
 _TOO_MANY = Unknown("there are too many pods and policies to compare them all")

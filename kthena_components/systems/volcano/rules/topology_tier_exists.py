@@ -10,7 +10,7 @@ from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP, Object
 from kthena_components.core.remedies import at_least, at_most, write
-from kthena_components.core.topology.tree import check_tree
+from kthena_components.core.topology.hypernode_tree import check_tree
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
@@ -91,7 +91,7 @@ def _hidden_members(listed: object) -> Unknown | None:
 def hypernode_tree(cluster: ClusterObjects) -> Iterator[Finding]:
     """The HyperNodes of a stack form a tree: one parent each, no cycle, rising tiers.
 
-    The rules are those of core/topology/tree.py.
+    The rules are those of core/topology/hypernode_tree.py.
     """
     if not cluster.of(HYPER_NODE):
         return

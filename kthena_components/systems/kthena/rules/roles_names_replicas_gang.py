@@ -1,6 +1,6 @@
-"""Checks the roles of a ModelServing: names, counts, gang minima, templates and images.
+"""Checks the roles of a ModelServing: names, counts and gang minima.
 
-Each function is one rule of rules.RULES.
+Each function is one rule of RULES in version_image_template.py.
 """
 
 import re
@@ -9,18 +9,17 @@ from collections.abc import Iterator, Mapping
 from kthena_components.core import naming
 from kthena_components.core.findings import (
     Finding,
-    Level,
     each_of,
     join_path,
     not_checked,
     part_of_rule,
     suggest_name,
 )
-from kthena_components.core.remedies import either, or_more, write
+from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
+from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
-from kthena_components.systems.kthena.view import Role, Serving, templates
+from kthena_components.systems.kthena.view import Role, Serving
 
 _ROLES, _ROLE_NAME = 4, 12
 _CUT = 253
@@ -30,7 +29,8 @@ _CRD_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
 _MINIMUM = "spec.template.gangPolicy.minRoleReplicas"
 
 
-def _roles(view: Serving) -> Iterator[tuple[Serving, Role]]:
+def each_role(view: Serving) -> Iterator[tuple[Serving, Role]]:
+    """Yield each role, with the serving."""
     yield from ((view, role) for role in view.roles)
 
 
@@ -82,7 +82,7 @@ def _generated(view: Serving, role: Role) -> Iterator[Finding]:
         yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy)
 
 
-@each_of(_roles)
+@each_of(each_role)
 def kthena_role_name(view: Serving, role: Role) -> Iterator[Finding]:
     """A role's name has at most 12 characters and is a DNS-1035 label (before 0.3: also 405b).
 
@@ -107,33 +107,6 @@ def kthena_role_name(view: Serving, role: Role) -> Iterator[Finding]:
         seen = f"is {display(name)}, which is not {what}"
         remedy = f"write for example '{_label(name, _ROLE_NAME)}'"
         yield Finding(path=path, seen=seen, remedy=remedy)
-
-
-def kthena_image(view: Serving) -> Iterator[Finding]:
-    """An image is not blank and contains no space. Init containers are not checked.
-
-    Pass: vllm/vllm-openai:v0.33.0; no image.
-    Fail: 1 space alone; a space before the tag.
-    Level: mandatory.
-    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerImages and
-    validateImageField.
-    """
-    for path, template in templates(view):
-        containers = mapping(template.get("spec")).get("containers")
-        for index, container in enumerate(
-            containers if isinstance(containers, list | tuple) else ()
-        ):
-            at = f"{path}.spec.containers[{index}].image"
-            yield from check_image(at, mapping(container).get("image"))
-
-
-@part_of_rule
-def check_image(path: str, stated: object) -> Iterator[Finding]:
-    """Check an image as Kthena's webhooks do; a missing one is valid."""
-    given = known(text(stated), path)
-    if given and (" " in given or not given.strip()):
-        seen = f"is {display(given)}, and an image is not blank and contains no space"
-        yield Finding(path=path, seen=seen, remedy="write registry/name:tag")
 
 
 def kthena_role_count(view: Serving) -> Iterator[Finding]:
@@ -237,33 +210,6 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
     elif least > most:
         seen = f"is {display(least)}, but role {display(role.name)} has {most} {what}"
         yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}")
-
-
-@each_of(_roles)
-def kthena_worker_template(view: Serving, role: Role) -> Iterator[Finding]:
-    """Workers need a template. Rejected since 0.4; before, Kthena created no workers or crashed.
-
-    Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.
-    Fail: workerReplicas 1 and no workerTemplate.
-    Level: mandatory; advisory before 0.4.
-    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
-    """
-    if role.fields.get("workerTemplate") is not None:
-        return
-    path = f"{role.path}.workerTemplate"
-    workers = known(role.workers, path)
-    if workers is not None and workers > 0:
-        ends = "its controller crashes" if view.since("0.3") else "starts no worker"
-        ends = "" if view.since("0.4") else f", and Kthena {view.version} accepts it but {ends}"
-        yield Finding(
-            path=path,
-            seen=f"is missing, but workerReplicas is {workers}{ends}",
-            remedy=either(
-                "add workerTemplate",
-                write(0, "write workerReplicas: 0", at=f"{role.path}.workerReplicas"),
-            ),
-            level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
-        )
 
 
 def _label(name: str, longest: int) -> str:

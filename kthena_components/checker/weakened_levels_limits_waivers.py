@@ -56,14 +56,14 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
     """A branch lowers no rule's level.
 
     The rule compares what the files of levels lead to, with Pulumi's and the policies' defaults:
-    how each policy is enforced, how the findings of each rule end, gpuBudget, gpuTypes, the memory
-    of the GPUs in gpu, and the releases of systems. A stack without a file has the defaults. A file
-    that is not valid is a finding, too. The base's levels apply to the branch in any case, so this
-    reports the change after the merge.
+    how each policy is enforced, how the findings of each rule end, gpuBudget, gpuTypes, the
+    inventory into which pods must fit, the memory of the GPUs in gpu, and the releases of systems.
+    A stack without a file has the defaults. A file that is not valid is a finding, too. The base's
+    levels apply to the branch in any case, so this reports the change after the merge.
 
     Pass: gpu-requests-equal-limits from advisory to mandatory; disabled becomes advisory.
-    Fail: world-size-equals-gpus from mandatory to disabled; gpuBudget from 32 to 64; a new
-    "all": "disabled".
+    Fail: world-size-equals-gpus from mandatory to disabled; gpuBudget from 32 to 64; inventory
+    removed; a new "all": "disabled".
     Source: docs/security.md, Weaker checks.
     """
     if isinstance(change.before, str) or isinstance(change.after, str):
@@ -97,6 +97,7 @@ def _reader(change: LevelsChange, before: "Reader", after: "Reader") -> Iterator
     if budget is not None and (asked is None or asked > budget):
         yield _raised(f"{path}.gpuBudget", budget, asked, _LEVELS)
     yield from _types(f"{path}.gpuTypes", before, after)
+    yield from _inventory(f"{path}.inventory", before.inventory, after.settings.inventory)
     if before.refuses != "disabled" or before.advises != "disabled":
         yield from _releases(path, before, after)
         yield from _gpus(f"{path}.gpu", before.settings.gpus, after.settings.gpus, _LEVELS)
@@ -134,6 +135,13 @@ def _types(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]:
             added = ", ".join(sorted(has - had)) if has else f"every {word}"
             seen = f"would allow {added} as well" if has else f"would allow {added}"
             yield _weaker(path, seen, f"keep {', '.join(sorted(had))}, {_APPROVE}", _LEVELS)
+
+
+def _inventory(path: str, had: str, has: str) -> Iterator[Finding]:
+    """Report another inventory, too: nobody can say which of two clusters has less room."""
+    if had and had != has:
+        seen = f"would be {has}" if has else "would be removed, so that no pods are placed"
+        yield _weaker(path, f"{seen}, and the base has {had}", f"keep {had}, {_APPROVE}", _LEVELS)
 
 
 def _releases(path: str, before: "Reader", after: "Reader") -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.systems.kserve.rules.service import FRAMEWORKS
+from kthena_components.systems.kserve.rules.one_model_replicas_canary import FRAMEWORKS
 from kthena_components.systems.kserve.view import Service
 
 SECRET = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")

@@ -1,4 +1,4 @@
-"""Rules about slips in what an engine is given: its model, image, memory and adapters.
+"""Rules about slips in what an engine is given: its model, image, adapters and amounts of memory.
 
 Each function is one rule and yields its findings; ENGINE_INPUT_RULES is the list.
 """
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.hardware import known_gpus
 from kthena_components.core.models import all_names, find_model
 from kthena_components.core.remedies import either, write
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
+from kthena_components.core.spec.rules.gpu import gpu_resource
 from kthena_components.core.spec.serving_spec import EngineSpec, RoleSpec
 from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
@@ -58,25 +58,6 @@ def amount_unit(role: RoleSpec) -> Iterator[Finding]:
             seen=f"is {display(stated)}, which is {amount:f} bytes",
             remedy=write(meant, f"write a unit, such as '{meant}'"),
             rule="amount-unit",
-        )
-
-
-def gpu_resource(role: RoleSpec) -> Iterator[Finding]:
-    """The resource of a known GPU has its vendor's whole domain: nvidia.com/gpu, not nvidia/gpu.
-
-    Pass: nvidia.com/gpu; acme.example/gpu.
-    Fail: gpu_resource nvidia/gpu.
-    Level: mandatory.
-    Source: Kubernetes documentation, Device Plugins: a plugin registers vendor-domain/resourcetype.
-    """
-    stated = role.resources.gpu_resource if role.resources else ""
-    known = {name.replace(".com/", "/"): name for gpu in known_gpus() for name in gpu.resources}
-    if known.get(stated, stated) != stated:
-        yield Finding(
-            path="resources.gpu_resource",
-            seen=f"is {display(stated)}, which no node offers: the vendor's domain is not complete",
-            remedy=write(known[stated]),
-            rule="gpu-resource",
         )
 
 

@@ -11,14 +11,12 @@ from kthena_components.core.findings import (
     Finding,
     Level,
     count_of,
-    each_of,
     nearest,
     not_checked,
     part_of_rule,
 )
-from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
-from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.remedies import write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
@@ -29,33 +27,32 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
-from kthena_components.core.values.unknown import NotKnownError, Unknown, known
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
-from kthena_components.systems.kaito.rules.access_and_adapters import (
+from kthena_components.systems.kaito.rules.access_adapters_runtime_annotations import (
     kaito_access_secret,
     kaito_adapters,
     kaito_annotations,
     kaito_runtime,
 )
-from kthena_components.systems.kaito.rules.capacity import kaito_capacity
+from kthena_components.systems.kaito.rules.capacity_and_instance_type import (
+    kaito_capacity,
+    kaito_instance_type,
+)
 from kthena_components.systems.kaito.rules.kaito_config import kaito_config
 from kthena_components.systems.kaito.rules.parallelism import kaito_parallelism
 from kthena_components.systems.kaito.rules.partition import kaito_partition
 from kthena_components.systems.kaito.view import (
     OWN_LABELS,
     SEVERAL_ROLES,
-    TRANSFORMERS,
     WORKSPACE,
     Model,
     View,
-    each_model,
     refused,
 )
 
-_PRESET, _INSTANCE, _ROLES = "kaito-preset", "kaito-instance-type", "kaito-roles"
+_PRESET, _ROLES = "kaito-preset", "kaito-roles"
 _NAME = "kaito-name"
-_AZURE = ("standard_n", "standard_d")
-"""Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
 
 def kaito_preset(view: View) -> Iterator[Finding]:
@@ -115,46 +112,6 @@ def _name(model: Model) -> Iterator[Finding]:
             remedy=known,
             level=Level.ADVISORY if model.tuned else Level.MANDATORY,
         )
-
-
-@each_of(each_model)
-def kaito_instance_type(model: Model) -> Iterator[Finding]:
-    """KAITO knows the instance type; without a preset to size, any type of Azure is valid.
-
-    Without an instance type, the nodes already exist, and nothing is checked. GPU partitions are
-    only for such nodes. A name in angle brackets is a placeholder.
-
-    Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
-    Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
-    Level: mandatory; advisory for unknown types of Azure, which KAITO accepts.
-    Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
-    validateCreateWithInference.
-    """
-    name = known(model.instance, model.instance_path)
-    if name and name.startswith("<"):
-        gap = Unknown(f"{display(name)} is a placeholder for a name")
-        raise NotKnownError(gap, model.instance_path)
-    if name:
-        yield from _known(model, name)
-
-
-def _known(model: Model, name: str) -> Iterator[Finding]:
-    if model.resource.get("partition") is not None:
-        seen = f"is {display(name)}, but a partition is for existing nodes"
-        yield refused(model.instance_path, seen, either(remove(), "the partition"), _INSTANCE)
-    if not isinstance(find_instance(name), Unknown):
-        return
-    azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
-    if azure and (not sized or model.runtime == TRANSFORMERS):
-        return
-    near = nearest(name, [instance.name for instance in known_instances()])
-    why = "so it cannot count the nodes of a preset" if azure else "and rejects"
-    yield Finding(
-        path=model.instance_path,
-        seen=f"is {display(name)}, which KAITO does not know, {why}",
-        remedy=write(near) if near else "write one of the instance types in pkg/sku of KAITO",
-        level=Level.ADVISORY if azure else Level.MANDATORY,
-    )
 
 
 def kaito_roles(view: View) -> Iterator[Finding]:

@@ -2,33 +2,39 @@
 
 Each function of RULES is one rule, and its docstring is its documentation. Mandatory rules cover
 what the API server or Kthena's webhook rejects; advisory ones what they accept and then ignore.
-crds.json defines the fields, roles.py and rollout.py check rules between them.
+crds.json defines the fields. RULES also lists the rules of the other files about a ModelServing.
 """
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.remedies import either, remove
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    each_of,
+    not_checked,
+    part_of_rule,
+)
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import mapping, unknown_in
-from kthena_components.systems.kthena.rules.roles import (
+from kthena_components.core.values.read import mapping, text, unknown_in
+from kthena_components.core.values.unknown import known
+from kthena_components.systems.kthena.rules.roles_names_replicas_gang import (
+    each_role,
     kthena_gang_minimum,
     kthena_generated_name,
-    kthena_image,
     kthena_replicas,
     kthena_role_count,
     kthena_role_name,
     kthena_role_names_unique,
-    kthena_worker_template,
 )
-from kthena_components.systems.kthena.rules.rollout import (
+from kthena_components.systems.kthena.rules.rollout_update_surge_budget import (
     kthena_max_surge,
     kthena_recovery_and_rollout,
     kthena_role_budget,
     kthena_rolling_update,
 )
-from kthena_components.systems.kthena.view import Serving, templates
+from kthena_components.systems.kthena.view import Role, Serving, templates
 from kthena_components.systems.system import Rule
 from kthena_components.systems.volcano.rules.topology import TOPOLOGY_RULES
 
@@ -77,6 +83,60 @@ def _version_0_1(view: Serving) -> Iterator[Finding]:
 
 def _lost(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, level=Level.ADVISORY)
+
+
+def kthena_image(view: Serving) -> Iterator[Finding]:
+    """An image is not blank and contains no space. Init containers are not checked.
+
+    Pass: vllm/vllm-openai:v0.33.0; no image.
+    Fail: 1 space alone; a space before the tag.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerImages and
+    validateImageField.
+    """
+    for path, template in templates(view):
+        containers = mapping(template.get("spec")).get("containers")
+        for index, container in enumerate(
+            containers if isinstance(containers, list | tuple) else ()
+        ):
+            at = f"{path}.spec.containers[{index}].image"
+            yield from check_image(at, mapping(container).get("image"))
+
+
+@part_of_rule
+def check_image(path: str, stated: object) -> Iterator[Finding]:
+    """Check an image as Kthena's webhooks do; a missing one is valid."""
+    given = known(text(stated), path)
+    if given and (" " in given or not given.strip()):
+        seen = f"is {display(given)}, and an image is not blank and contains no space"
+        yield Finding(path=path, seen=seen, remedy="write registry/name:tag")
+
+
+@each_of(each_role)
+def kthena_worker_template(view: Serving, role: Role) -> Iterator[Finding]:
+    """Workers need a template. Rejected since 0.4; before, Kthena created no workers or crashed.
+
+    Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.
+    Fail: workerReplicas 1 and no workerTemplate.
+    Level: mandatory; advisory before 0.4.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
+    """
+    if role.fields.get("workerTemplate") is not None:
+        return
+    path = f"{role.path}.workerTemplate"
+    workers = known(role.workers, path)
+    if workers is not None and workers > 0:
+        ends = "its controller crashes" if view.since("0.3") else "starts no worker"
+        ends = "" if view.since("0.4") else f", and Kthena {view.version} accepts it but {ends}"
+        yield Finding(
+            path=path,
+            seen=f"is missing, but workerReplicas is {workers}{ends}",
+            remedy=either(
+                "add workerTemplate",
+                write(0, "write workerReplicas: 0", at=f"{role.path}.workerReplicas"),
+            ),
+            level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
+        )
 
 
 RULES: tuple[Rule[Serving], ...] = (

@@ -1,14 +1,28 @@
-"""Checks that the nodes that KAITO creates for a model have enough memory."""
+"""Checks the nodes that KAITO creates for a model: their memory, and their instance type."""
 
 from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    count_of,
+    each_of,
+    nearest,
+    not_checked,
+    part_of_rule,
+)
+from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.memory import GIB, overhead
 from kthena_components.core.memory.engine import Placed, cache_of, placed_engines
-from kthena_components.core.remedies import write
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
-from kthena_components.core.values.read import first_unknown, require_known, whole
-from kthena_components.core.values.unknown import Unknown, known
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    first_unknown,
+    require_known,
+    whole,
+)
+from kthena_components.core.values.unknown import NotKnownError, Unknown, known
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
     Deployment,
@@ -18,7 +32,13 @@ from kthena_components.systems.kaito.estimator import (
     where,
 )
 from kthena_components.systems.kaito.preset_command import Start, shown, start_of
-from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
+from kthena_components.systems.kaito.view import (
+    TRANSFORMERS,
+    Model,
+    View,
+    each_model,
+    refused,
+)
 
 _EXPANSION = 1.02
 """Ratio of weights on GPUs to weights in files, from KAITO's estimator."""
@@ -209,3 +229,48 @@ def _shorter(sized: Sized) -> str:
 def _node(sized: Sized) -> str:
     instance = sized.instance
     return f"{count_of(instance.gpus, 'GPU')} of {instance.memory_gib:g} GiB"
+
+
+_INSTANCE_TYPE = "kaito-instance-type"
+_AZURE = ("standard_n", "standard_d")
+"""Prefix of instance types that KAITO accepts on Azure without knowing them."""
+
+
+@each_of(each_model)
+def kaito_instance_type(model: Model) -> Iterator[Finding]:
+    """KAITO knows the instance type; without a preset to size, any type of Azure is valid.
+
+    Without an instance type, the nodes already exist, and nothing is checked. GPU partitions are
+    only for such nodes. A name in angle brackets is a placeholder.
+
+    Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
+    Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
+    Level: mandatory; advisory for unknown types of Azure, which KAITO accepts.
+    Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
+    validateCreateWithInference.
+    """
+    name = known(model.instance, model.instance_path)
+    if name and name.startswith("<"):
+        gap = Unknown(f"{display(name)} is a placeholder for a name")
+        raise NotKnownError(gap, model.instance_path)
+    if name:
+        yield from _known(model, name)
+
+
+def _known(model: Model, name: str) -> Iterator[Finding]:
+    if model.resource.get("partition") is not None:
+        seen = f"is {display(name)}, but a partition is for existing nodes"
+        yield refused(model.instance_path, seen, either(remove(), "the partition"), _INSTANCE_TYPE)
+    if not isinstance(find_instance(name), Unknown):
+        return
+    azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
+    if azure and (not sized or model.runtime == TRANSFORMERS):
+        return
+    near = nearest(name, [instance.name for instance in known_instances()])
+    why = "so it cannot count the nodes of a preset" if azure else "and rejects"
+    yield Finding(
+        path=model.instance_path,
+        seen=f"is {display(name)}, which KAITO does not know, {why}",
+        remedy=write(near) if near else "write one of the instance types in pkg/sku of KAITO",
+        level=Level.ADVISORY if azure else Level.MANDATORY,
+    )

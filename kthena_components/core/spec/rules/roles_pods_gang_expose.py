@@ -7,14 +7,17 @@ checks what the backend cannot express.
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, suggest, suggest_name
 from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import TopologyMode
-from kthena_components.core.spec.rules.pods import startup_window
-from kthena_components.core.spec.rules.role import ROLE_RULES
+from kthena_components.core.spec.rules.cache_claims_startup_grace import startup_window
+from kthena_components.core.spec.rules.engine_overlay_counted import ROLE_RULES
 from kthena_components.core.spec.rules.rollout import ROLLOUT_RULES, role_budget
-from kthena_components.core.spec.rules.template import template_scheduler
+from kthena_components.core.spec.rules.template_scheduler_labels_image import (
+    reserved_object_labels,
+    template_scheduler,
+    volcano_scheduler,
+)
 from kthena_components.core.spec.serving_spec import (
     ModelServingSpec,
     NetworkTopologySpec,
@@ -134,30 +137,6 @@ def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
         yield Finding(path=path, seen=seen, remedy=remedy, rule="topology-cap-stated")
 
 
-def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
-    """Gang, topology and queue require Volcano: another scheduler would ignore them.
-
-    Pass: scheduler_name volcano with gang_policy.
-    Fail: scheduler_name default-scheduler with gang_policy, network_topology or queue.
-    Level: mandatory.
-    Source: this package: they are fields of Volcano's PodGroup, which no other scheduler reads.
-    """
-    if spec.scheduler_name == "volcano":
-        return
-    # Pods that a preset writes have no schedulerName.
-    fixed = "preset" in (spec.backend_options or {})
-    scheduler = write("volcano", "write scheduler_name: volcano", at="scheduler_name")
-    for field in ("gang_policy", "network_topology", "queue"):
-        if getattr(spec, field) is not None:
-            yield Finding(
-                path=field,
-                rule="volcano-scheduler",
-                seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
-                "reads it",
-                remedy=either("" if fixed else scheduler, remove("remove the field")),
-            )
-
-
 def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
     """The front Service selects one role, so requests never go to prefill or decode at random.
 
@@ -213,23 +192,6 @@ def exposed_role(spec: ModelServingSpec) -> RoleSpec | None:
     name = spec.expose.role if spec.expose else None
     named = [role for role in spec.roles if name in {None, role.name}]
     return named[0] if len(named) == 1 else None
-
-
-def reserved_object_labels(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The labels of a serving are none that the package gives its objects.
-
-    Pass: label app.kubernetes.io/part-of.
-    Fail: label modelserving.volcano.sh/name.
-    Level: mandatory.
-    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/labels.go; this package: core/naming.py.
-    """
-    for label in sorted((naming.KTHENA_LABELS | {naming.WORKER}).intersection(spec.labels)):
-        yield Finding(
-            path=f"labels.{label}",
-            rule="reserved-object-labels",
-            seen="is a label by which the objects of a serving are found",
-            remedy=either(remove(), "use a label of your own"),
-        )
 
 
 def pods_within_cluster(spec: ModelServingSpec) -> Iterator[Finding]:

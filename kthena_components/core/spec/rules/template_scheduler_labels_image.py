@@ -1,4 +1,4 @@
-"""Rules about a role's pod templates, independent of the backend.
+"""Rules about pod templates, their scheduler and labels, independent of the backend.
 
 Each function is one rule and yields its findings; TEMPLATE_RULES is the list.
 """
@@ -13,7 +13,10 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.schema.language import UNDECLARED, check_shape
 from kthena_components.core.schema.pod import shape_of, unknown_field
-from kthena_components.core.spec.serving_spec import RoleSpec
+from kthena_components.core.spec.serving_spec import (
+    ModelServingSpec,
+    RoleSpec,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -195,6 +198,47 @@ def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
                 seen=f"label '{label}' is set here, but it selects the pods of a group",
                 remedy=either(remove(), "use a label of your own"),
             )
+
+
+def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
+    """Gang, topology and queue require Volcano: another scheduler would ignore them.
+
+    Pass: scheduler_name volcano with gang_policy.
+    Fail: scheduler_name default-scheduler with gang_policy, network_topology or queue.
+    Level: mandatory.
+    Source: this package: they are fields of Volcano's PodGroup, which no other scheduler reads.
+    """
+    if spec.scheduler_name == "volcano":
+        return
+    # Pods that a preset writes have no schedulerName.
+    fixed = "preset" in (spec.backend_options or {})
+    scheduler = write("volcano", "write scheduler_name: volcano", at="scheduler_name")
+    for field in ("gang_policy", "network_topology", "queue"):
+        if getattr(spec, field) is not None:
+            yield Finding(
+                path=field,
+                rule="volcano-scheduler",
+                seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
+                "reads it",
+                remedy=either("" if fixed else scheduler, remove("remove the field")),
+            )
+
+
+def reserved_object_labels(spec: ModelServingSpec) -> Iterator[Finding]:
+    """The labels of a serving are none that the package gives its objects.
+
+    Pass: label app.kubernetes.io/part-of.
+    Fail: label modelserving.volcano.sh/name.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/labels.go; this package: core/naming.py.
+    """
+    for label in sorted((naming.KTHENA_LABELS | {naming.WORKER}).intersection(spec.labels)):
+        yield Finding(
+            path=f"labels.{label}",
+            rule="reserved-object-labels",
+            seen="is a label by which the objects of a serving are found",
+            remedy=either(remove(), "use a label of your own"),
+        )
 
 
 TEMPLATE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (

@@ -1,7 +1,7 @@
 """Rules within one role about what starts its pods, independent of the backend.
 
 Each function is one rule and yields its findings; ROLE_RULES is the list, with the rules about
-templates in template.py.
+templates in template_scheduler_labels_image.py.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,10 +13,10 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.models import shape_from_config
 from kthena_components.core.remedies import remove
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
-from kthena_components.core.spec.rules.engine_inputs import ENGINE_INPUT_RULES
+from kthena_components.core.spec.rules.cache_claims_startup_grace import POD_RULES
 from kthena_components.core.spec.rules.gpu import gpu_agrees
-from kthena_components.core.spec.rules.pods import POD_RULES
-from kthena_components.core.spec.rules.template import TEMPLATE_RULES
+from kthena_components.core.spec.rules.model_image_adapter_amount import ENGINE_INPUT_RULES
+from kthena_components.core.spec.rules.template_scheduler_labels_image import TEMPLATE_RULES
 from kthena_components.core.spec.serving_spec import ResourcesSpec, RoleSpec
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import Unknown

@@ -1,0 +1,100 @@
+"""The rule leader-pod-exists."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.core.facts.listening import waits_for_engine
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.support.first_rank_address import Meeting, meeting_of, meetings
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import product
+
+_HOST = re.compile(r"(?:tcp://)?(?P<pod>[\w-]+)\.(?P<domain>[\w-]+)(?:\.[\w.-]+)?(?::\d+)?")
+_SHOWN = 4
+_NUMBERED = re.compile(r"(.*-)(\d{1,9})")
+
+
+def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
+    """The pods of an engine look for its first rank at a name that its first pod has.
+
+    Volcano gives a pod of a Job the name JOB-TASK-NUMBER below the Job's, if the Job has the plugin
+    svc, or one that includes it: pytorch, tensorflow, mpi, ray. VC_TASK_HOSTS has these names.
+    JobSet makes JOBSET-JOB-NUMBER-NUMBER below its subdomain, unless enableDNSHostnames is false.
+    Grove makes SET-COPY-CLIQUE-NUMBER, or SET-COPY-GROUP-NUMBER-CLIQUE-NUMBER, below SET-COPY. A
+    Service of Volcano has names of ready pods only, unless svc states
+    --publish-not-ready-addresses.
+
+    Pass: big-head-0.big in a Job big with the plugin svc and a task head, which starts rank 0.
+    Fail: big-head-0.big without svc; big-leader-0.big without a task leader; big-worker-0.big, if
+    the task worker has --node-rank 1.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go; kubernetes-sigs/jobset v0.10
+    pkg/controllers/jobset_controller.go; ai-dynamo/grove operator/api/common/namegen.go and
+    operator/internal/controller/podclique/components/pod/pod.go.
+    """
+    hosts = facts.hosts
+    if hosts is None:
+        return
+    for engine in facts.engines:
+        one = product(engine.replicas, facts.copies) == 1
+        for pod, meeting in _meetings(engine):
+            # The name of one copy for all of them is the concern of leader-address.
+            text = hosts.resolve(meeting.shown)
+            if (one or text != meeting.shown) and (seen := _problem(hosts, engine, text)):
+                looks = f"{title(engine)} looks for its first rank at {display(meeting.shown)}"
+                yield Finding(
+                    path=pod.command_path,
+                    seen=f"{looks} ({meeting.option}), {seen}",
+                    remedy=_remedy(hosts, engine, seen),
+                )
+                break
+
+
+def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
+    yield from meetings(engine)
+    own = meeting_of(engine.entry.command) if engine.entry.command is not None else None
+    if own is not None and engine.worker is not None:
+        yield engine.entry, own
+
+
+def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> str:
+    """Return why no pod finds the first one by a name; empty if it does, or if that is unclear."""
+    if "," in text and "$" not in text:
+        return f"which is a list of {text.count(',') + 1} names"
+    found = _HOST.fullmatch(text)
+    if found is None or found["domain"] != hosts.domain:
+        return ""
+    numbered = _NUMBERED.fullmatch(found["pod"])
+    named = next((p for p in hosts.pods if numbered and p.prefix == numbered[1]), None)
+    if hosts.missing:
+        # Without pods of such names, a Service of this name may be another one's.
+        return f"but the DNS has no such name, because {hosts.missing}" if named else ""
+    if named is None or numbered is None or _is_beyond(named, int(numbered[2])):
+        shown = [f"{pods.prefix}0" for pods in hosts.pods[:_SHOWN]]
+        return f"and no pod has this name: they are {', '.join(shown)}, …"
+    return _of_pods(hosts, engine, named)
+
+
+def _of_pods(hosts: PodHosts, engine: EngineFacts, named: HostedPods) -> str:
+    if named.path != engine.path and engine.worker_template({named.path}) == named.path:
+        return "the name of a worker, which does not have the first rank"
+    if hosts.late and named.path == engine.path and waits_for_engine(engine.entry):
+        return f"but {hosts.late}, and this pod is ready only when all of its engine have met"
+    return ""
+
+
+def _is_beyond(pods: HostedPods, number: int) -> bool:
+    return isinstance(pods.count, int) and number >= max(pods.count, 1)
+
+
+def _remedy(hosts: PodHosts, engine: EngineFacts, seen: str) -> str:
+    if (hosts.missing and hosts.missing in seen) or (hosts.late and hosts.late in seen):
+        return hosts.remedy
+    first = next((pods for pods in hosts.pods if pods.path == engine.path), None)
+    if first is None:
+        return "write the name of the first pod"
+    return f"write {first.written or f'{first.prefix}0.{hosts.domain}'}"

@@ -1,0 +1,82 @@
+"""The rule size-variables."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.engine_pods import pods_of
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.rules.support.unset_variables import may_be_of_image, no_value
+
+_FIELDS = {
+    "--tensor-parallel-size": "tensor",
+    "--pipeline-parallel-size": "pipeline",
+    "--data-parallel-size": "data",
+    "--data-parallel-size-local": "data_local",
+    "--data-parallel-rank": "data_rank",
+    "--data-parallel-start-rank": "data_start_rank",
+    "--nnodes": "nnodes",
+    "--node-rank": "node_rank",
+}
+"""Options with a size or a rank, and the fields of a command line with their values."""
+_RANKS = frozenset({"--node-rank", "--data-parallel-rank", "--data-parallel-start-rank"})
+_NUMBERS = (
+    ("WORKER_INDEX", "GROUP_SIZE"),
+    ("LWS_WORKER_INDEX", "LWS_GROUP_SIZE"),
+    ("RBG_LWP_WORKER_INDEX", "RBG_LWP_GROUP_SIZE"),
+    ("POD_GROUP_INDEX", "POD_GROUP_SIZE"),
+    ("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"),
+)
+"""The variables of controllers with the rank of a pod, and the number of pods."""
+
+
+def size_variables(facts: ServingFacts) -> Iterator[Finding]:
+    """The sizes and ranks of an engine come from variables that something sets in its pods.
+
+    A controller sets only its own variables: Kthena WORKER_INDEX and GROUP_SIZE, LeaderWorkerSet
+    LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
+    value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
+    computes the same rank from it.
+
+    Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet.
+    Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
+    $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
+    Level: mandatory; advisory for a $NAME that an image of your own may set.
+    Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
+    v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
+    pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go.
+    """
+    for engine in facts.engines:
+        for pod in pods_of(engine):
+            yield from _check(facts, engine, pod)
+
+
+def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    command, told = pod.command, facts.told
+    if command is None or told is None or command.hidden is not None:
+        return
+    for option, field in _FIELDS.items():
+        value = getattr(command, field)
+        seen = no_value(told, pod, value)
+        if not seen:
+            continue
+        written = command.written.get(option)
+        stated = f"takes {option}" + (f" from {written}" if written else " from a variable")
+        yield Finding(
+            path=pod.command_path,
+            seen=f"{title(engine)} {stated}, {seen}",
+            level=Level.ADVISORY if may_be_of_image(pod, value) else Level.MANDATORY,
+            remedy=_remedy(option, told),
+        )
+        return
+
+
+def _remedy(option: str, told: tuple[str, ...]) -> str:
+    """Name the variable that the controller of the pods sets, or else what a variable needs."""
+    own = [pair[0 if option in _RANKS else 1] for pair in _NUMBERS]
+    if option in _RANKS | {"--nnodes"}:
+        name = next((name for name in own if name in told), "")
+        if name:
+            return f"write {option} $({name})"
+    return "set the variable in the container's env, or write a number"

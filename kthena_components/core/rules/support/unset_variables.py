@@ -1,0 +1,40 @@
+"""Values that a command line takes from variables which nothing sets in its pods."""
+
+from collections.abc import Iterable
+
+from kthena_components.core.engines.controller_env import LATE_VARIABLES
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.values.images import read_image
+from kthena_components.core.values.unknown import NotSet, OfController, Varying
+
+
+def no_value(told: Iterable[str] | None, pod: PodFacts, value: object) -> str:
+    """Explain which variable of a value is not set in a pod; empty if it is, or if that is unclear.
+
+    Args:
+        told: Variables that the controller of the pod sets, and beginnings of them. None: unknown.
+        pod: The pod.
+        value: The value, from the pod's command line.
+    """
+    name = getattr(value, "name", "") if isinstance(value, NotSet | OfController | Varying) else ""
+    if told is None or not name or name in pod.stated:
+        return ""
+    if any(name == own or name.startswith(own) for own in told):
+        return ""
+    if isinstance(value, NotSet):
+        then = "is empty" if value.in_shell else "stays as it is"
+        return f"and nothing sets {name}, so it {then}"
+    if isinstance(value, OfController | Varying) and value.elsewhere:
+        return ""
+    by = LATE_VARIABLES[name]
+    if by in {LATE_VARIABLES.get(own) for own in told}:
+        return f"and {by} does not set {name} in these pods"
+    return f"but only {by} sets {name}, in the pods that it creates"
+
+
+def may_be_of_image(pod: PodFacts, value: object) -> bool:
+    """Return whether an image that is not an engine's own may set the variable of a value."""
+    image = pod.own.image if pod.own is not None else None
+    if not isinstance(value, NotSet) or not value.in_shell:
+        return False
+    return not isinstance(image, str) or read_image(image).engine is None

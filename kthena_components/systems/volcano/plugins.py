@@ -1,0 +1,130 @@
+"""The plugins of a Volcano Job: their arguments, the variables that they set, the pods' names.
+
+Source: Volcano v1.14 pkg/controllers/job/plugins; pkg/webhooks/admission/jobs/mutate/mutate_job.go
+patchDefaultPlugins, which adds svc to the plugins that need it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
+from kthena_components.core.objects.object import Object, copies_in
+from kthena_components.core.values.read import (
+    is_name,
+    mapping,
+    sequence,
+    text,
+    unknown_in,
+    unknown_inside,
+)
+from kthena_components.systems.volcano.view import Task, tasks_of
+
+INDEX = ("VC_TASK_INDEX", "VK_TASK_INDEX")
+_WITH_SVC = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
+_PUBLISHING = "publish-not-ready-addresses"
+_ANY = ("VC_", "VK_", "MASTER_", "RANK", "WORLD_SIZE", "MPI_", "TF_")
+"""Beginnings of all variables that plugins set."""
+_PYTORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+
+
+def arguments(stated: object) -> Mapping[str, str]:
+    """Return the arguments of a plugin by name, as Go's package flag reads them."""
+    words = [word for word in map(text, sequence(stated)) if isinstance(word, str)]
+    found, index = dict[str, str](), 0
+    while index < len(words) and words[index].startswith("-") and words[index].strip("-"):
+        name, given, value = words[index].lstrip("-").partition("=")
+        follows = words[index + 1] if index + 1 < len(words) else ""
+        # A switch has no value of its own.
+        takes = not given and bool(follows) and not follows.startswith("-")
+        found[name] = value if given else follows if takes else "true"
+        index += 2 if takes else 1
+    return found
+
+
+def task_names(found: Object) -> list[str]:
+    """Return the names of the tasks: Volcano's webhook numbers those without one."""
+    named = enumerate(task.fields.get("name") for task in tasks_of(found))
+    return [name if is_name(name) else f"default{index}" for index, name in named]
+
+
+def _stated(found: Object) -> Mapping[str, object] | None:
+    """Return the plugins; None if they are not known."""
+    plugins, names = found.spec.get("plugins"), [t.fields.get("name") for t in tasks_of(found)]
+    hidden = unknown_inside(plugins) or unknown_in(found.spec.get("tasks"))
+    return None if hidden or any(map(unknown_in, names)) else mapping(plugins)
+
+
+def has_hosts(plugins: Mapping[str, object]) -> bool:
+    """Return whether the pods have names, and a Service for them."""
+    return not _WITH_SVC.isdisjoint(plugins)
+
+
+def injects_hosts(plugins: Mapping[str, object]) -> bool:
+    """Return whether the pods have variables with the names and the numbers of all."""
+    switch = arguments(plugins.get("svc")).get("inject-hosts-env", "true")
+    return has_hosts(plugins) and switch.lower() not in {"false", "f", "0"}
+
+
+def variables(found: Object) -> tuple[str, ...]:
+    """Return the variables that the plugins set, or beginnings of them if that is not known."""
+    plugins = _stated(found)
+    return _ANY if plugins is None else tuple(_variables(plugins, task_names(found)))
+
+
+def _variables(plugins: Mapping[str, object], names: list[str]) -> Iterator[str]:
+    if "env" in plugins:
+        yield from INDEX
+    if injects_hosts(plugins):
+        for name in names:
+            yield from (f"{_key(name)}_HOSTS", f"{_key(name)}_NUM")
+    if "pytorch" in plugins and arguments(plugins["pytorch"]).get("master", "master") in names:
+        yield from _PYTORCH
+    if "tensorflow" in plugins:
+        yield "TF_CONFIG"
+    if "mpi" in plugins:
+        yield "MPI_HOST"
+    if "hcclrank" in plugins:
+        yield "RANK"
+
+
+def _key(task: str) -> str:
+    return f"VC_{task.replace('-', '_').upper()}"
+
+
+def hosts(found: Object) -> PodHosts | None:
+    """Return the names of the pods; None if a template states its own, or they are not known."""
+    plugins, tasks = _stated(found), tasks_of(found)
+    if plugins is None or not is_name(found.name) or any(map(_has_own, tasks)):
+        return None
+    job, names = str(found.name), task_names(found)
+    pods = tuple(
+        HostedPods(
+            path=found.at(f"{task.path}.template"),
+            prefix=f"{job}-{name}-",
+            count=copies_in(task.fields.get("replicas"), 1),
+        )
+        for task, name in zip(tasks, names, strict=True)
+    )
+    published = arguments(plugins.get("svc")).get(_PUBLISHING, "false").lower()
+    missing = "" if has_hosts(plugins) else "the Job has no plugin svc"
+    return PodHosts(
+        domain=job,
+        pods=pods,
+        missing=missing,
+        remedy="add the plugin svc: []" if missing else f"add --{_PUBLISHING} to the plugin svc",
+        late="" if published in {"true", "t", "1"} else "the plugin svc names ready pods only",
+        variables=dict(_lists(job, pods, names)) if injects_hosts(plugins) else {},
+    )
+
+
+def _lists(job: str, pods: tuple[HostedPods, ...], names: list[str]) -> Iterator[tuple[str, str]]:
+    """Return the variables with the names of a task's pods; a long list is cut."""
+    for each, name in zip(pods, names, strict=True):
+        if isinstance(each.count, int) and each.count:
+            numbers = range(min(each.count, 9))
+            yield f"{_key(name)}_HOSTS", ",".join(f"{each.prefix}{n}.{job}" for n in numbers)
+
+
+def _has_own(task: Task) -> bool:
+    spec = mapping(mapping(task.template).get("spec"))
+    hidden = unknown_in(task.template) or unknown_in(mapping(task.template).get("spec"))
+    return bool(hidden) or bool(spec.get("hostname") or spec.get("subdomain"))
