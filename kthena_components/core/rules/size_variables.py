@@ -8,6 +8,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.unset_variables import may_be_of_image, no_value
+from kthena_components.core.values.unknown import NotSet
 
 _FIELDS = {
     "--tensor-parallel-size": "tensor",
@@ -42,7 +43,8 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
     $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
-    Level: mandatory; advisory for a $NAME that an image of your own may set.
+    Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name of no
+    known controller in pods of one, which may set it in another release.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
     pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go.
@@ -66,10 +68,15 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} {stated}, {seen}",
-            level=Level.ADVISORY if may_be_of_image(pod, value) else Level.MANDATORY,
+            level=_level(told, pod, value),
             remedy=_remedy(option, told),
         )
         return
+
+
+def _level(told: tuple[str, ...], pod: PodFacts, value: object) -> Level:
+    may_be_set = may_be_of_image(pod, value) or (isinstance(value, NotSet) and bool(told))
+    return Level.ADVISORY if may_be_set else Level.MANDATORY
 
 
 def _remedy(option: str, told: tuple[str, ...]) -> str:

@@ -1,5 +1,6 @@
 """RoleBasedGroup and RoleBasedGroupSet."""
 
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.plan.controller_variables import Told
@@ -34,6 +35,8 @@ _TOLD = Told(
     rank=("RBG_LWP_WORKER_INDEX", "LWS_WORKER_INDEX"),
     others=("RBG_",),
 )
+_ONCE = ("GROUP_NAME", "ROLE_NAME", "ROLE_INDEX", "ROLES_", "INSTANCE_", "COMPONENT_")
+"""Variables of older releases, and beginnings of them."""
 
 
 def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
@@ -56,9 +59,11 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
 def tells(_view: RbgView) -> Told:
     """Return the variables of the leader-worker pattern.
 
-    Source: sgl-project/rbg api/workloads/constants/env.go, pkg/discovery/env_builder.go.
+    Source: sgl-project/rbg api/workloads/constants/env.go, pkg/discovery/env_builder.go;
+    api/workloads/v1alpha1/constant.go (names of older releases).
     """
-    return _TOLD
+    named = (*_TOLD.size, *_TOLD.leader, *_TOLD.rank, *_TOLD.others)
+    return replace(_TOLD, exactly=(*named, *_ONCE))
 
 
 SYSTEM = System(
