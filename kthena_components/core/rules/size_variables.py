@@ -40,7 +40,7 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
     computes the same rank from it.
 
-    Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet.
+    Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
     $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
     Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name of no
