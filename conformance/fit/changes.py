@@ -44,8 +44,15 @@ def is_possible(driven: DrivenCluster, group: PodGroup, change: Change) -> bool:
 
 
 def others_leave(driven: DrivenCluster, group: PodGroup) -> None:
-    """Delete the other gangs that wait, with what makes them: the change is for this one."""
+    """Delete the other gangs that wait, with what makes them: the change is for this one.
+
+    Pods of gangs that run and wait for more would take what a change frees or adds, too.
+    """
     pods = driven.pods()
+    for pod in pods:
+        free = not pod["spec"].get("nodeName") and not pod["metadata"].get("ownerReferences")
+        if free and gang_of(group_of(pod)) != gang_of(group.name):
+            driven.delete(pod)
     placed = {gang_of(group_of(pod)) for pod in pods if pod["spec"].get("nodeName")}
     _leave(driven, {gang_of(group_of(pod)) for pod in pods} - placed - {gang_of(group.name)})
 

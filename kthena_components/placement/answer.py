@@ -29,6 +29,7 @@ from kthena_components.placement.model import (
 from kthena_components.placement.place import place
 from kthena_components.placement.pod_requests import slot_and
 from kthena_components.placement.quotas import less, released
+from kthena_components.placement.updates import Surge, notes_of, surges_of
 from kthena_components.placement.workloads import pod_groups_of
 
 Body = Mapping[str, Any]
@@ -45,6 +46,10 @@ class Asked:
     """All groups of the objects."""
     staying: Mapping[int, Running]
     """Those that run already, by their index."""
+    before: Cluster
+    """With what the objects replace."""
+    surges: tuple[Surge, ...] = ()
+    """What runs beside the pods that are replaced, during their update."""
 
     @property
     def drawn(self) -> Cluster:
@@ -71,17 +76,31 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
         Running(group=one, nodes=("",) * one.size) for one in named.waiting if id(one) not in kept
     ]
     left = replace(without(named, gone), waiting=tuple(waiting))
-    return Asked(cluster=left, groups=tuple(groups), staying=staying)
+    replaced = {running.group.owner for running in gone if any(running.nodes)}
+    surges = surges_of(bodies, groups) if replaced else []
+    return Asked(cluster=left, groups=tuple(groups), staying=staying, before=named,
+                 surges=tuple(one for one in surges if one.owner in replaced))  # fmt: skip
 
 
 def answer(asked: Asked) -> list[Outcome]:
     """Return the answer for each group, in the order of the objects."""
     new = [group for index, group in enumerate(asked.groups) if index not in asked.staying]
     placed = iter(place(asked.cluster, new))
+    notes = notes_of(asked.before, asked.surges)
     return [
-        _stays(asked, group, asked.staying[index]) if index in asked.staying else next(placed)
+        _stays(asked, group, asked.staying[index])
+        if index in asked.staying
+        else _noted(next(placed), notes)
         for index, group in enumerate(asked.groups)
     ]
+
+
+def _noted(outcome: Outcome, notes: dict[str, str]) -> Outcome:
+    """Add what the update needs to the first group of an object that fits."""
+    if outcome.verdict is not Verdict.FITS:
+        return outcome
+    told = [outcome.note, notes.pop(outcome.group.owner, "")]
+    return replace(outcome, note=". ".join(filter(None, told)))
 
 
 def _stays(asked: Asked, group: PodGroup, running: Running) -> Outcome:

@@ -3,12 +3,16 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from kthena_components.placement.answer import ask, without
+from kthena_components.placement.answer import answer, ask, without
 from kthena_components.placement.inventory import parse_inventory
-from kthena_components.placement.model import Cluster, Queue
+from kthena_components.placement.model import Cluster, Queue, Running, Verdict
 from kthena_components.placement.owners import owner_of
+from kthena_components.placement.workloads import pod_groups_of
 from tests.cluster.objects import by_label, hyper_node
 from tests.placement.test_inventory import GROUP, OBJECTS, Body, listed
+from tests.support import placement
+from tests.support.for_each import for_each
+from tests.support.placement import GPU
 
 QUEUES = (
     Queue(name="team", parent="root", used={"nvidia.com/gpu": Decimal(16)}),
@@ -71,3 +75,68 @@ def test_the_owner_of_a_deployments_pod_is_the_deployment() -> None:
     }  # fmt: skip
     assert owner_of(pod) == "Deployment a/chat"
     assert owner_of({"kind": "Pod", "metadata": {"name": "p"}}) == "Pod default/p"
+
+
+def workload(kind: str, version: str, spec: Body, gpus: int) -> Body:
+    """Describe an object of two replicas."""
+    container = {"name": "e", "image": "e", "resources": {"limits": {GPU: str(gpus)}}}
+    template = {"metadata": {"labels": {"app": "web"}},
+                "spec": {"schedulerName": "volcano", "containers": [container]}}  # fmt: skip
+    if kind == "LeaderWorkerSet":
+        whole = {"leaderWorkerTemplate": {"size": 1, "workerTemplate": template}}
+    else:
+        whole = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    metadata = {"name": "web", "namespace": "serving"}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata,
+            "spec": {"replicas": 2, **whole, **spec}}  # fmt: skip
+
+
+def rolling(**budgets: object) -> Body:
+    return {"strategy": {"type": "RollingUpdate", "rollingUpdate": budgets}}
+
+
+def lws(**budgets: object) -> Body:
+    rolled = {"type": "RollingUpdate", "rollingUpdateConfiguration": budgets}
+    return {"rolloutStrategy": rolled}
+
+
+APPS, LWS = ("Deployment", "apps/v1"), ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1")
+NEEDS = "during its update, 1 pod beside the old ones must fit"
+UPDATES: dict[str, tuple[tuple[str, str], Body, int, str]] = {
+    "the defaults of a Deployment": (APPS, {}, 2, f"{NEEDS}, and the update never ends otherwise"),
+    "no old one stops": (APPS, rolling(maxSurge=1, maxUnavailable=0), 2,
+                         f"{NEEDS}, and the update never ends otherwise: none of 1 pod finds room"),
+    "an old one may stop": (APPS, rolling(maxSurge=1, maxUnavailable=1), 2, f"{NEEDS}: none of"),
+    "with the change": (APPS, rolling(maxSurge=1), 2, "Add one node like a"),
+    "all old ones at once": (APPS, rolling(maxSurge="100%"), 2, "during its update, 2 pods beside"),
+    "no surge": (APPS, rolling(maxSurge=0), 2, ""),
+    "old pods first": (APPS, {"strategy": {"type": "Recreate"}}, 2, ""),
+    "a free node": (APPS, rolling(maxSurge=1), 3, ""),
+    "groups": (LWS, lws(maxSurge=1), 2, NEEDS),
+    "groups, and a free node": (LWS, lws(maxSurge=1), 3, ""),
+    "groups without a surge": (LWS, {}, 2, ""),
+    "a StatefulSet": (("StatefulSet", "apps/v1"), {"serviceName": "web"}, 2, ""),
+}  # fmt: skip
+
+
+@for_each("kind, spec, nodes, told", UPDATES.values(), ids=UPDATES)
+def test_an_update_needs_room_for_its_surge(
+    kind: tuple[str, str], spec: Body, nodes: int, told: str
+) -> None:
+    """Two replicas that run get 7 GPUs in place of 8. Nothing is said if nothing is replaced."""
+    old = pod_groups_of([workload(*kind, spec, 8)])
+    names = ["a", "b", "c"][:nodes]
+    where = iter(names)
+    running = tuple(
+        Running(group=one, nodes=tuple(next(where) for _ in range(one.size))) for one in old
+    )
+    full = placement.cluster([placement.node(name, used=8 * (name != "c")) for name in names])
+    there = replace(full, running=running)
+    changed = answer(ask(there, [workload(*kind, spec, 7)]))
+    assert {one.verdict for one in changed} == {Verdict.FITS}
+    said = " ".join(one.note for one in changed).strip()
+    assert told in said
+    assert bool(said) == bool(told)
+    for cluster_, gpus in ((there, 8), (replace(full, running=()), 7)):
+        assert NEEDS not in str([one.note for one in answer(ask(cluster_, [
+            workload(*kind, spec, gpus)]))])  # fmt: skip

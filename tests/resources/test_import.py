@@ -95,7 +95,7 @@ DESCRIBED["HyperNodeTopology"]({"hyper_nodes": [{"name": "a", "tier": 1, "nodes"
 
 def test_a_topology_loads_what_a_serving_does_not() -> None:
     loaded = modules_after(TOPOLOGY)
-    assert {"spec", "tree"} <= ours(loaded, "core.topology.")
+    assert {"spec", "hypernode_tree"} <= ours(loaded, "core.topology.")
     assert "volcano.emit_cluster" in ours(loaded, "systems.")
 
 

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from hypothesis import settings
@@ -23,13 +24,27 @@ law = settings(max_examples=15, deadline=None)
 SCRIPT = "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh"
 NAMES = ("a", "server", "prefill", "decode", "llama-405b", "a-b", "x9")
 """Role names that every backend takes."""
+_GPUS = {"name": "gpus", "device_class": "gpu.nvidia.com"}
+CLAIMS = (
+    [_GPUS],
+    [{**_GPUS, "selectors": ["device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H200'"]}],
+    [{"name": "nics", "device_class": "nics.example.com", "gpus": False, "count": 2}],
+    [_GPUS, {"name": "channel", "template": "chat-channel", "gpus": False}],
+)
+"""Claims of a role: its GPUs, other devices, or both."""
 VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 
 
 @st.composite
-def servings(draw: st.DrawFn, backend: str) -> Args:
-    """Draw the arguments of a ModelServing that this backend takes."""
-    return answering(draw(_of_backend(backend)))
+def servings(draw: st.DrawFn, backend: str, *, claims: bool = False) -> Args:
+    """Draw the arguments of a ModelServing that this backend takes.
+
+    Args:
+        draw: Draws a value.
+        backend: The backend.
+        claims: Whether roles may claim devices, in templates beside the serving.
+    """
+    return answering(draw(_of_backend(backend, claims=claims)))
 
 
 def answering(args: Args) -> Args:
@@ -42,13 +57,14 @@ def answering(args: Args) -> Args:
 
 
 @st.composite
-def _of_backend(draw: st.DrawFn, backend: str) -> Args:
+def _of_backend(draw: st.DrawFn, backend: str, *, claims: bool) -> Args:
+    roles_of, renamed = partial(_roles, claims=claims), partial(_with_kthenas_names, claims=claims)
     if backend == "booster":
         return booster(draw(st.randoms(use_true_random=False)))
     if backend == "lws":
-        return draw(leader_worker_sets(NAMES, lambda name: _roles(name, "1.0")))
+        return draw(leader_worker_sets(NAMES, lambda name: roles_of(name, "1.0")))
     if backend == "matrixinfer":
-        infers = _requesting(draw(model_infers(NAMES, _with_kthenas_names)))
+        infers = _requesting(draw(model_infers(NAMES, renamed)))
         return infers | ({"name": longest_generated_name(infers)} if draw(st.booleans()) else {})
     if backend == "kaito":
         return draw(kaito_servings(NAMES, lambda name: _roles(name, "1.0")))
@@ -56,7 +72,7 @@ def _of_backend(draw: st.DrawFn, backend: str) -> Args:
         return draw(kserve_servings())
     version = draw(st.sampled_from(VERSIONS[::-1])) if backend == "kthena" else "1.0"
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
-    drawn = _with_kthenas_names if backend == "kthena" else _roles
+    drawn = renamed if backend == "kthena" else roles_of
     roles = [draw(drawn(name, version)) for name in names]
     args: Args = {"name": "chat", "backend": backend, "roles": roles}
     if backend == "kthena":
@@ -84,12 +100,12 @@ def _of_backend(draw: st.DrawFn, backend: str) -> Args:
 
 
 @st.composite
-def watched_servings(draw: st.DrawFn, backend: str) -> Args:
+def watched_servings(draw: st.DrawFn, backend: str, *, claims: bool = False) -> Args:
     """Draw the arguments of a ModelServing, with monitoring where its engines have metrics.
 
     The drawn templates that start an engine declare no port.
     """
-    args = draw(servings(backend))
+    args = draw(servings(backend, claims=claims))
     bare = json.dumps([role.get("entry_template") for role in args["roles"]])
     kinds = {role["engine"]["kind"] for role in args["roles"] if "engine" in role}
     has_metrics = bool(kinds & {"vllm", "sglang"}) and "vllm" not in bare
@@ -98,7 +114,7 @@ def watched_servings(draw: st.DrawFn, backend: str) -> Args:
 
 
 @st.composite
-def _roles(draw: st.DrawFn, name: str, version: str) -> Args:
+def _roles(draw: st.DrawFn, name: str, version: str, *, claims: bool = False) -> Args:
     pods = draw(st.integers(1, 3))
     engines = [_vllm, _ray, _data_parallel, _sglang, _trtllm]
     pods_of = draw(st.sampled_from([_plain, _ray_script, *engines]))
@@ -110,12 +126,16 @@ def _roles(draw: st.DrawFn, name: str, version: str) -> Args:
     }
     if "engine" in role and draw(st.booleans()):
         role["overlay"] = draw(_overlays(annotations=version in {"0.4", "1.0"}))
+    if "engine" in role and claims and draw(st.booleans()):
+        role["resources"]["claims"] = draw(st.sampled_from(CLAIMS))
     return role
 
 
-def _with_kthenas_names(name: str, version: str) -> st.SearchStrategy[Args]:
+def _with_kthenas_names(
+    name: str, version: str, *, claims: bool = False
+) -> st.SearchStrategy[Args]:
     """Draw a role without the variables that only LeaderWorkerSet sets."""
-    return _roles(name, version).map(_in_kthenas_names)
+    return _roles(name, version, claims=claims).map(_in_kthenas_names)
 
 
 def _in_kthenas_names(role: Args) -> Args:

@@ -32,7 +32,10 @@ from tests.support.strategies import answering, damaged, law, watched_servings
 pytestmark = [pytest.mark.property, pytest.mark.parametrize("backend", EMITTERS)]
 
 
-LIMITS = {"StatefulSet": naming.STATEFUL_SET_NAME, "PodMonitor": 253, "ConfigMap": 253}
+LIMITS = {
+    "StatefulSet": naming.STATEFUL_SET_NAME,
+    **dict.fromkeys(("PodMonitor", "ConfigMap", "ResourceClaimTemplate"), 253),
+}
 """The longest name of an object, if it is not that of a label."""
 
 
@@ -59,18 +62,31 @@ def by_role(facts: ServingFacts) -> ServingFacts:
     return replace(facts, engines=tuple(sorted(made, key=lambda engine: engine.name)))
 
 
+def without(roles: set[str], facts: ServingFacts) -> ServingFacts:
+    """Leave out some roles."""
+    kept = tuple(engine for engine in facts.engines if engine.name not in roles)
+    return replace(facts, engines=kept)
+
+
 @law
 @given(st.data())
 def test_the_facts_of_a_plan_are_what_its_manifests_say(backend: str, data: st.DataObject) -> None:
-    compiled = compile_serving(data.draw(watched_servings(backend)))
+    args = data.draw(watched_servings(backend, claims=True))
+    compiled = compile_serving(args)
     planned = emitter_of(compiled).planned(compiled.plan)
-    assert list(map(by_role, read_back(compiled))) == list(map(by_role, planned))
+    # The devices of a claim are in objects beside the serving.
+    claiming = {role["name"] for role in args["roles"] if role.get("resources", {}).get("claims")}
+    told = [
+        [by_role(without(claiming, facts)) for facts in each]
+        for each in (read_back(compiled), planned)
+    ]
+    assert told[0] == told[1]
 
 
 @law
 @given(st.data())
 def test_the_api_server_takes_every_manifest(backend: str, data: st.DataObject) -> None:
-    args = data.draw(watched_servings(backend))
+    args = data.draw(watched_servings(backend, claims=True))
     version = args.get("kthena_version", "1.0")
     assert [e for body in bodies(compile_serving(args)) for e in schema_errors(body, version)] == []
 
@@ -78,7 +94,7 @@ def test_the_api_server_takes_every_manifest(backend: str, data: st.DataObject) 
 @law
 @given(st.data())
 def test_the_policies_have_nothing_against_our_manifests(backend: str, data: st.DataObject) -> None:
-    args = data.draw(watched_servings(backend))
+    args = data.draw(watched_servings(backend, claims=True))
     versions = {"kthena": args.get("kthena_version", "1.0")}
     found = (check_manifest(body, versions=versions) for body in bodies(compile_serving(args)))
     findings = list(chain.from_iterable(found))
@@ -90,7 +106,7 @@ def test_the_policies_have_nothing_against_our_manifests(backend: str, data: st.
 def test_the_webhook_of_each_kthena_version_takes_what_is_written_for_it(
     backend: str, data: st.DataObject
 ) -> None:
-    compiled = compile_serving(data.draw(watched_servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend, claims=True)))
     version = compiled.plan.kthena_version
     found = [own_findings(b, version=version) for b in bodies(compiled, "ModelServing")]
     assert [str(finding) for findings in found for finding in findings] == []
@@ -100,7 +116,7 @@ def test_the_webhook_of_each_kthena_version_takes_what_is_written_for_it(
 @given(st.data())
 def test_the_longest_name_of_a_pod_is_that_of_a_unit(backend: str, data: st.DataObject) -> None:
     """So an alert finds the pods that the backend says its controller will make."""
-    compiled = compile_serving(data.draw(watched_servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend, claims=True)))
     emitter, roles = emitter_of(compiled), compiled.plan.roles
     units = emitter.targets(compiled.plan).units
     for facts in emitter.names(compiled.plan):
@@ -115,7 +131,7 @@ def test_the_longest_name_of_a_pod_is_that_of_a_unit(backend: str, data: st.Data
 @law
 @given(st.data())
 def test_a_serving_gives_the_same_bytes_each_time(backend: str, data: st.DataObject) -> None:
-    args = data.draw(watched_servings(backend))
+    args = data.draw(watched_servings(backend, claims=True))
     first, second = (json.dumps(bodies(compile_serving(copy.deepcopy(args)))) for _ in range(2))
     assert first == second
 
@@ -123,7 +139,7 @@ def test_a_serving_gives_the_same_bytes_each_time(backend: str, data: st.DataObj
 @law
 @given(st.data())
 def test_the_arguments_are_left_as_they_were(backend: str, data: st.DataObject) -> None:
-    args = data.draw(watched_servings(backend))
+    args = data.draw(watched_servings(backend, claims=True))
     before = copy.deepcopy(args)
     compile_serving(args)
     assert args == before
@@ -132,7 +148,7 @@ def test_the_arguments_are_left_as_they_were(backend: str, data: st.DataObject) 
 @law
 @given(st.data())
 def test_an_address_is_that_of_each_engine_or_of_none(backend: str, data: st.DataObject) -> None:
-    compiled = compile_serving(data.draw(watched_servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend, claims=True)))
     plan, found = compiled.plan, emitter_of(compiled).addresses(compiled.plan)
     engines = plan.groups * sum(role.replicas for role in plan.roles)
     assert len(set(found)) == len(found) == (engines if found else 0)
@@ -141,7 +157,7 @@ def test_an_address_is_that_of_each_engine_or_of_none(backend: str, data: st.Dat
 @law
 @given(st.data())
 def test_no_object_is_made_twice(backend: str, data: st.DataObject) -> None:
-    manifests = compile_serving(data.draw(watched_servings(backend))).manifests
+    manifests = compile_serving(data.draw(watched_servings(backend, claims=True))).manifests
     made = Counter((m.body["apiVersion"], m.key) for m in manifests)
     assert [key for key, count in made.items() if count > 1] == []
 
@@ -150,7 +166,7 @@ def test_no_object_is_made_twice(backend: str, data: st.DataObject) -> None:
 @given(st.data())
 def test_what_a_manifest_waits_for_comes_before_it(backend: str, data: st.DataObject) -> None:
     seen: set[str] = set()
-    for manifest in compile_serving(data.draw(watched_servings(backend))).manifests:
+    for manifest in compile_serving(data.draw(watched_servings(backend, claims=True))).manifests:
         assert seen.issuperset((*manifest.after, *manifest.replace_with))
         seen.add(manifest.key)
 
@@ -158,7 +174,7 @@ def test_what_a_manifest_waits_for_comes_before_it(backend: str, data: st.DataOb
 @law
 @given(st.data())
 def test_every_name_fits(backend: str, data: st.DataObject) -> None:
-    for manifest in compile_serving(data.draw(watched_servings(backend))).manifests:
+    for manifest in compile_serving(data.draw(watched_servings(backend, claims=True))).manifests:
         assert naming.DNS_1035.fullmatch(manifest.name)
         assert len(manifest.name) <= LIMITS.get(manifest.kind, naming.DNS_LABEL)
 
@@ -174,7 +190,9 @@ def test_another_role_leaves_the_names_of_the_first_alone(
     if fewest is None:
         pytest.skip(f"a serving of backend {backend} has no other role")
     args = data.draw(
-        watched_servings(backend).filter(lambda drawn: fewest <= len(drawn["roles"]) < 4)
+        watched_servings(backend, claims=True).filter(
+            lambda drawn: fewest <= len(drawn["roles"]) < 4
+        )
     )
     args = answering({"expose": {"role": args["roles"][0]["name"]}} | args)
     entry = template(resources={"requests": {"cpu": "1"}})
@@ -189,7 +207,7 @@ def test_another_role_leaves_the_names_of_the_first_alone(
 def test_the_pods_that_are_made_are_the_pods_that_were_planned(
     backend: str, data: st.DataObject
 ) -> None:
-    compiled = compile_serving(data.draw(watched_servings(backend)))
+    compiled = compile_serving(data.draw(watched_servings(backend, claims=True)))
     context = Context(config_maps=gather(bodies(compiled)))
     role = compiled.plan.roles[0]
     per_pod = (role.stated.resources or ResourcesSpec()).gpus_per_pod

@@ -25,8 +25,8 @@ from kthena_components.core.engines.mistakes import (
     not_accepted,
     not_taken,
     repeated,
+    successor,
 )
-from kthena_components.core.engines.option_replacements import successor
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
 from kthena_components.core.engines.shapes import meant_option

@@ -188,9 +188,9 @@ def _placed(
 ) -> Placed | Unknown:
     entry = engine.entry
     stated = model_shape(command, entry.shape)
-    named = assumed_model(entry, command) if entry.shape is None else None
+    unnamed = isinstance(stated, Unknown) and entry.shape is None
     shape, share, split = (
-        named or stated if isinstance(stated, Unknown) else stated,
+        (assumed_model(entry, command) if unnamed else None) or stated,
         share_of(engine, command, gpu),
         split_of(command),
     )

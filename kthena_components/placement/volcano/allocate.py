@@ -184,7 +184,14 @@ class Allocator:
         self, job: Job, subgroup: Subgroup, left: list[Task], hyper: int,
         name: tuple[object, ...] | None,
     ) -> bool:  # fmt: skip
-        """Try a subgroup in one HyperNode, or remember how it went with equal pods and contents."""
+        """Try a subgroup in one HyperNode, or remember how it went with equal pods and contents.
+
+        Equal pods are counted: whichever nodes they take, the others find the same room.
+        """
+        shape = left[0].shape
+        if name is not None and all(task.shape is shape for task in left):
+            needed = max(1, subgroup.minimum - subgroup.placed - subgroup.unscheduled)
+            return needed <= len(left) and self.room.holds(shape, hyper, needed)
         remembered = name is not None and self.preference.decided_inside(subgroup, hyper)
         key, contents = (hyper, name), self.room.contents(hyper) if remembered else ()
         if remembered and (known := self._known.get(key)) and known[0] == contents:

@@ -63,6 +63,7 @@ class Room:
         self.rank = list(range(len(nodes)))
         """Of nodes with equal scores, the one with the lowest rank is chosen."""
         self._best: dict[tuple[int, int], Best] = {}
+        self._counted: dict[tuple[int, Vector], int] = {}
         self._scored: dict[tuple[int, Vector, Vector], float | None] = {}
 
     def _cells_by_nodes(self) -> None:
@@ -135,6 +136,23 @@ class Room:
             found = self.scores.of_node(shape.request, used, allocatable) if fits else None
             self._scored[key] = found
         return self._scored[key]
+
+    def holds(self, shape: Shape, hyper: int, needed: int) -> bool:
+        """Say whether the nodes of a HyperNode have room for a number of equal pods."""
+        accepted = shape.accepted
+        for cell in self.cells_of[hyper]:
+            needed -= sum(self._slots(shape, node) for node in self.cells[cell] if accepted[node])
+            if needed <= 0:
+                return True
+        return False
+
+    def _slots(self, shape: Shape, node: int) -> int:
+        idle = self.idle[node]
+        key = (shape.number, idle)
+        if key not in self._counted:
+            pairs = zip(idle, shape.request, strict=True)
+            self._counted[key] = min(max(0, left) // wanted for left, wanted in pairs if wanted)
+        return self._counted[key]
 
     def takes(self, shape: Shape, node: int) -> bool:
         """Say whether a node accepts a pod and has room for it."""

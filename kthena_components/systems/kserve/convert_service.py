@@ -33,11 +33,11 @@ from kthena_components.systems.kserve.templates import (
     ADDRESS,
     HEAD,
     WORKER,
+    gpus_of,
     spellings,
     without_variables,
 )
 from kthena_components.systems.kserve.view import GPU_TYPES, GROUP, MODELS, SERVICE
-from kthena_components.systems.kserve.worker_spec_sizes import gpus_of
 from kthena_components.systems.system import Body
 
 MERGED = "runtime"

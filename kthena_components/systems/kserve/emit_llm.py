@@ -17,9 +17,8 @@ from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates import Template
 from kthena_components.systems.kserve.options import options_of
-from kthena_components.systems.kserve.templates import mentions, named
+from kthena_components.systems.kserve.templates import gpus_of, mentions, named
 from kthena_components.systems.kserve.view import GROUP
-from kthena_components.systems.kserve.worker_spec_sizes import gpus_of
 
 LLM, CONFIG = "LLMInferenceService", "LLMInferenceServiceConfig"
 VERSION = f"{GROUP}/v1alpha2"

@@ -16,9 +16,14 @@ from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.spec.rules.rollout import scale_budget
 from kthena_components.core.templates import Template
 from kthena_components.systems.kserve.options import options_of
-from kthena_components.systems.kserve.templates import HEAD, WORKER, named_role, with_variables
+from kthena_components.systems.kserve.templates import (
+    HEAD,
+    WORKER,
+    named_role,
+    sizes_of,
+    with_variables,
+)
 from kthena_components.systems.kserve.view import GROUP, SERVICE
-from kthena_components.systems.kserve.worker_spec_sizes import sizes_of
 
 RUNTIME = "ServingRuntime"
 FORMAT = "huggingface"

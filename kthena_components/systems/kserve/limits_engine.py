@@ -24,10 +24,10 @@ from kthena_components.systems.kserve.templates import (
     containers,
     main_container,
     mentions,
+    read_sizes,
     spellings,
 )
 from kthena_components.systems.kserve.view import EXECUTOR, GPU_TYPES, PLAIN
-from kthena_components.systems.kserve.worker_spec_sizes import read_sizes
 
 
 def refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kthena_components.core.engines import Problem, read_command
-from kthena_components.core.engines.option_replacements import EQUIVALENTS, SUCCESSORS
+from kthena_components.core.engines.mistakes import EQUIVALENTS, SUCCESSORS
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.engines.table import load
 from tests.support.for_each import for_each

@@ -6,10 +6,9 @@ Source: POSIX.1-2024, Shell Command Language, 2.9.1.
 from collections.abc import Iterable, Sequence
 
 from kthena_components.core.engines.bash.arithmetic import forget_changed
-from kthena_components.core.engines.bash.assign import assign, computed
 from kthena_components.core.engines.bash.builtins import BUILTINS
 from kthena_components.core.engines.bash.call import Call, program
-from kthena_components.core.engines.bash.declare import declare
+from kthena_components.core.engines.bash.declare import assign, computed, declare
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.output import PROGRAMS

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kthena_components.core.engines.bash.redirects import REDIRECTS, Found
-from kthena_components.core.engines.bash.simple_commands import Commands
+from kthena_components.core.engines.bash.simple_commands import REDIRECTS, Commands, Found
 from kthena_components.core.engines.bash.syntax import (
     Block,
     Case,

@@ -45,9 +45,10 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
 
     It applies to the minResources of a PodGroup, or minMember of its smallest pods; to a group of a
     ModelServing or a LeaderWorkerSet and to a Volcano Job; and to each single pod that Volcano
-    schedules. A capability limits only the resources that it names. Volcano compares the queues
-    above with its plugin capacity and enableHierarchy only; with proportion, the default, it starts
-    more than they allow.
+    schedules. A capability limits only the resources that it names: the devices of resource claims
+    count under `deviceclass/<class>`, in 1.15 with its plugin capacity, and are not compared here.
+    Volcano compares the queues above with its plugin capacity and enableHierarchy only; with
+    proportion, the default, it starts more than they allow.
 
     Pass: a Queue with capability 16 GPUs, and a ModelServing with groups of 16 GPUs.
     Fail: a Queue with capability 8 GPUs, and a ModelServing with groups of 16 GPUs.
@@ -55,6 +56,7 @@ def gang_within_queue(cluster: ClusterObjects) -> Iterator[Finding]:
     file, which may be an alternative, unless `--whole` says that all are in one cluster.
     Source: Volcano v1.14 pkg/scheduler/plugins/proportion/proportion.go and capacity/capacity.go,
     AddJobEnqueueableFn and AddAllocatableFn. Run on 1.14.1 with both plugins.
+    docs/user-guide/how_to_use_dra_quota.md of 1.15.
     """
     queues = {name: entry for (_, name), entry in cluster.named(QUEUE).items()}
     if not queues:
