@@ -24,9 +24,7 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 IGNORED = frozenset({".git", ".venv"})
 """A folder that has only these counts as empty."""
 UNPINNED = f"kthena-components[cluster,policy]=={__version__}"
-PLUGIN = (
-    f'pulumi plugin install resource kthena {__version__} --file "$(which pulumi-resource-kthena)"'
-)
+PLUGIN = f"pulumi plugin install resource kthena {__version__} --file "
 _ABOUT_TEMPLATE = re.compile(r"^template:\n(?:  .*\n)*", re.MULTILINE)
 _DESCRIPTION = re.compile(r"^  description: (.*)$", re.MULTILINE)
 
@@ -134,10 +132,12 @@ def _named(text: str, name: str) -> str:
 def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
     steps = [f"cd {shlex.quote(str(folder))}"]
     if language != "python":
+        program = '"$(which pulumi-resource-kthena)"'
         if with_ci:
             install = ".venv/bin/python -m pip install --requirement requirements.txt"
             steps.append(f"python3 -m venv .venv && {install}")
-        steps.append(PLUGIN)
+            program = ".venv/bin/pulumi-resource-kthena"
+        steps.append(PLUGIN + program)
     steps += ["pulumi install", "pulumi stack init dev", "pulumi up"]
     told = [
         f"wrote {folder}. To deploy its stack dev, which only writes manifests to rendered/:",

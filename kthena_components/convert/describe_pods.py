@@ -127,10 +127,19 @@ def _refusal(path: str, seen: str, remedy: str, body: Body) -> SpecError:
     return SpecError([finding], title_of(body))
 
 
-def _known(number: MaybeInt, path: str, body: Body) -> int:
+def _known(number: MaybeInt, path: str, body: Body, *, is_set: bool = False) -> int:
+    """Return a number of pods.
+
+    Args:
+        number: The number.
+        path: Its place.
+        body: The object.
+        is_set: Whether `--set replicas` takes its place: see `_counted`.
+    """
     if isinstance(number, Unknown):
         seen = f"does not show how many pods it makes: {number.because}"
-        raise _refusal(path or "spec", seen, "state the number: --set replicas=1", body)
+        remedy = "state the number: --set replicas=1" if is_set else _LATER
+        raise _refusal(path or "spec", seen, remedy, body)
     return number
 
 
@@ -158,7 +167,8 @@ def _roles(
         first, role = _engine(found, engine, sets, free, copies)
         made[first] = role
     for index in free:
-        each, number = sets[index], _known(sets[index].count, sets[index].path, found.body)
+        each = sets[index]
+        number = _known(each.count, each.path, found.body, is_set=len(sets) == 1)
         if copies and number:
             made[index] = PodRole(
                 name=_name(found, each, None),
@@ -175,7 +185,9 @@ def _engine(
 ) -> tuple[int, PodRole]:
     """Take the pods of an engine out of the pods that belong to no engine yet."""
     body = found.body
-    pods, replicas = (_known(n, engine.path, body) for n in (engine.pods, engine.replicas))
+    pods = _known(engine.pods, engine.path, body)
+    is_set = len(sets) == 1 and isinstance(sets[0].count, Unknown)
+    replicas = _known(engine.replicas, engine.path, body, is_set=is_set)
     engines = replicas * copies
     if not engines:
         free = [*range(len(sets))]

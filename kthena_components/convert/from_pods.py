@@ -39,6 +39,7 @@ from kthena_components.systems.system import Body
 _APART = frozenset({"where", "options", "problems", "missing_files"})
 """Facts that quote the command line: its variables get other names."""
 _TEMPLATES = ("entry_template", "worker_template")
+_ANY_PODS = "native"
 _COUNTED = ("roles", "replicas")
 """Arguments that decide which engines there are."""
 
@@ -86,14 +87,18 @@ def convert_pods(body: Body, changes: Changes) -> Converted:
 def _compiled(
     args: dict[str, Any], title: str, changes: Changes
 ) -> tuple[Compiled, Compiled, dict[str, Any]]:
-    """Compile the described roles, and once more with the user's changes."""
+    """Compile the described roles, and once more with the user's changes.
+
+    The target may refuse what the changes mend, so the roles alone are compiled for a backend that
+    takes any pods.
+    """
     outside = {k: v for k, v in changes.arguments.items() if not k.startswith(_COUNTED)}
-    own = with_changes(args, outside)
-    compiled = compile_serving(own, title, today=changes.today)
-    changed = with_changes(args, changes.arguments)
+    own, changed = with_changes(args, outside), with_changes(args, changes.arguments)
+    compiled = compile_serving(changed, title, today=changes.today)
     if changed == own:
-        return compiled, compiled, own
-    return compiled, compile_serving(changed, title, today=changes.today), changed
+        return compiled, compiled, changed
+    plain = {**args, "backend": _ANY_PODS}
+    return compile_serving(plain, title, today=changes.today), compiled, changed
 
 
 def _meaning(body: Body, gang: GangFacts | None, replicas: object) -> object:

@@ -41,7 +41,7 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     computes the same rank from it. A name of no known controller may be filled in before the
     object is applied, and is not checked.
 
-    Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet.
+    Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
     $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
     Level: mandatory.

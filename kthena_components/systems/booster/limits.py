@@ -187,7 +187,7 @@ def _refuse_cache(role: RolePlan) -> Iterator[Finding]:
         seen = "is not given" if cache is None else f"has the size {cache.size}"
         seen += ", but without a claim or a path, Kthena mounts the weights at an empty path, "
         seen += "and the API server rejects such pods"
-        yield _refusal(at, seen, "write claim, or host_path")
+        yield _refusal(at, seen, "write cache.claim or cache.host_path")
         return
     if cache.mount_path != CacheSpec.model_fields["mount_path"].default:
         seen = f"is {cache.mount_path}, but Kthena names the path after the claim or the host's"
