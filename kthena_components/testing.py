@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from pulumi.runtime.settings import Settings, configure, set_root_resource
 from pulumi.runtime.stack import run_in_stack
 
 from kthena_components.core.findings import Finding
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources.components import RefusedError
 
 _STACK = "pulumi:pulumi:Stack"

@@ -4,9 +4,8 @@ The command line and the policies read them in their own ways, and both check `R
 """
 
 import json
-import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -27,13 +26,15 @@ from kthena_components.core.findings import READING_ALL, Finding, Level, run_rul
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice
 from kthena_components.core.objects.cluster_objects import Ports
 from kthena_components.core.rules.registry import run_checks
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.systems import COMPLETING, NAMED_BY
 from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the caller's name for them, a prefix of every path."""
-_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
+_REFERS = regex(r'"configMap|"inference"|"runtimeConfig"|"runtime"|"resourceClaim')
 """Texts in an object that may refer to a ConfigMap, a runtime or a resource claim."""
 _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""

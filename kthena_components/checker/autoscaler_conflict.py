@@ -1,7 +1,6 @@
 """Checks the autoscalers of a cluster, and their targets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from kthena_components.checker.cluster_objects import known
 from kthena_components.core.findings import Finding, not_checked
@@ -9,6 +8,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.schema.crds import load
 from kthena_components.core.schema.versions import VERSIONS, known_version, read_release
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.systems import INDEX, find_kind

@@ -5,7 +5,7 @@ pkg/engine/update.go; pulumi-policy 1.21, policy.py (Analyze, AnalyzeStack).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ from kthena_components.checker.levels import DEFAULT, SettingError, Settings, pa
 from kthena_components.core.findings import RULE_FAULT
 from kthena_components.core.rules.production import PRODUCTION_NAMES
 from kthena_components.core.schema.versions import VERSIONS, Release, read_release
+from kthena_components.core.values.dataclass import dataclass
 
 ENFORCED: Mapping[str, str] = {
     "serving-rules": "mandatory",

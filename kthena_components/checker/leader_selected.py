@@ -1,6 +1,5 @@
 """The rule leader-selected: workers in an object of their own find the pod with the first rank."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,9 +14,10 @@ from kthena_components.core.facts.split_engines import (
 from kthena_components.core.findings import Finding, refuse
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping, name_of, unknown_inside
+from kthena_components.core.values.regex import regex
 
 _SVC = "svc"
-_NUMBERS = re.compile(r"[\d.]+")
+_NUMBERS = regex(r"[\d.]+")
 
 
 class _Asked(NamedTuple):

@@ -6,7 +6,7 @@ their findings.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -22,6 +22,7 @@ from kthena_components.core.schema.versions import (
     known_version,
     read_release,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import whole
 from kthena_components.core.values.unknown import Unknown
 

@@ -5,22 +5,23 @@ searched: the rules check the object again with `[secret]` in place of secret va
 second findings are shown. The first check alone decides what is wrong, and at which level.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
 from kthena_components.core.remedies import plain
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import SECRET
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, not a secret
 """How Pulumi marks a secret. Source: pulumi sdk/go/common/resource/sig/sig.go."""
 T = TypeVar("T")
-_LOGIN = re.compile(r"(?<=//)[^/\s]+@")
-_INDEX = re.compile(r"\[(\d+)\]")
+_LOGIN = regex(r"(?<=//)[^/\s]+@")
+_INDEX = regex(r"\[(\d+)\]")
 _NOT_CHECKED = "was not checked, for a reason that is secret"
 _BROKEN = "breaks this rule with a value that is secret"
 

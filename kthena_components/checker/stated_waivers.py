@@ -6,12 +6,12 @@ object had it before, even one of the same name in another namespace.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
 from kthena_components.checker.waivers import FIELD, PREFIX, Stated, read_waiver
 from kthena_components.core.findings import Waiver
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import DEFAULT_NAMESPACE
 
 """The namespace of an object that states none."""

@@ -8,15 +8,16 @@ component's input:
 Whether it has expired depends on the day, which the caller passes.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver, join_path, nearest
 from kthena_components.core.remedies import remove, rename
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 PREFIX = "waive.kthena-components/"
@@ -25,7 +26,7 @@ FIELD = "waivers"
 """Field of a component's input."""
 RULE = "waiver"
 _FORM = "write the last day as YYYY-MM-DD, and after it the reason"
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAY = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _WAIVABLE = frozenset({Level.MANDATORY, Level.ADVISORY})
 _SHOWN, _LONGEST = 40, 300
 

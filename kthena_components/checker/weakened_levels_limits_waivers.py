@@ -4,9 +4,7 @@ The base's rules check the branch. Here the effects of the settings after the me
 with the effects of those of the base, so that a person sees the difference.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,8 @@ from kthena_components.checker.stated_waivers import new_waivers
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.hardware import NO_CHOICE, GpuChoice, parse_choice
 from kthena_components.core.schema.versions import TITLES
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 if TYPE_CHECKING:  # enforcement reads the catalogue, which lists these rules
     from kthena_components.checker.enforcement import PackConfig, Reader
@@ -23,7 +23,7 @@ _SHOWN, _LONGEST = 3, 80
 _LEVELS, _WAIVER, _LIMITS = "levels-weakened", "waiver-new", "limits-weakened"
 _BUDGET, _PLAIN, _SERVINGS = "gpu_budget", "allow_plain_secrets", "servings"
 _GPU = "gpu"
-_COUNT = re.compile(r"0|[1-9][0-9]{0,8}")
+_COUNT = regex(r"0|[1-9][0-9]{0,8}")
 """A count as every reader takes it: 08 is a text for some, and 1e1 a number for others."""
 _APPROVE = "or let a person who may decide it approve the branch"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kthena_components import __version__
 from kthena_components.cli.policy_pack import MISSING, can_run, write_pack
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 
 WROTE, WRONG = 0, 2
@@ -19,14 +20,14 @@ TEMPLATES = Path(str(files("kthena_components"))) / "templates"
 LANGUAGES = ("python", "typescript", "yaml")
 PROGRAMS = {"typescript": ("node", "npm")}
 """The programs besides Pulumi and Python that a language needs."""
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+NAME = regex(r"[A-Za-z0-9_.-]{1,100}")
 """Source: pulumi 3.259 sdk/go/common/tokens/project.go."""
 IGNORED = frozenset({".git", ".venv"})
 """A folder that has only these counts as empty."""
 UNPINNED = f"kthena-components[cluster,policy]=={__version__}"
 PLUGIN = f"pulumi plugin install resource kthena {__version__} --file "
-_ABOUT_TEMPLATE = re.compile(r"^template:\n(?:  .*\n)*", re.MULTILINE)
-_DESCRIPTION = re.compile(r"^  description: (.*)$", re.MULTILINE)
+_ABOUT_TEMPLATE = regex(r"^template:\n(?:  .*\n)*", re.MULTILINE)
+_DESCRIPTION = regex(r"^  description: (.*)$", re.MULTILINE)
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:

@@ -1,7 +1,7 @@
 """Splits documents into Kubernetes objects, and finds the line of a finding's path."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
@@ -14,6 +14,7 @@ from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import takes_number
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import mark_triggered
 from kthena_components.reading.documents import Document
 

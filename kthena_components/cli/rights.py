@@ -1,16 +1,16 @@
 """`kthena-components rights`: prints the RBAC role that a deployer needs."""
 
 import argparse
-import re
 import sys
 
 import yaml
 
 from kthena_components.cluster.requirements import INVENTORY
 from kthena_components.core.plan.rights import roles
+from kthena_components.core.values.regex import regex
 from kthena_components.systems import EMITTERS, extras, resources_of
 
-_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", told: str) -> None:

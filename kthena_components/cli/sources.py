@@ -8,7 +8,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.core.findings import Finding
 from kthena_components.core.schema.language import MISSING
 from kthena_components.core.values.blanks import mark_empty
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Blank
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
@@ -26,7 +28,7 @@ from kthena_components.rendering.result import Rendering
 Place = tuple[str, int]
 """A file as messages name it, and a line in it."""
 _COMMENT = "# Source: "
-_TEMPLATE = re.compile(r"(?<![a-z])(?:template|tmpl|tpl)(?![a-z])")
+_TEMPLATE = regex(r"(?<![a-z])(?:template|tmpl|tpl)(?![a-z])")
 """The name of a file that a program completes before it is applied."""
 
 

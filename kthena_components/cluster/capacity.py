@@ -5,7 +5,6 @@ A node counts if it accepts the pods. Affinity between pods is not checked.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from kthena_components.cluster.node_fit import (
@@ -37,6 +36,7 @@ from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.spec.serving_spec import TopologySpec
 from kthena_components.core.templates import Template
 from kthena_components.core.topology.domains import Domain
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown

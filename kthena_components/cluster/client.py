@@ -7,7 +7,6 @@ connections. Its typed classes are not used: custom resources have none.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +17,7 @@ from kubernetes.client import ApiClient, ApiException
 from kubernetes.config.config_exception import ConfigException
 
 from kthena_components.checker.secrecy import without_login
+from kthena_components.core.values.dataclass import dataclass
 
 Body = Mapping[str, Any]
 Kubeconfig = Path | Mapping[str, Any]

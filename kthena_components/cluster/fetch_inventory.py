@@ -1,7 +1,6 @@
 """Reads the objects that say what a cluster has room for. Changes nothing."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from kthena_components.cluster.client import Cluster, ClusterError
@@ -9,6 +8,7 @@ from kthena_components.cluster.fetch_servings import read
 from kthena_components.cluster.objects import Body, name_of
 from kthena_components.cluster.requirements import INVENTORY
 from kthena_components.core.plan.rights import Resource
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 _SYSTEM = "volcano-system"

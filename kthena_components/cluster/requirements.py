@@ -1,7 +1,6 @@
 """Requirements on a cluster: of a stack, or of all backends when no stack is named. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.compiler.compile import Compiled
@@ -11,6 +10,7 @@ from kthena_components.core.plan.rights import WRITE, Resource
 from kthena_components.core.plan.serving_plan import ServingPlan
 from kthena_components.core.plan.stack_file import StackSpec
 from kthena_components.core.topology.spec import build_topology
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems import EMITTERS, extras, resources_of
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes
 

@@ -1,7 +1,7 @@
 """The state of a cluster that `doctor` checks, and the lines that it prints. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -11,6 +11,7 @@ from tabulate import tabulate
 from kthena_components.cluster.objects import Listed, known, name_of, node_labels
 from kthena_components.cluster.requirements import Body, Kind, Right
 from kthena_components.core.topology.domains import Domain, read_domains
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from kthena_components.core.plan.stack_file import (
     read_values,
     within_budget,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
 from kthena_components.reading.project import (

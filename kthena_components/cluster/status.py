@@ -1,7 +1,7 @@
 """Shows the pods of servings in a table, and why others do not run. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from tabulate import tabulate
@@ -33,6 +33,7 @@ from kthena_components.cluster.pending import (
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import Domain, lowest, read_domains
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.safe_text import shell_word
 from kthena_components.core.values.unknown import Unknown

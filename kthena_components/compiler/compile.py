@@ -5,7 +5,7 @@ fields, the limits of the backend, and the checks of the plan.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from kthena_components.core.spec.serving_spec import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.kubernetes.emit import emit_budget, emit_claims
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ argument replaces them. All other objects are kept.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.compiler.compile import Compiled, compile_serving
@@ -15,6 +14,7 @@ from kthena_components.convert.kept_objects import filled_service, read_front, s
 from kthena_components.convert.lost_fields import find_additions, find_losses
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.read_back import namespaced
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.system import Body
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any
 
@@ -11,6 +11,7 @@ from kthena_components.checker.crd_schema import served_versions
 from kthena_components.compiler.compile import Compiled
 from kthena_components.convert.lost_fields import Loss
 from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping, name_of
 from kthena_components.systems.system import Body

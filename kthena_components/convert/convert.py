@@ -7,7 +7,7 @@ backend, and the result is compared with the object: what differs is a loss.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from kthena_components import systems
@@ -53,6 +53,7 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.lws_variables import with_kthena_names
 from kthena_components.core.plan.read_back import split_name
 from kthena_components.core.plan.templates import mirror_requests
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     group_kind,
     mapping,

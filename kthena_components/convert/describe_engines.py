@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, read_object
 from kthena_components.core.plan.read_back import SERVE, stated
 from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.system import Body

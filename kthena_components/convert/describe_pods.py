@@ -6,7 +6,7 @@ the checks read from the object (`Kind.facts`), so both read it alike.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components import systems
@@ -19,6 +19,7 @@ from kthena_components.core.findings import Finding, SpecError, count_of, path_o
 from kthena_components.core.objects.object import VOLCANO, Object, PodSet, read_object
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.plan.read_back import SERVE, described_template, stated
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, is_name, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.system import Body, Kind

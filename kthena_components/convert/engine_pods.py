@@ -4,7 +4,6 @@ Pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
@@ -13,6 +12,7 @@ from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.launch import ENGINE_CONTAINER
 from kthena_components.core.templates import MERGE_KEYS
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import is_name, mapping, sequence
 

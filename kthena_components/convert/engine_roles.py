@@ -6,7 +6,7 @@ options are those that the checks read from the object (`Kind.facts`).
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.convert.engine_pods import EnginePod, engine_pod
@@ -21,6 +21,7 @@ from kthena_components.core.objects.object import PodSet
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.spec.enums import EngineKind, Launcher
 from kthena_components.core.spec.launch import DRAIN_SECONDS
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown

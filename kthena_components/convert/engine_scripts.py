@@ -6,13 +6,13 @@ left out in turn: what changes nothing is not kept.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.convert.engine_pods import EnginePod
 from kthena_components.convert.lost_fields import Loss, Steps, leaves, replaced
 from kthena_components.core.engines.bash.spans import Span, commands_of
 from kthena_components.core.findings import path_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, name_of, sequence
 

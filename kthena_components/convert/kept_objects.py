@@ -1,7 +1,6 @@
 """Keeps the other objects of a conversion: Services that select its pods, references to it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components import systems
@@ -9,6 +8,7 @@ from kthena_components.convert.lost_fields import Loss
 from kthena_components.core import naming
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.read_back import filled_map, namespaced
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     group_kind,
     mapping,

@@ -3,12 +3,12 @@
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.plan.manifest import BACKGROUND, PATCH_FORCE, WAIT_FOR
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.embedded import read_yaml_text
 

@@ -1,11 +1,11 @@
 """Finds the servings among some objects that a backend describes. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kthena_components import systems
 from kthena_components.core.facts.context import Context
 from kthena_components.core.objects.object import GroupKind, read_object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind
 from kthena_components.systems.converter import Converter
 from kthena_components.systems.emitter import Emitter

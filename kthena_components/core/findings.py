@@ -5,9 +5,8 @@ and the rule's name. All errors that this package reports about input are render
 """
 
 import difflib
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import wraps
@@ -15,6 +14,8 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
 from kthena_components.core.remedies import Fix, Remedy, moved, remove, rename, settled, write
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.core.values.unknown import NotKnownError, Unknown, show_tokens
 
@@ -302,7 +303,7 @@ def not_checked(path: str, gap: Unknown, rule: str = "") -> Finding:
     return Finding(path=path, seen=seen, rule=rule, level=Level.UNKNOWN)
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _LONGEST = 1600
 

@@ -6,10 +6,11 @@ text and has no fix.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final, Self
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 

@@ -1,8 +1,8 @@
 """Divides the GPUs of a node or rack into the parts of its bar. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.drawing.picture import NodeBox, PodBox
 
 OTHERS, FREE = "others", "free"

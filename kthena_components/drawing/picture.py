@@ -5,7 +5,7 @@ Forms: rows in the terminal, Mermaid, and an HTML page. All three draw the same 
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from kthena_components.cluster.objects import (
@@ -18,6 +18,7 @@ from kthena_components.cluster.objects import (
     name_of,
 )
 from kthena_components.core.topology.domains import Domain
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.safe_text import visible
 

@@ -5,10 +5,10 @@ ElementTree writes the file, so every text is escaped. Colours are classes, and 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
 from kthena_components.drawing.bars import FREE, OTHERS, Part, parts_of
 from kthena_components.drawing.picture import (

@@ -7,12 +7,13 @@ backend options, belong to the user and stay as they are.
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.values.dataclass import dataclass
 
 Schema = Mapping[str, Any]
 Rename = Callable[[Schema], Mapping[str, str]]

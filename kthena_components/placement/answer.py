@@ -5,13 +5,14 @@ and queues among the objects replace those of the cluster.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.cluster.objects import name_of, node_labels
 from kthena_components.core.objects.object import HYPER_NODE, QUEUE
 from kthena_components.core.topology.domains import lowest, read_domains
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind
 from kthena_components.placement.anonymous import with_names_of

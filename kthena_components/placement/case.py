@@ -1,8 +1,8 @@
 """One group that the scheduler does not place, and what would place it. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.changes import fits, helps
 from kthena_components.placement.model import Change, Cluster, PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler

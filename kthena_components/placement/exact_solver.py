@@ -7,10 +7,10 @@ the same answer.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.volcano.jobs import Job, Subgroup
 from kthena_components.placement.volcano.scheduler import Scheduler
 from kthena_components.placement.volcano.shapes import Shape

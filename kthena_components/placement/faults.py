@@ -6,9 +6,10 @@ the HyperNode that the group has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.core.topology.domains import lowest
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.changes import starts
 from kthena_components.placement.model import Cluster, Placement, PodGroup, Running
 from kthena_components.placement.volcano.allocate import count

@@ -6,11 +6,11 @@ pkg/schedulerprovider/volcano_provider.go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from kthena_components.core import naming
 from kthena_components.core.objects.object import VOLCANO, copies_in, pod_set, requests_in
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import count, mapping, text, unknown_within
 from kthena_components.core.values.unknown import MaybeInt, Unknown

@@ -5,11 +5,12 @@ docs/inventory.md documents the format.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.placement.from_objects import READ_KINDS, cluster_of
 from kthena_components.placement.inventory_build import build

@@ -1,7 +1,6 @@
 """Builds the cluster that an inventory file describes, and finds what contradicts itself. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
 from typing import Any
@@ -12,6 +11,7 @@ from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
 from kthena_components.core.topology.spec import HyperNodeSpec, TopologyPlan
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_fields import (

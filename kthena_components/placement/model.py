@@ -5,13 +5,14 @@ Amounts are in the base unit of each resource: cores, bytes, devices.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
 from kthena_components.core.topology.domains import Domain
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.computed import Computed
 

@@ -1,12 +1,12 @@
 """Turns the pods of a template into sets of equal pods with requests and labels. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.object import PodSet as Template
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import PodSet

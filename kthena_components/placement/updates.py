@@ -4,11 +4,12 @@ Source: the rollouts of the kinds, which `surge-needs-spare-gpus` reads, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.checker.cluster_objects import known, read_objects
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.placement.findings import FITTED, first_change, why_not
 from kthena_components.placement.model import Cluster, PodGroup, PodSet

@@ -6,14 +6,16 @@ A document that cannot be read is reported with its line, and the following ones
 import json
 import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import yaml
 
 from kthena_components.core.values.blanks import may_have_blanks
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, may_name_object
 from kthena_components.reading.first_lines import Wanted, read_head
 from kthena_components.reading.identity import (
@@ -34,16 +36,16 @@ from kthena_components.reading.limits import (
 from kthena_components.reading.loader import Loader, MapKeyError
 
 # A pattern that starts with a line feed is searched much faster than one with ^.
-_MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
-_DIRECTIVES = re.compile(r"(?>(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*)")
-_BLANK = re.compile(r"\s*")
+_MARKER, _FIRST = (regex(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
+_DIRECTIVES = regex(r"(?>(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*)")
+_BLANK = regex(r"\s*")
 _DIGITS = 1000
 _BOM = "\ufeff"
-_BEFORE = re.compile(rf"\A(?:---[^\n]*+\n)?(?>(?:[ \t\r{_BOM}]*+(?:#[^\n]*+)?\n)*){_BOM}*")
+_BEFORE = regex(rf"\A(?:---[^\n]*+\n)?(?>(?:[ \t\r{_BOM}]*+(?:#[^\n]*+)?\n)*){_BOM}*")
 """What is before the content of a document, where kubectl passes over marks of byte order."""
 _ONLY_HERE = frozenset({"found duplicate anchor; first occurrence", "found unexpected ':'"})
 """What libyaml refuses, and kubectl reads."""
-_TEMPLATE = re.compile(r"\{\{|\{%")
+_TEMPLATE = regex(r"\{\{|\{%")
 _TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"
 
 

@@ -3,8 +3,9 @@
 import os
 import stat
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from kthena_components.core.values.dataclass import dataclass
 
 STDIN, STDIN_NAME = "-", "<stdin>"
 MOST_BYTES = 64 * 2**20

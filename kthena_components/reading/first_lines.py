@@ -6,8 +6,9 @@ all of the time.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.loader import STR, resolve
 
 Wanted = Callable[[object, object, str], bool]
@@ -31,13 +32,13 @@ def _stated(key: str, value: str) -> str:
 _VERSION = _stated("apiVersion", r"[A-Za-z0-9][A-Za-z0-9./-]*+")
 _KIND = _stated("kind", r"[A-Za-z][A-Za-z0-9]*+")
 _HEADS = tuple(
-    re.compile(rf"{_PASSED}(?:---{_END}{_PASSED})?(?P<first>){one}{_PASSED}{other}{_PASSED}")
+    regex(rf"{_PASSED}(?:---{_END}{_PASSED})?(?P<first>){one}{_PASSED}{other}{_PASSED}")
     for one, other in ((_VERSION, _KIND), (_KIND, _VERSION))
 )
 """Both keys in sequence, with no quote or bracket before them, and the rest."""
 _INDENTED = (" ", "\t")
 """Text that would continue the value of the previous key."""
-_DOUBTFUL = re.compile(
+_DOUBTFUL = regex(
     r"\n(?![ \n#]|-[ \n]|(?!(?:apiVersion|kind|items):)[A-Za-z][A-Za-z0-9_-]*+:(?:[ \n]|\Z)|\Z)"
 )
 """A line that starts in the first column with anything except a comment, a list item, or another

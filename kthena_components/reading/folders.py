@@ -7,9 +7,10 @@ inside the named folders.
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import STDIN, Unreadable, odd_kind
 
 SUFFIXES = (".yaml", ".yml", ".json")

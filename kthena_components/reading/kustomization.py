@@ -10,24 +10,26 @@ internal/loader/fileloader.go.
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import KUSTOMIZATIONS
 from kthena_components.reading.maps import parse_kube_map, plain_scalars, read_below
 
 _GROUP = "kustomize.config.k8s.io/"
 _COMPONENT = "Component"
-_ADDRESS = re.compile(
+_ADDRESS = regex(
     r"[a-z][a-z0-9+.-]*(?:://|::)|git@|(?:www\.)?(?:github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:",
     re.IGNORECASE,
 )
-_REPOSITORY = re.compile(r"\.git(?:/|\?|$)|[?&](?:ref|version|timeout|submodules)=|//")
+_REPOSITORY = regex(r"\.git(?:/|\?|$)|[?&](?:ref|version|timeout|submodules)=|//")
 """An address, unless there is a file or folder of that name."""
-_ANYWHERE = re.compile(r"https?:|://", re.IGNORECASE)
+_ANYWHERE = regex(r"https?:|://", re.IGNORECASE)
 """An address in the settings of a plugin."""
 _BUILT_OF = ("resources", "bases", "components")
 _PARTS = ("patchesstrategicmerge", "patches", "crds", "configurations")

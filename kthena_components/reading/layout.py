@@ -6,9 +6,10 @@ incomplete, so it is checked as the overlay builds it.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import CHART, Found

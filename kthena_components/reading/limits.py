@@ -4,12 +4,12 @@ libyaml's binding composes nested nodes by recursion in C, which no Python limit
 expand a short text to a huge or endless one. Both are checked before anything is built.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.loader import Loader
 
 MOST_DEPTH = 250
@@ -18,10 +18,8 @@ MOST_NODES = 1_000_000
 """Maximum nodes of a document with aliases, each counted as often as it is used."""
 _FEW_BRACKETS = MOST_DEPTH // 2
 # A pattern that starts with a line feed is searched much faster than one with ^.
-_DEEP_LINE, _DEEP_FIRST = (
-    re.compile(rf"{start}[ \t?:-]{{{MOST_DEPTH // 4}}}") for start in (r"\n", "")
-)
-_ANCHOR, _ALIAS = re.compile(r"&[\w-]"), re.compile(r"\*[\w-]")
+_DEEP_LINE, _DEEP_FIRST = (regex(rf"{start}[ \t?:-]{{{MOST_DEPTH // 4}}}") for start in (r"\n", ""))
+_ANCHOR, _ALIAS = regex(r"&[\w-]"), regex(r"\*[\w-]")
 
 
 class LimitError(ValueError):

@@ -2,11 +2,12 @@
 
 import base64
 import math
-import re
 from functools import lru_cache
 from typing import Any, Final
 
 import yaml
+
+from kthena_components.core.values.regex import regex
 
 _MAP = yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG
 _SEQ = yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG
@@ -40,14 +41,14 @@ _WORDS: Final[dict[str, tuple[str, bool | float | str | None]]] = {
     **{f"-.{w}": (FLOAT, -math.inf) for w in _cased("inf")},
     "<<": (MERGE, "<<"),
 }
-_INTEGER = re.compile(
+_INTEGER = regex(
     r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0B[01]+|0|[1-9][0-9]*)\Z|(?:[-+]?0b|0b[-+])[01]+\Z"
 )
-_REAL = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
-_LONG_DECIMAL = re.compile(r"[-+]?[1-9][0-9]{20,}\Z")
+_REAL = regex(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_LONG_DECIMAL = regex(r"[-+]?[1-9][0-9]{20,}\Z")
 """An integer of more than 64 bits. Python refuses to read one of more than 4,300 digits."""
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
-_POINT = re.compile(rf"\.{_DIGITS}(?:[eE][-+]?{_DIGITS})?\Z")
+_POINT = regex(rf"\.{_DIGITS}(?:[eE][-+]?{_DIGITS})?\Z")
 _FIRST = frozenset("+-.0123456789")
 _REMEMBERED = 4096
 Plain = bool | int | float | str | None

@@ -7,14 +7,15 @@ pkg/workspace/config.go.
 
 import json
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.findings import suggest
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import parse_map, read_below
 
@@ -35,9 +36,9 @@ _KEYS = (
 )
 _STACK_KEYS = ("secretsprovider", "encryptedkey", "encryptionsalt", "config", "environment")
 PROJECT_FILES = tuple(f"Pulumi{suffix}" for suffix in SUFFIXES)
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_NAME = regex(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")
-_PATH = re.compile(r"[].[\"\\]")
+_PATH = regex(r"[].[\"\\]")
 """Characters of a path into a value, which Pulumi takes in the config keys of a project."""
 _SECURE = "secure"
 _LEAST_PLAIN = 1e-6

@@ -12,26 +12,28 @@ object.go; gopkg.in/yaml.v3 v3.0.1, resolve.go, decode.go and readerc.go.
 import json
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 import yaml
 
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.loader import BOOL, NULL, PREFIX, STR, Loader, resolve
 
 _SHOWN = 60
 _EXACT = 2**53
 """Integers up to this size are exact in every reader, also in those that use floats only."""
-_BREAKS = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
-_NUMBER = re.compile(
+_BREAKS = regex("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
+_NUMBER = regex(
     r"[-+]?(?:0[bBoOxX][-+]?[0-9a-fA-F]*|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
 )
 """Everything that one of the readers may take for a number, without underscores."""
-_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|-?[0-9]+[eE]-[0-9]+")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", re.DOTALL)
-_LEADING = re.compile("[\n\r\x85\u2028\u2029]")
-_TAB = re.compile(r"\t.*\n", re.DOTALL)
+_INTEGER = regex(r"0|-?[1-9][0-9]*")
+_DECIMAL = regex(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|-?[0-9]+[eE]-[0-9]+")
+_DATE = regex(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", re.DOTALL)
+_LEADING = regex("[\n\r\x85\u2028\u2029]")
+_TAB = regex(r"\t.*\n", re.DOTALL)
 _CONSTANTS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 _UNSAID = {
     _LEADING: "starts with a line break, which Pulumi drops",
@@ -40,12 +42,12 @@ _UNSAID = {
 """Texts that yaml.v3 writes as a block of lines, and then reads as another text, or not at all."""
 _MERGE = "<<"
 _QUOTE = "write it in quotes if it is a text"
-_JSON = re.compile(
+_JSON = regex(
     r'"(?:[^"\\]|\\.)*"|[][{}:,]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN|true|false|null', re.DOTALL
 )
 _WHOLE = (yaml.ScalarEvent, yaml.AliasEvent, yaml.CollectionEndEvent)
 """Events after which a key or a value is complete."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = regex("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)

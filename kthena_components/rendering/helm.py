@@ -8,16 +8,17 @@ Source: helm v3.19.0, pkg/chart/loader/directory.go, pkg/action/install.go and d
 """
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart
@@ -34,8 +35,8 @@ _LOCAL = "file://"
 _NULL = "\0"
 _SUBCHARTS = "charts"
 _HINT = " Use --debug flag to render out invalid YAML"
-_SOURCE = re.compile(r"# Source: ([^/\s]+)/(\S.*)")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SOURCE = regex(r"# Source: ([^/\s]+)/(\S.*)")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Valid names of a dependency: the name becomes a folder."""
 _SKIPPED = frozenset({".git"})
 

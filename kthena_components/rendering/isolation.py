@@ -16,10 +16,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES
 from kthena_components.rendering.watcher import Watcher, kill_group
@@ -37,9 +38,7 @@ _MOST_PROCESSOR = 10 * SECONDS
 """Seconds of processor time for one program, in case this process is killed. On Linux only."""
 _PAUSE = 0.02
 _ERROR = "Error:"
-_LOGGED = re.compile(
-    r"^[EF][0-9]{4} [0-9:.]+ +[0-9]+ [^ ]+\] \"command failed\" err=(<?)", re.MULTILINE
-)
+_LOGGED = regex(r"^[EF][0-9]{4} [0-9:.]+ +[0-9]+ [^ ]+\] \"command failed\" err=(<?)", re.MULTILINE)
 """A record of Kubernetes' log: a text of several lines is between < and >, another is quoted."""
 _CRASHES = ("panic:", "fatal error:")
 _NOWHERE = "http://127.0.0.1:9"

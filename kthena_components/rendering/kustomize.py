@@ -8,13 +8,13 @@ Source: sigs.k8s.io/kustomize/api v0.20, types/kustomization.go (BuildMetadata),
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import parse_kube_map
 from kthena_components.rendering.isolation import Cage
@@ -24,7 +24,7 @@ ORIGIN = "config.kubernetes.io/origin"
 _COMMANDS = {"kustomize": "build", "kubectl": "kustomize"}
 _FILE, _OBJECTS = "kustomization.yaml", "objects.yaml"
 NO_FIELDS: Mapping[str, Any] = {}
-_AROUND = re.compile(r".*recursed accumulation of path '[^']*': ")
+_AROUND = regex(r".*recursed accumulation of path '[^']*': ")
 """The part of an error that repeats for each base."""
 
 

@@ -5,7 +5,6 @@ show no engine and no accelerators is not rendered: a repository may have hundre
 """
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Any
 from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.kustomization import find_kustomization
 from kthena_components.reading.layout import Chart, Layout
@@ -28,13 +28,13 @@ from kthena_components.rendering.servings import is_hinted, may_serve
 from kthena_components.systems import find_kind
 
 _VALUES = "values.yaml"
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=]([^}]*))?\}")
+_VARIABLE = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=]([^}]*))?\}")
 _MOST = 500
 """Maximum number of releases that are rendered."""
 _ROUNDS = 3
 """A chart may contain releases of others, which may contain releases again."""
-_NAME, _LONGEST_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
-_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAME, _LONGEST_NAME = regex(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"), 53
+_NAMESPACE = regex(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _READ = (".yaml", ".yml", ".tpl", ".json", ".txt")
 _STATES = "argoproj.io/"
 

@@ -4,9 +4,10 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart, Layout
 from kthena_components.rendering import helm, kustomize

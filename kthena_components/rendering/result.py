@@ -1,10 +1,11 @@
 """What the rendering of charts and kustomizations gives: files, and notes about what is missing."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable
 
 Origin = Callable[[Mapping[str, Any], str], str | None]

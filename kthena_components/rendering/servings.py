@@ -4,11 +4,11 @@ Kustomize needs seconds for each megabyte of definitions that it patches, as in 
 controller. If nothing serves a model, its objects are checked as they are in the files.
 """
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.kustomization import Kustomization
@@ -16,7 +16,7 @@ from kthena_components.systems import find_kind
 
 _HINTS = ("gpu", "neuron", "gaudi", "vllm", "sglang", "trtllm", "tensorrt", "huggingface")
 """Signs of an engine or its devices, in a Kubernetes workload or a patch of one."""
-_SHORT_HINT = re.compile(r"[^a-z](?:[tn]pu|ray\s+start)")
+_SHORT_HINT = regex(r"[^a-z](?:[tn]pu|ray\s+start)")
 _DEFINITION, _SCHEMA = "CustomResourceDefinition", "openAPIV3Schema"
 _OF_DEFINITIONS = (_DEFINITION, _SCHEMA)
 """Words in a patch of a definition, which names everything that it defines."""

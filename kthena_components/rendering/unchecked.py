@@ -9,12 +9,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.layout import Layout
@@ -25,11 +27,11 @@ from kthena_components.systems.system import Kind
 
 _SOURCE = "# Source: "
 _VALUE = r"[ \t]*:[ \t]*[\"']?([A-Za-z]+)?"
-_KIND = re.compile(rf"^([\"']?)kind\1{_VALUE}", re.MULTILINE)
+_KIND = regex(rf"^([\"']?)kind\1{_VALUE}", re.MULTILINE)
 """The kind of an object in a template; a kind that the template computes has no name here."""
-_INNER_KIND = re.compile(rf"(?<![\w.])([\"']?)kind\1{_VALUE}")
+_INNER_KIND = regex(rf"(?<![\w.])([\"']?)kind\1{_VALUE}")
 """The same if no line begins with one, as in JSON and in indented YAML."""
-_DEFINE = re.compile(r"\{\{-?\s*define\b")
+_DEFINE = regex(r"\{\{-?\s*define\b")
 _PARTIAL = "_"
 """Helm renders no template whose name begins with this."""
 

@@ -6,7 +6,7 @@ Only for questions whose answer the engine does not have. Nothing is asked witho
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from pulumi.runtime import settings
 from pulumi.runtime.mocks import MockMonitor
 
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.resources._outputs import Outputs, without_tokens

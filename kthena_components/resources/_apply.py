@@ -6,13 +6,14 @@ Manifests decide content and order of objects; naming.py decides Pulumi's names.
 import asyncio
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pulumi
 from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._access import Placed, provider_version, warn_of_untested
 from kthena_components.resources._cluster_warnings import warn_if_elsewhere, warn_if_unreachable
 from kthena_components.resources._duplicate_objects import warn_of_rival

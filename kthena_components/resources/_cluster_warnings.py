@@ -8,7 +8,6 @@ the uid of its object, so one request shows whether that object is there.
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -16,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import pulumi
 
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.resources._access import Access, Place, Placed, access_of, live
 from kthena_components.resources._duplicate_objects import running

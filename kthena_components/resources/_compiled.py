@@ -5,7 +5,6 @@ rules take longer to load than everything else.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.checker.waivers import FIELD
@@ -20,6 +19,7 @@ from kthena_components.core.naming import group_name
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems import find_emitter
 
 Args = Mapping[str, Any]

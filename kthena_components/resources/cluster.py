@@ -6,7 +6,6 @@ Only the presence of credentials is checked, and they are never shown.
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ import yaml
 from kthena_components.checker.secrecy import without_login
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
 from kthena_components.core.plan.stack_file import OutputMode, StackSpec, is_kubeconfig_text
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import SECRET
 
 UNREACHABLE = "cluster-unreachable"

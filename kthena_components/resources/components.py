@@ -5,7 +5,7 @@ error leaves no resource behind.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -13,6 +13,7 @@ import pulumi
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, SpecError, count_of, render_findings
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._duplicate_objects import claim, running
 from kthena_components.resources._hidden_secrets import shown_of_args

@@ -7,7 +7,7 @@ the cluster.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +31,7 @@ from kthena_components.core.plan.stack_file import (
     read_values,
     within_budget,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.resources._access import Access, mark_reaching, provider_version
 from kthena_components.resources._hidden_secrets import hide_values
 from kthena_components.resources._metadata import mark_rendering

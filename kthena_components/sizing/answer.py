@@ -1,7 +1,7 @@
 """Answers a question: compiles a serving of each shape, and reads its memory from the facts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from kthena_components.compiler.compile import compile_serving
@@ -17,6 +17,7 @@ from kthena_components.core.rules.memory import memory_one_sequence, memory_weig
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules.roles_pods_gang_expose import check_spec
 from kthena_components.core.spec.serving_spec import ModelServingSpec
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.sizing.question import Question
 from kthena_components.sizing.shapes import Shape, copies_of_a_token, pod_counts, shapes_on

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.engines.sglang import IMAGE as SGLANG_IMAGE
@@ -11,6 +10,7 @@ from kthena_components.core.engines.vllm_launch import IMAGE as VLLM_IMAGE
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
 from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.sizing.shapes import Shape
 
 DEFAULT_RESOURCE = "nvidia.com/gpu"

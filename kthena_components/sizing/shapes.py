@@ -1,10 +1,10 @@
 """The shapes that are worth a look: how an engine's ranks can be spread over pods and GPUs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from kthena_components.core.memory.sharding import divisors
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 
 _NEIGHBOURS = 8
 """Up to this many pods each number is looked at, and from there on powers of two."""

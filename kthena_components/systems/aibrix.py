@@ -9,7 +9,7 @@ tells each pod of a group its size and more; constants/stormservice.go for the v
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -23,6 +23,7 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told, reference
 from kthena_components.core.templates import HIDDEN
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count,
     count_or_unknown,

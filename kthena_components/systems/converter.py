@@ -1,10 +1,10 @@
 """How the objects of a system are read back to the arguments of a ModelServing, for `convert`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind
+from kthena_components.core.values.dataclass import dataclass
 
 Body = Mapping[str, Any]
 Pair = tuple[str, str]

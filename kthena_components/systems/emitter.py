@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import GroupKind
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.converter import Converter
 from kthena_components.systems.system import Body
 

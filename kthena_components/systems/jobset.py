@@ -6,7 +6,7 @@ pkg/controllers/jobset_controller.go for the pods that a Job has at a time and w
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
@@ -17,6 +17,7 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import Told
 from kthena_components.core.remedies import remove, write
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     inside,
     is_name,

@@ -6,7 +6,7 @@ internal/modelcontroller: model_controller.go (getModelConfig), engine_vllm.go, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -15,6 +15,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, is_serving, read_single
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, pod_set
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count_or_unknown,

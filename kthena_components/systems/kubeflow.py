@@ -7,7 +7,7 @@ pkg/apis/kubeflow.org/v1/mpi_types.go for v1.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.core.facts.engine_grouping import engines_among, templates_of
 from kthena_components.core.facts.pod import PodFacts
@@ -16,6 +16,7 @@ from kthena_components.core.facts.workload import admitted_together, pods_of_tem
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import inside, mapping, name_of
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, total
 from kthena_components.systems.system import PRODUCTION, Kind, System

@@ -5,7 +5,7 @@ pkg/controller_helper/modelsource.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -16,6 +16,7 @@ from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.controller_variables import TOLD_BY_LWS
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count_or_unknown, inside, mapping, name_of
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.facts import facts as facts_of_sets

@@ -7,7 +7,7 @@ nimpipeline_types.go, internal/controller/platform/standalone/nimservice.go (add
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -15,6 +15,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import MOUNTED, SHARED_MEMORY, read_single
 from kthena_components.core.objects.object import Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count_or_unknown,
     is_name,

@@ -7,7 +7,7 @@ setParallelismEnvVarForEngine), reconcilers/lws, utils/merging.go.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.container import visible_gpus
@@ -17,6 +17,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests, relocated
 from kthena_components.core.objects.engine_containers import Sketch
 from kthena_components.core.objects.object import Object, PodSet, pod_set
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count_or_unknown,
     inside,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kthena_components.core.facts.serving import GpuDemand, ServingFacts
@@ -12,6 +12,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects, Gang
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.retained_fields import kept_spec
 from kthena_components.core.rules.support.old_and_new import Change
+from kthena_components.core.values.dataclass import dataclass
 
 if TYPE_CHECKING:  # who checks files has no plan and no input
     from kthena_components.core.objects.engine_containers import Sketch

@@ -7,7 +7,7 @@ numbers. It reads a file again to find the lines of its findings.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
@@ -31,6 +31,7 @@ from kthena_components.core.findings import (
     Finding,
     Level,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text
 

@@ -11,6 +11,7 @@ from kthena_components.core.facts.sharing import MARKS, Sharing
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.schema.crds import CrdTable
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import (
@@ -22,7 +23,7 @@ from kthena_components.reading.files import (
 )
 from kthena_components.systems import INDEX
 
-_HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
+_HOLDS = regex(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
 _DEFINITION = "CustomResourceDefinition"
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any
 
@@ -27,6 +27,7 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context, Referenced
 from kthena_components.core.facts.pod_policies import AROUND, LimitRanges, PodPolicies
 from kthena_components.core.findings import READING, Finding, Level, fault
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable

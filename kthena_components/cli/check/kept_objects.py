@@ -3,9 +3,8 @@
 No command lines, values of Secrets or line numbers. They are sent between processes.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.checker.manifest import CheckedObject, is_compared, reduce_object
@@ -15,11 +14,13 @@ from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.facts.split_engines import EnginePart, read_engine_part
 from kthena_components.core.findings import READING, Finding, fault
 from kthena_components.core.objects.cluster_objects import Ports
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.native.facts import GroupMember, read_part
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
-OBJECT_IN_TEXT = re.compile(f"{_OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{_CLOSE}")
+OBJECT_IN_TEXT = regex(f"{_OPEN}([0-9]{{1,9}})(?:-([0-9]{{1,9}}))?{_CLOSE}")
 """An object in a path or a text of a rule, as `path_of_object` writes it."""
 
 

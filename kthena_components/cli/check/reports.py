@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from kthena_components.cli.check.results import Result, Summary
@@ -10,6 +10,7 @@ from kthena_components.cli.review.escaping import cell_text, visible_json
 from kthena_components.cli.terminal import paint
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import Unreadable
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.core.findings import RULE_FAULT, Finding, count_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.folders import Found
 
 _SHOWN = 2

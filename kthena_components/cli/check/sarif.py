@@ -4,7 +4,7 @@ Source: docs.oasis-open.org/sarif/sarif/v2.1.0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from kthena_components.cli.rules import explain
 from kthena_components.core.findings import Level
 from kthena_components.core.remedies import fixes_as_json
 from kthena_components.core.rules.support.documentation import RuleDoc
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

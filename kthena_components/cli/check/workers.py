@@ -10,9 +10,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from kthena_components.core.values.dataclass import dataclass
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

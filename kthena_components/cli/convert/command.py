@@ -45,6 +45,7 @@ from kthena_components.convert.lost_fields import Loss
 from kthena_components.convert.sources import kinds_to_read
 from kthena_components.core.findings import Finding, SpecError, nearest, today
 from kthena_components.core.spec.serving_spec import ModelServingSpec
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import lone_surrogate, shell_word, visible
 from kthena_components.reading.files import STDIN, shown_name
 from kthena_components.reading.loader import Loader
@@ -62,9 +63,9 @@ _EXITS = """exit status:
      object would be made twice
   2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
 
-_REMOVE = re.compile(r"^remove (it|gang_policy)\b")
-_VALUE = re.compile(r"^write ([A-Za-z0-9.-]+)(?=,|$)")
-_BACKEND = re.compile(r"\b(?:(?:write|use a ModelServing with) )?backend: (?=[a-z])")
+_REMOVE = regex(r"^remove (it|gang_policy)\b")
+_VALUE = regex(r"^write ([A-Za-z0-9.-]+)(?=,|$)")
+_BACKEND = regex(r"\b(?:(?:write|use a ModelServing with) )?backend: (?=[a-z])")
 _OF_OBJECTS = "convertible"
 """The rule of findings about what only the object states."""
 

@@ -1,7 +1,7 @@
 """Reads the input of `convert`: files, or the objects of a cluster."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from kthena_components.cli.objects import KubeObject, objects_of
@@ -9,6 +9,7 @@ from kthena_components.convert.conversion import SAME, Changes, Conversion, Conv
 from kthena_components.convert.convert import convert
 from kthena_components.convert.kept_objects import short_title
 from kthena_components.convert.sources import kinds_to_read
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.safe_text import lone_surrogate
 from kthena_components.reading.documents import read_documents

@@ -1,10 +1,10 @@
 """`fit --lose` and `fit --grow`: what a lost node strands, and how many more copies fit."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import count_of, nearest
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.answer import with_placed
 from kthena_components.placement.faults import Hit, Loss, grow, lose, nodes_of, worst
 from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdict

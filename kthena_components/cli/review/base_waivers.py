@@ -8,7 +8,7 @@ still contains it.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -19,18 +19,20 @@ from kthena_components.checker.waivers import FIELD, annotated, listed, read_wai
 from kthena_components.cli.review.preview import Preview, Said, Step, Weight
 from kthena_components.cli.review.stack_file_settings import stack_values
 from kthena_components.core.findings import Waiver
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import Project, ProjectError, read_project
 
 _CLAUSE = "Waived until "
-_WAIVED = re.compile(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")
+_WAIVED = regex(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")
 _SUFFIXES = {".py", ".yaml", ".yml", ".json", ".ts", ".js", ".go", ".cs", ".java", ".tf", ".toml"}
 _MOST = 2**20
 _BETWEEN = r"[\s\"'\\+]+"
 """Pattern between two words of a waiver: a long text may be written as several strings."""
-_QUOTE = re.compile(r"\\?([\"'])")
+_QUOTE = regex(r"\\?([\"'])")
 _NO_STATE = (
     "Whether the base waives it for this object was not checked, because the preview has no state"
 )

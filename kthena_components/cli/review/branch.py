@@ -6,7 +6,7 @@ the base, too.
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from kthena_components.cli.review.stack_file_settings import StackValues
 from kthena_components.cli.review.strictness import Pack, level_findings
 from kthena_components.cli.terminal import Progress
 from kthena_components.core.findings import Finding
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.project import PROJECT_FILES, Project, ProjectError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from kthena_components.cli.review.changed_paths import Changed
 from kthena_components.cli.review.git import GitError, Repository
 from kthena_components.cli.review.git_tree import Entry, Tree, TreeError, is_below, parts_of, shown
 from kthena_components.cli.review.stack_file_settings import StackValues, stack_values
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.project import (
     PROJECT_FILES,

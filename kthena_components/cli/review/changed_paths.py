@@ -7,28 +7,30 @@ folder does not matter: `main: docs` makes a program of docs/. Every other path 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
-_STACK = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_STACK = regex(r"[A-Za-z0-9._-]{1,100}")
 """Source: pulumi sdk/go/common/tokens/names.go, stack names."""
-_PROSE = re.compile(r"(.*/)?([^/]+\.(md|png|jpe?g|gif|webp)|LICENSE)", re.IGNORECASE | re.DOTALL)
+_PROSE = regex(r"(.*/)?([^/]+\.(md|png|jpe?g|gif|webp)|LICENSE)", re.IGNORECASE | re.DOTALL)
 """Files that nothing executes or imports, whatever their folder."""
 _OWNERS = r"(.*/)?CODEOWNERS"
-_JUDGE = re.compile(
+_JUDGE = regex(
     r"(policies|kthena_components|ci|\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml"
     rf"|requirements[^/]*|pyproject\.toml|{_OWNERS}",
     re.IGNORECASE | re.DOTALL,
 )
 """The files that do the checking: rules, levels, the package, its lock file, and its callers."""
-_BESIDE = re.compile(
+_BESIDE = regex(
     rf"(policies|ci|\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml|{_OWNERS}",
     re.IGNORECASE | re.DOTALL,
 )
 """Files of checks. Previews do not run the branch's version: they use the base's."""
-_CALLERS = re.compile(
+_CALLERS = regex(
     rf"(\.ci|\.github|\.gitlab)(/.*)?|\.gitlab-ci\.yml|{_OWNERS}", re.IGNORECASE | re.DOTALL
 )
 """Files at the root of a repository that decide how its projects are checked.
@@ -36,7 +38,7 @@ _CALLERS = re.compile(
 Source: docs.github.com, About code owners; docs.gitlab.com, Code Owners: the file may be in the
 root, in docs/, and in .github/ or .gitlab/.
 """
-_CHECKOUT = re.compile(r"(.*/)?\.(gitattributes|gitmodules|lfsconfig)", re.IGNORECASE | re.DOTALL)
+_CHECKOUT = regex(r"(.*/)?\.(gitattributes|gitmodules|lfsconfig)", re.IGNORECASE | re.DOTALL)
 """Files that decide what a checkout contains. Those in a folder apply to everything below it.
 
 Source: gitattributes(5), `working-tree-encoding` and `filter`; gitmodules(5).

@@ -4,7 +4,6 @@ Of a resource it shows only the name, the counts, the names of changed fields, t
 images and the findings.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tabulate import tabulate
@@ -31,6 +30,7 @@ from kthena_components.cli.review.post_comment import MARK, fitting
 from kthena_components.cli.review.preview import Said, Weight, title_of
 from kthena_components.cli.review.stack import Reviewed
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.regex import regex
 
 __all__ = ["MARK", "MOST_CHARACTERS", "write_check", "write_comment"]
 MOST_CHARACTERS = 60_000
@@ -50,7 +50,7 @@ _TITLES = {
     Weight.UNKNOWN: "Not checked",
 }
 Log = Callable[[str], object]
-_RULE = re.compile(r"[a-z][a-z0-9-]*")
+_RULE = regex(r"[a-z][a-z0-9-]*")
 _LOG = "see the log of this job"
 
 

@@ -4,12 +4,12 @@ In Markdown, no part of a text is a link, a mention or a reference (`references.
 """
 
 import json
-import re
 
 from kthena_components.cli.review.references import APART, MARK, broken, code_and_text
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import COMMAND, visible
 
-_BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
+_BLOCK = regex(r"^(?=[-+=/]|\d+[.)])")
 """The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
 
 

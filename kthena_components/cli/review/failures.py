@@ -9,20 +9,21 @@ import re
 from collections.abc import Iterable
 
 from kthena_components.core.values.display import SECRET
+from kthena_components.core.values.regex import regex
 
 _MOST_READ = 20_000
 _LONGEST_LINE = 1_000
 _LONGEST = 300
-_PROTECTED = re.compile(
+_PROTECTED = regex(
     r'unable to (?P<op>replace|delete) resource "[^"\n]*"\s+as it is currently marked for protect'
     r'|resource "[^"\n]*" cannot be deleted\s+because it is protected'
 )
 """Source: pulumi pkg/resource/deploy, step_generator.go and step.go."""
 _TWICE = "Duplicate resource URN '"
 _TRACEBACK = "Traceback (most recent call last):"
-_FRAME = re.compile(r'  File "(?:[^"\n]*[/\\])?(?P<file>[^"\n/\\]*)", line (?P<line>\d{1,9})')
-_INSTALLED = re.compile(r"site-packages|dist-packages|/lib/python|<frozen")
-_RAISED = re.compile(r"(?:<ref \*\d+> )?(?:Uncaught )?(?:[\w.]*(?:Error|Exception)\b|panic: )")
+_FRAME = regex(r'  File "(?:[^"\n]*[/\\])?(?P<file>[^"\n/\\]*)", line (?P<line>\d{1,9})')
+_INSTALLED = regex(r"site-packages|dist-packages|/lib/python|<frozen")
+_RAISED = regex(r"(?:<ref \*\d+> )?(?:Uncaught )?(?:[\w.]*(?:Error|Exception)\b|panic: )")
 _HIDDEN = (
     re.compile(r"((?<=://))[^\s/@]*(?=@)"),
     re.compile(r"(?i)(\b(?:bearer|basic)\s)\S+"),

@@ -6,14 +6,14 @@ hook, text conversion or submodule setting of a branch has an effect (docs/decis
 """
 
 import os
-import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
 from kthena_components.cli.review.git_tree import Entry, Tree, odd_path, shown
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES
 from kthena_components.rendering.programs import find_program, why_missing
@@ -30,9 +30,9 @@ _VARIABLES = {
 _WHOLE = "fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
 _BARE = ("HEAD", "objects", "refs")
 _MISSING = b"missing"
-_UNIQUE = re.compile(r"[A-Z_]*HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
-_PART_OF_HASH = re.compile(r"[0-9a-f]{4,63}")
-_SUFFIX = re.compile(r"[~^:]|@\{")
+_UNIQUE = regex(r"[A-Z_]*HEAD|[0-9a-f]{40}|[0-9a-f]{64}")
+_PART_OF_HASH = regex(r"[0-9a-f]{4,63}")
+_SUFFIX = regex(r"[~^:]|@\{")
 """Begins what follows the name of a branch: `main~2`."""
 _SHOWN = 200
 _AT_ONCE = 256

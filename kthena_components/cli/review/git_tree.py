@@ -5,18 +5,19 @@ import posixpath
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
 from kthena_components.reading.files import MOST_BYTES, Unreadable
 
 _FILE, _LINK = "100", "120000"
 _EXECUTABLE = 0o100
-_NEVER = re.compile(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
+_NEVER = regex(r"(?:^|/)(?:\.{0,2}|\.git)(?:/|$)", re.IGNORECASE)
 """Names that a working tree cannot have. Source: git fsck, the messages `hasDot` to `hasDotgit`."""
 _MOST_LINKS = 40
 """Links that a path may go through, as on Linux."""

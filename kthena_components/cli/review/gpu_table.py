@@ -4,7 +4,7 @@ A row contains only counts and names. No other value of a manifest leaves this m
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.checker.manifest import read_manifest
@@ -12,6 +12,7 @@ from kthena_components.checker.secrecy import SECRET_SIGNATURE, SIGNATURE
 from kthena_components.checker.sizes import sizes_of
 from kthena_components.cli.review.preview import STACK_TYPE, Preview, Step
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import is_unresolved

@@ -6,9 +6,10 @@ from typing import Any
 
 from kthena_components.cli.review.preview import Step
 from kthena_components.core.values.images import read_image
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
-_TAG = re.compile(r"v?[0-9][A-Za-z0-9._-]{0,63}|latest|nightly|main", re.ASCII)
+_TAG = regex(r"v?[0-9][A-Za-z0-9._-]{0,63}|latest|nightly|main", re.ASCII)
 """Tags of releases, and usual others."""
 _MOST = 10_000
 """Most parts of an object that are read."""

@@ -7,11 +7,12 @@ is that of the base, and a file that only the branch has is not read without an 
 import argparse
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.review.branch import ReviewOptions
 from kthena_components.cli.review.git_tree import Tree
+from kthena_components.core.values.dataclass import dataclass
 
 if TYPE_CHECKING:
     from kthena_components.placement.model import Cluster

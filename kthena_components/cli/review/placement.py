@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from kthena_components.cli.review.gpu_table import between, identity
 from kthena_components.cli.review.inventories import Inventory
 from kthena_components.cli.review.preview import Preview
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
 
 if TYPE_CHECKING:

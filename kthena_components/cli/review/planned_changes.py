@@ -3,7 +3,6 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,20 +10,20 @@ from kthena_components.checker.manifest import read_manifest
 from kthena_components.cli.review.gpu_table import identity
 from kthena_components.cli.review.preview import Step
 from kthena_components.core import naming
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.systems import find_kind
 from kthena_components.systems.system import Restart
 
 _SHOWN = 3
 _USUAL = Restart(paths=r"spec\b", how="the controller may restart pods")
 """For a kind that does not define what restarts its pods."""
-_SCALES = re.compile(r"spec\.(.*\.)?\w*[rR]eplicas")
+_SCALES = regex(r"spec\.(.*\.)?\w*[rR]eplicas")
 
 
-_FOLLOWS = re.compile(
-    r"modelserving\.volcano\.sh/(revision|role-template-hash)|pulumi\.com/waitFor"
-)
+_FOLLOWS = regex(r"modelserving\.volcano\.sh/(revision|role-template-hash)|pulumi\.com/waitFor")
 
 
 class Effect(StrEnum):

@@ -8,25 +8,27 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from kthena_components.checker.catalogue import rule_names
 from kthena_components.cli.review.failures import reason_of, without_values
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4
 _SHORTEST = 8
 """Characters of a variable's value that a reason does not quote."""
-_RULE = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
-_REFUSED = re.compile(r"(?P<kind>[A-Z][A-Za-z]*) '(?P<name>[^\n]*)' is refused: \d+ problems?")
+_RULE = regex(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
+_REFUSED = regex(r"(?P<kind>[A-Z][A-Za-z]*) '(?P<name>[^\n]*)' is refused: \d+ problems?")
 """The line above the findings of a component that is refused."""
-_NOT_CHECKED = re.compile(r"\bnot checked, because\b")
-_WAIVED = re.compile(r"\bWaived until \d{4}-\d\d-\d\d: ")
-_COLOURS = re.compile(r"<\{%[^%\n]{0,40}%\}>|\x1b\[[0-9;]{0,40}m")
+_NOT_CHECKED = regex(r"\bnot checked, because\b")
+_WAIVED = regex(r"\bWaived until \d{4}-\d\d-\d\d: ")
+_COLOURS = regex(r"<\{%[^%\n]{0,40}%\}>|\x1b\[[0-9;]{0,40}m")
 """Colors as tags of Pulumi, such as `<{%fg 13%}>`, and as escape sequences of a terminal."""
 _OPS = {
     "create": "create", "update": "update", "delete": "delete", "same": "same",

@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible
 from kthena_components.rendering.programs import checkouts_around, find_program, why_missing
 

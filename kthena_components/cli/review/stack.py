@@ -1,11 +1,12 @@
 """The review of one stack: its preview, findings and result."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.cli.review.gpu_table import Gpus, Pair, gpus_of, pairs_of, unregistered
 from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Weight
 from kthena_components.core.findings import RULE_FAULT, count_of
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

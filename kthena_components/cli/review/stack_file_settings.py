@@ -1,10 +1,11 @@
 """Reads the settings of a stack file to compare two versions of it. It decrypts nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.plan.stack_file import OutputMode, StackSpec, structured
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.reading.project import (
     Project,
     ProjectError,

@@ -1,8 +1,7 @@
 """Compares how strictly a branch and its base check each stack."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from kthena_components.checker.catalogue import all_rules
@@ -12,10 +11,12 @@ from kthena_components.checker.weakened_levels_limits_waivers import LEVEL_RULES
 from kthena_components.cli.levels import read_policies
 from kthena_components.cli.policy_pack import FOLDER, LEVELS, levels_of
 from kthena_components.core.findings import Finding
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 
 _SUFFIX = ".json"
-_OWN = re.compile(r"mandatory|advisory")
+_OWN = regex(r"mandatory|advisory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

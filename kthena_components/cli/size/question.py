@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +19,13 @@ from kthena_components.core.models import (
 )
 from kthena_components.core.models.known_models import copies_of
 from kthena_components.core.spec.enums import EngineKind
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.sizing import Question
 from kthena_components.sizing.question import newest_image
 
-_NODES = re.compile(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
+_NODES = regex(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
 """The file beside config.json that states the size of all weights."""
 _GIB = 2**30

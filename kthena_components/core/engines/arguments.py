@@ -1,7 +1,7 @@
 """Reads an engine's arguments, whatever they are: the value of every option, every mistake."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +31,7 @@ from kthena_components.core.engines.options import Dialect, Meaning, Option, und
 from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
 from kthena_components.core.engines.shapes import meant_option
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")

@@ -3,7 +3,6 @@
 argparse's rules: CPython's Lib/argparse.py `_parse_optional` and `_get_nargs_pattern`.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -11,11 +10,12 @@ from typing import Any, NamedTuple
 from kthena_components.core.engines.options import Dialect, Option, understand
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
-_NEGATIVE = re.compile(r"-[0-9]+|-[0-9]*\.[0-9]+")
-_PIECES = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
-_LATER_FLAG = re.compile(r"\s--?[A-Za-z]")
+_NEGATIVE = regex(r"-[0-9]+|-[0-9]*\.[0-9]+")
+_PIECES = regex(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
+_LATER_FLAG = regex(r"\s--?[A-Za-z]")
 _ANY = 1 << 30
 _WORDS: Mapping[str, tuple[int, int]] = {"?": (0, 1), "*": (0, _ANY), "+": (1, _ANY)}
 

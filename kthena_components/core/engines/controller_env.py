@@ -4,8 +4,9 @@ The one list of them. A test compares it with what the systems say that their co
 the pods (`tells` of a Kind).
 """
 
-import re
 from collections.abc import Iterator, Mapping
+
+from kthena_components.core.values.regex import regex
 
 _OF_LWS = ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX")
 _OF_TPU = ("TPU_NAME", "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
@@ -48,7 +49,7 @@ _PREFIXES: Mapping[str, str] = {
     "VK_": "a plugin of a Volcano Job",
 }
 """Beginnings of names, some of which contain those of tasks."""
-_NUMBER = re.compile(r"INDEX|TPU_WORKER_ID")
+_NUMBER = regex(r"INDEX|TPU_WORKER_ID")
 """Names of variables that number the pods."""
 
 

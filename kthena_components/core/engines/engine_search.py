@@ -1,9 +1,8 @@
 """What a container's command starts: engines and Ray, behind shells, scripts and wrappers."""
 
 import posixpath
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from kthena_components.core.engines.bash.shared_state import (
@@ -32,13 +31,15 @@ from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import read_dynamo, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _STAGES = Unknown(
     "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
 )
 _LONGEST_LINE = 256
-_LETTERS = re.compile(r"-[A-Za-z]+")
+_LETTERS = regex(r"-[A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Nothing here reads, writes or checks a command. Rules that compare these numbers
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from kthena_components.core.engines.dialects import SGLANG_USES, TRTLLM_USES, VLLM_USES
 from kthena_components.core.engines.options import Release
 from kthena_components.core.remedies import Remedy, either, set_option
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 
 

@@ -6,10 +6,10 @@ Nothing is read from disk: the caller passes the content of each mount.
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _LONGEST = 1 << 20

@@ -1,18 +1,18 @@
 """A launch of an engine, and the commands that start it. Each engine's module writes them."""
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version, write_version
+from kthena_components.core.values.regex import regex
 
 _WITH_POST = 4
 _FOUR_NUMBERS_SINCE: Mapping[str, Version] = {"vllm": (0, 9)}
 """The first release whose fourth number is not a post-release: 0.8.5.post1, but 0.10.1.1."""
-_REFERENCE = re.compile(r"\$\([A-Za-z_][-._A-Za-z0-9]*\)")
-_PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]*")
+_REFERENCE = regex(r"\$\([A-Za-z_][-._A-Za-z0-9]*\)")
+_PLAIN = regex(r"[A-Za-z0-9@%+=:,./_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Reads what starts the ranks of an engine: MPI launchers, and commands of Ray."""
 
 import difflib
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -13,6 +12,8 @@ from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import MPI, RANK_LAUNCHER, RAY_SCRIPT_NAME, base_name
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert, too_small
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 # Reads how an MPI launcher in front of an engine starts its ranks: how many, and on which hosts.
@@ -23,9 +24,9 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 _RANKS = ("-n", "-np", "--np", "--ntasks")
 _PER_HOST = ("-npernode", "--npernode", "-ppn", "--ntasks-per-node")
 _MAPPED = ("--map-by", "-map-by")
-_PER_NODE = re.compile(r"ppr:([0-9]{1,6}):node(?::.*)?")
+_PER_NODE = regex(r"ppr:([0-9]{1,6}):node(?::.*)?")
 _HOSTS = ("-H", "-host", "--host")
-_HOST = re.compile(r"[-A-Za-z0-9_.]+(?::([0-9]{1,6}))?")
+_HOST = regex(r"[-A-Za-z0-9_.]+(?::([0-9]{1,6}))?")
 
 
 def with_ranks(facts: CommandFacts, launcher: Sequence[str], scope: Scope) -> CommandFacts:

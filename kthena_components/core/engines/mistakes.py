@@ -1,15 +1,15 @@
 """Messages about flags that an engine does not accept, with the remedy."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.options import TITLES, Dialect, Meaning, Option, probably
 from kthena_components.core.engines.shapes import Meant, meant_option
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.remedies import either, rename_option, without
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 # What to write in place of an option that a release no longer has, or only another engine has.
 #
@@ -17,7 +17,7 @@ from kthena_components.core.remedies import either, rename_option, without
 # (vllm/engine/arg_utils.py; sglang/srt/server_args.py), and vllm/config/parallel.py EPLBConfig.
 
 
-_OPTION = re.compile(r"--[a-z0-9_-]+")
+_OPTION = regex(r"--[a-z0-9_-]+")
 _SPECULATIVE = (
     "disable-by-batch-size",
     "draft-tensor-parallel-size",

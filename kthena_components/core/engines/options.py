@@ -6,15 +6,16 @@ and SGLang use unchanged.
 """
 
 import difflib
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version, write_version
+from kthena_components.core.values.regex import regex
 
-_ATTACHED = re.compile(r"(-[a-z]{2,3})([0-9]+)")
+_ATTACHED = regex(r"(-[a-z]{2,3})([0-9]+)")
 _NEAR = 0.8
 """Minimum similarity of a misspelt flag and its suggestion (difflib's ratio)."""
 MAX_FLAG = 64

@@ -6,12 +6,14 @@ text as written and the reason. `bash/` follows scripts.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from kthena_components.core.engines.controller_env import LATE_VARIABLES, numbers_pods
 from kthena_components.core.engines.files import Absent, Files, read_file
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Image
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     BLANK_WORD,
     MaybeText,
@@ -33,10 +35,10 @@ _MAX_SHOWN = 80
 Hidden = tuple[tuple[str, str], ...]
 """Prefixes of variables that an unreadable source may set, with that source."""
 
-_REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
-_NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
-_GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
-_AFTER_NAME = re.compile(r"(?:\.[-.a-z0-9]*)?(?::[0-9]+)?")
+_REFERENCE = regex(r"\$(?:(\$)|\(([^)]*)\))")
+_NAME = regex(r"[A-Za-z_][-._A-Za-z0-9]*")
+_GAP = regex(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
+_AFTER_NAME = regex(r"(?:\.[-.a-z0-9]*)?(?::[0-9]+)?")
 """What may follow the name of a pod in its address: a domain, a port."""
 _MAX_DEPTH = 8
 

@@ -3,13 +3,13 @@
 Only names are known here; the engines' modules read the arguments.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import read_image
+from kthena_components.core.values.regex import regex
 
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
@@ -35,7 +35,7 @@ API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 """Starts vLLM's server in every release."""
 _TGI_LAUNCHER = "text-generation-launcher"
 _TGI_IMAGES = ("text-generation-inference", "tgi-gaudi")
-_PYTHON = re.compile(r"python[0-9.]*")
+_PYTHON = regex(r"python[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X"})
 _RAY = "ray.scripts.scripts"
 """The module behind the command `ray` (python/setup.py of ray-project/ray)."""

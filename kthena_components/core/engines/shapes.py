@@ -7,7 +7,6 @@ they are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.argv import pieces
 from kthena_components.core.engines.facts import Problem
@@ -20,6 +19,7 @@ from kthena_components.core.engines.programs import (
     find_program,
     shell_operand,
 )
+from kthena_components.core.values.dataclass import dataclass
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Characters that look like a hyphen: dashes, the minus sign, and their full-width forms."""

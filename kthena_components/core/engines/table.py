@@ -6,17 +6,17 @@ line of its engine is read, not before.
 """
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
 from kthena_components.core.engines.options import TITLES, Release
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Image, Version, parse_version, write_version
+from kthena_components.core.values.regex import regex
 
-_CANDIDATE = re.compile(r"rc[0-9]+$")
+_CANDIDATE = regex(r"rc[0-9]+$")
 """A release candidate is in a table if no release has its options yet."""
 
 

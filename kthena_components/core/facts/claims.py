@@ -8,12 +8,12 @@ staging/src/k8s.io/api/resource/v1/types.go, v1beta1 and v1beta2; pkg/kubelet/cm
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.device_requests import AskedDevices, read_request
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown

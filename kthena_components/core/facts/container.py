@@ -3,9 +3,8 @@
 Facts have the path of a token, never the token itself.
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,8 +18,10 @@ from kthena_components.core.facts.ports import (
     read_waits,
 )
 from kthena_components.core.findings import join_path
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import (
     Blank,
@@ -43,13 +44,13 @@ Source: huggingface_hub/constants.py and the charts of serving systems.
 
 _LATE_IMAGE = Unknown("the image is known only after the deployment")
 
-_STAND_IN = re.compile(
+_STAND_IN = regex(
     r"[A-Z][A-Z0-9_]*|<.*>|.*\s.*|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)"
     r"|(?i:(?:add|enter|insert|paste|put)[-_]?(?:the|a|my)?[-_]?(?:hf)?[-_]?key.*)"
 )
 """Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`, `add key`. A real token has
 random letters and digits."""
-_REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
+_REFERENCE = regex(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 
 class SharedMemory(StrEnum):

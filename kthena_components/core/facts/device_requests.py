@@ -6,12 +6,12 @@ pkg/apis/resource/validation/validation.go.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.hardware import GpuFacts, find_gpu
 from kthena_components.core.hardware.names import CLASSES, MIG, NVIDIA
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     MAX_COUNT,
@@ -22,6 +22,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 CLASS = ("resource.k8s.io", "DeviceClass")
@@ -168,12 +169,12 @@ DRIVER = "driver"
 """The key of the driver among the values that selectors require."""
 _LONGEST = 10 * 1024
 _TEXT = r"'[^'\\]*'|\"[^\"\\]*\""
-_WORD = re.compile(rf"{_TEXT}|&&|\|\||[()\[\]{{}}?!]|[^\s&|()\[\]{{}}?!'\"]+|\S")
+_WORD = regex(rf"{_TEXT}|&&|\|\||[()\[\]{{}}?!]|[^\s&|()\[\]{{}}?!'\"]+|\S")
 _NAME = rf"(?:\.(?P<field>[A-Za-z_]\w*)|\[\s*(?P<key>{_TEXT})\s*\])"
 _ATTRIBUTE = rf"device\.attributes\s*\[\s*(?P<domain>{_TEXT})\s*\]\s*{_NAME}"
 _LIST = rf"\[\s*(?P<several>(?:{_TEXT})(?:\s*,\s*(?:{_TEXT}))*)\s*\]"
 _VALUE = rf"(?:device\.(?P<driver>driver)|{_ATTRIBUTE})"
-_COMPARED = re.compile(
+_COMPARED = regex(
     rf"(?:(?P<first>{_TEXT})\s*==\s*)?{_VALUE}"
     rf"(?:\s*==\s*(?P<one>{_TEXT})|\s*in\s+{_LIST})?"
 )

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.claims import ContainerClaims
 from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import MAX_COUNT, inside, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     MaybeBool,
     MaybeInt,
@@ -26,7 +28,7 @@ _TOOLKIT = "NVIDIA_VISIBLE_DEVICES"
 """The variable in which NVIDIA's device plugin tells the container toolkit which GPUs to mount."""
 _NO_GPUS = frozenset({None, "", "none", "void"})
 
-_SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
+_SLICE = regex(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
 _SHARED = ".shared"
 _GKE = "cloud.google.com/"
 _VENDORS = frozenset(
@@ -219,9 +221,9 @@ def slices(devices: Iterable[DeviceFacts]) -> GpuFacts | None:
 # docs/platforms/cpu_server.md.
 
 
-_IMAGE = re.compile(r"(?:^|[/:_.-])(?:cpu|xeon)(?:[/:_.-]|$)", re.IGNORECASE)
+_IMAGE = regex(r"(?:^|[/:_.-])(?:cpu|xeon)(?:[/:_.-]|$)", re.IGNORECASE)
 """Images for CPUs: vllm/vllm-openai-cpu, vllm-cpu-release-repo, lmsysorg/sglang:v0.5.2-xeon."""
-_VARIABLE = re.compile(r"(?:VLLM|SGLANG)_CPU_[A-Z_]+|SGLANG_USE_CPU_ENGINE")
+_VARIABLE = regex(r"(?:VLLM|SGLANG)_CPU_[A-Z_]+|SGLANG_USE_CPU_ENGINE")
 """Variables that only the engines' workers on CPUs read."""
 _TARGET = "VLLM_TARGET_DEVICE"
 _DEVICE = "--device"

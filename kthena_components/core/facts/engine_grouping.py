@@ -5,7 +5,7 @@ one model together. The commands show it, or it is unknown.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
@@ -18,6 +18,7 @@ from kthena_components.core.facts.workload import (
     pods_of_template,
     read_template,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 

@@ -2,13 +2,14 @@
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.engines import Files, Mount
 from kthena_components.core.engines.files import Contents
 from kthena_components.core.facts.container import Volumes
 from kthena_components.core.facts.context import ConfigMap, Context
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_within
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 

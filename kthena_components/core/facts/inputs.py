@@ -3,17 +3,18 @@
 Unknown inputs stay unknown, with the reason. Secrets are never read.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.engines import Files, Hidden, derived_entrypoint, image_entrypoint
 from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import (
     UNKNOWN_WORD,
     MaybeText,
@@ -34,7 +35,7 @@ _ADDRESSES = frozenset(
 )
 _OF_EACH_POD = frozenset({"metadata.uid", "spec.nodeName", "status.hostIP"})
 
-_VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
+_VARIABLE = regex(r"[-._A-Za-z][-._A-Za-z0-9]*")
 
 _MOST = 100
 """Maximum number of variable sources read per container."""

@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.inputs import Inputs
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown, is_unresolved
 
 GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 HOST_IP, NIXL_HOST = "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST"
-LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
+LOOPBACK = regex(r"localhost|127(?:\.[0-9]{1,3}){3}|\[?::1\]?", re.ASCII | re.IGNORECASE)
 """Hosts that only the pod itself reaches."""
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared only
 _NAMES = (GLOO, NCCL, HOST_IP, NIXL_HOST)

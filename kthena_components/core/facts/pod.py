@@ -1,7 +1,7 @@
 """What is known of one pod: its accelerators, and the command line of its engine."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import (
@@ -17,6 +17,7 @@ from kthena_components.core.facts.network import (
 )
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import (
     MaybeBool,

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt
 
-_VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)(%%,\*)?\}|(\w+))")
+_VARIABLE = regex(r"\$(?:\((\w+)\)|\{(\w+)(%%,\*)?\}|(\w+))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ eviction.go, staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go LabelSe
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import (
     DEFAULT_NAMESPACE,

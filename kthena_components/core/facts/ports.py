@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, unknown_in, whole
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
@@ -18,19 +20,19 @@ _TIMES = {
     "failureThreshold": 3,
     "timeoutSeconds": 1,
 }
-_NUMBER = re.compile(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
-_DIGITS = re.compile(r"[0-9]{1,5}", re.ASCII)
-_BESIDE = re.compile(r"(?<![&<>])&(?![&>0-9])")
+_NUMBER = regex(r"(?<![\w.])[0-9]{1,5}(?![\w.])", re.ASCII)
+_DIGITS = regex(r"[0-9]{1,5}", re.ASCII)
+_BESIDE = regex(r"(?<![&<>])&(?![&>0-9])")
 """A program that a script starts in the background."""
-_SERVERS = re.compile(
+_SERVERS = regex(
     r"(?<![-\w])(?:nginx|haproxy|envoy|supervisord|systemctl|service|uvicorn|gunicorn|http\.server"
     r"|socat|caddy|redis-server|etcd|mooncake_master|proxy|router|dynamo)(?![-\w])"
     r"|(?<!multi-node-serving)\.(?:sh|py)\b"
 )
 """Programs in an engine's container that may listen, too, and files that may start some."""
-_WAITING = re.compile(r"\b(?:until|while\s+!)\s[^;\n]{0,400}?\b(?:curl|wget|nc)\b[^;\n]{0,400}")
+_WAITING = regex(r"\b(?:until|while\s+!)\s[^;\n]{0,400}?\b(?:curl|wget|nc)\b[^;\n]{0,400}")
 """The condition of a loop that ends when something answers."""
-_OF_LEADER = re.compile(
+_OF_LEADER = regex(
     r"\$[({]?[A-Z_]*(?:LEADER|ENTRY|MASTER|HEAD)[A-Z_]*[)}]?(?::| +)([0-9]{2,5})(?![0-9])", re.ASCII
 )
 """A port of the host that a controller's variable names."""

@@ -1,7 +1,7 @@
 """The numbers that checks need, read from pod templates only."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
@@ -9,6 +9,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.pod_hosts import PodHosts
 from kthena_components.core.facts.pod_template import read_pod, read_pods
 from kthena_components.core.findings import paths_above
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 
 __all__ = [

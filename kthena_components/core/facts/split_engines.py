@@ -6,9 +6,8 @@ others may be elsewhere.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core import naming
@@ -17,15 +16,17 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import is_serving, pods_of_template
 from kthena_components.core.findings import join_path
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count_or_unknown, group_kind, mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
 _KINDS = frozenset({("apps", "StatefulSet"), ("apps", "Deployment")})
 _SIGNS = ("--nnodes", "ray start")
 SERVICE = ("", "Service")
-_RAY_ADDRESS = re.compile(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):\d+")
-_HOST = re.compile(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
-_ORDINAL = re.compile(r"-\d+$")
+_RAY_ADDRESS = regex(r"\bray\s+start\b[^;&|\n]*?--address[=\s]+[\"']?([A-Za-z0-9.-]+):\d+")
+_HOST = regex(r"(?:tcp://)?([A-Za-z0-9][A-Za-z0-9.-]*)(?::\d+)?")
+_ORDINAL = regex(r"-\d+$")
 _MEETING = ("--master-addr", "--dist-init-addr")
 _SEVERAL = 2
 

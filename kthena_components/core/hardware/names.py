@@ -16,12 +16,13 @@ from kthena_components.core.hardware.table import (
     known_instances,
     known_machines,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
 """Maximum length of a name in a message."""
-_MAKERS = re.compile(r"nvidia|tesla|geforce|amd|instinct|intel|huawei|google|aws")
-_SEPARATORS = re.compile(r"[\s_-]+")
+_MAKERS = regex(r"nvidia|tesla|geforce|amd|instinct|intel|huawei|google|aws")
+_SEPARATORS = regex(r"[\s_-]+")
 _NEAR = 3
 """Names in a message at most."""
 _SHARED = "-shared"

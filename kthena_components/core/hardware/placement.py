@@ -4,10 +4,10 @@ A reader never raises. Preferences and exclusions of a pod state nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.hardware.table import Gpu, find_instance, gpu_of, gpu_of_label
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MIB = 1024

@@ -7,9 +7,9 @@ pool_configurator.py _compute_cell_size, and sglang 0.5.9 for fp4_e2m1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 40

@@ -1,7 +1,7 @@
 """Inputs of the memory rules: an engine's weights, parallelism and GPU."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -32,6 +32,7 @@ from kthena_components.core.memory.share import (
 from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown

@@ -4,12 +4,12 @@
 error on published start-ups, from which the band comes.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kthena_components.core.memory.engine import Placed, cache_of, length_of
 from kthena_components.core.memory.sizes import GIB, expert_weights
 from kthena_components.core.memory.start_up import Terms
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 _BAND, _BAND_SHARE, _WIDEST = 0.5, 0.02, 2.5

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, wraps
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeInt, NotKnownError, Unknown
 
 VLLM = frozenset({"vllm", "huggingfaceserver"})

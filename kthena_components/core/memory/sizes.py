@@ -8,11 +8,11 @@ numbers here are between them.
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from kthena_components.core.memory.cache_types import NATIVE, CacheType
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 GIB = 2**30

@@ -7,10 +7,9 @@ topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py
 compares them with published start-ups.
 """
 
-from dataclasses import dataclass
-
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
 _ENGINE_V1 = (0, 8)

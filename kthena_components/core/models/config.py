@@ -4,9 +4,9 @@ A reader never raises: the result is a shape, or Unknown with a reason.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 _MOST = 2**31 - 1

@@ -8,7 +8,6 @@ it states a dtype, its weights are its own; otherwise they are those of the orig
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
@@ -17,9 +16,10 @@ from operator import attrgetter
 from typing import Any
 
 from kthena_components.core.models.config import ModelShape
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-_SEPARATORS = re.compile(r"[-_.\s]")
+_SEPARATORS = regex(r"[-_.\s]")
 _LONGEST = 60
 """Maximum length of a name in a message."""
 _OWN = ("fp8_block", "group", "draft_layers", "weights_gib", "weights_source")

@@ -5,7 +5,7 @@ Rules look objects up by namespace and name. Reading never raises, whatever a ma
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.listening import Listening
 from kthena_components.core.facts.serving import GpuDemand
 from kthena_components.core.objects.object import EACH_POD, MODEL_SERVING, GroupKind, Object, PodSet
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     mapping,

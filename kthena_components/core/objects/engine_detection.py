@@ -6,15 +6,17 @@ repeat it.
 
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import image_entrypoint
 from kthena_components.core.findings import join_path
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import is_map, mapping, pairs, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 _PROGRAMS = r"""
@@ -23,10 +25,10 @@ _PROGRAMS = r"""
     | dynamo\.(?:vllm|sglang|trtllm) | huggingfaceserver | text-generation-launcher
     | lmdeploy[ ]+serve | lmdeploy\.serve[a-z_.]* | tritonserver
 """
-_START = re.compile(rf"(?:\A|[\s;&|(/\"'])({_PROGRAMS})(?=\Z|[\s;&|)\"'])", re.VERBOSE)
+_START = regex(rf"(?:\A|[\s;&|(/\"'])({_PROGRAMS})(?=\Z|[\s;&|)\"'])", re.VERBOSE)
 """An engine's program as a word of a command line, behind any wrapper."""
 _SIZES = r"(?:tensor|pipeline|data)[-_]parallel[-_]size|[tpd]p[-_]size|num[-_]shard"
-_FLAG = re.compile(rf"(?:\A|[\s\"'])(--(?:{_SIZES}|tp)|-tp)(?=[ =][\"']?[0-9$]|[0-9])")
+_FLAG = regex(rf"(?:\A|[\s\"'])(--(?:{_SIZES}|tp)|-tp)(?=[ =][\"']?[0-9$]|[0-9])")
 _FIELDS = frozenset(
     {
         *("tensorParallelSize", "pipelineParallelSize", "dataParallelSize"),
@@ -53,7 +55,7 @@ _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
 _MOST_INSIDE = 2
 _PLAIN = frozenset({bool, int, float, type(None)})
-_DOCUMENTS = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_DOCUMENTS = regex(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
 
 

@@ -1,7 +1,6 @@
 """One object of a cluster, its pods and their requests."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +8,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.claims import ClaimedDevices, read_claims
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.findings import join_path
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import (
     count,

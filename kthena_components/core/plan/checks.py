@@ -1,6 +1,5 @@
 """Checks a plan, with paths in the user's input: ports, gangs, and values in pods."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from kthena_components.core.schema.pod_values import check_values
 from kthena_components.core.spec.enums import TopologyMode
 from kthena_components.core.templates import MERGE_KEYS, Template
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 
 # Checks that the pods which get a plan's requests listen at its ports.
 
@@ -77,7 +77,7 @@ def _without_requests(role: RolePlan) -> Iterator[Finding]:
             )
 
 
-_STEP = re.compile(r"([A-Za-z]+)\[([0-9]+)\]")
+_STEP = regex(r"([A-Za-z]+)\[([0-9]+)\]")
 
 
 def plan_values(plan: ServingPlan) -> Iterator[Finding]:

@@ -6,21 +6,23 @@ there only after its definition, and only these are put first (core/plan/lws_var
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from kthena_components.core import naming
 from kthena_components.core.templates import Template
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 
 _KINDS = ("initContainers", "containers")
 _COMMANDS = ("command", "args")
 _FIRST = {same: name for name, same in naming.LWS_ENV.items()}
 """LeaderWorkerSet's variable by Kthena's."""
-_ARITHMETIC = re.compile(r"\$\(\((.*?)\)\)")
+_ARITHMETIC = regex(r"\$\(\((.*?)\)\)")
 _SHIFTED = f"{naming.WORKER_INDEX} - 1"
 _HOST = r"\bHOSTNAME\b|\$\(hostname\b|`hostname\b|\bgethostname\b"
-_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+_FIELD = regex(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

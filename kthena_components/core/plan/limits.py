@@ -5,13 +5,14 @@ adds to each remedy which other backends take the field.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import reduce
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import elsewhere, remove
+from kthena_components.core.values.dataclass import dataclass
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
 _ROLES = "roles[]."

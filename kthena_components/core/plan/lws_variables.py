@@ -15,13 +15,14 @@ from kthena_components.core import naming
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates import Template
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 
 _COMMANDS = ("command", "args")
-_EXPANDED = {name: re.compile(rf"(?<!\$)\$\({name}\)") for name in naming.LWS_ENV}
-_USED = {name: re.compile(rf"(?<!\$\$\()\b{name}\b") for name in naming.LWS_ENV}
+_EXPANDED = {name: regex(rf"(?<!\$)\$\({name}\)") for name in naming.LWS_ENV}
+_USED = {name: regex(rf"(?<!\$\$\()\b{name}\b") for name in naming.LWS_ENV}
 """Any mention but an escaped one: `$NAME`, `$((NAME - 1))`, `printenv NAME`, `environ["NAME"]`."""
 _OWN = {
-    name: re.compile(rf"(?:^|[\s;&|(]){name}=(?![\"']?\$\{{?{name}\b)|\b{same}\b", re.MULTILINE)
+    name: regex(rf"(?:^|[\s;&|(]){name}=(?![\"']?\$\{{?{name}\b)|\b{same}\b", re.MULTILINE)
     for name, same in naming.LWS_ENV.items()
 }
 """What shows that a script sets the variable, and not to itself, or also knows the other one."""

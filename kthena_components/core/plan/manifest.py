@@ -1,8 +1,9 @@
 """A manifest, independent of the backend."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,12 @@
 """What is attached to an engine's pods: /dev/shm, the cache of the weights, and the network."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.plan.production import shared_memory
 from kthena_components.core.spec.launch import engine_image
 from kthena_components.core.spec.serving_spec import CacheSpec, RoleSpec
+from kthena_components.core.values.dataclass import dataclass
 
 _CACHE = "cache"
 _DOWNLOAD = (

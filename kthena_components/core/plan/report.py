@@ -1,7 +1,6 @@
 """Reports what is deployed, as rows and as a table. All numbers come from the plan's facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -9,6 +8,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, all_gpus_of, ranks_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, product
 

@@ -7,8 +7,9 @@ failed: conformance/pulumi/privilege.py.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from kthena_components.core.values.dataclass import dataclass
 
 WRITE = ("create", "delete", "get", "list", "patch", "watch")
 READ = ("list", "watch")

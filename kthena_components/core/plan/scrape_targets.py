@@ -1,10 +1,10 @@
 """How Prometheus finds the pods of a serving. Each backend says it; systems/prometheus uses it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from kthena_components.core import naming
 from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

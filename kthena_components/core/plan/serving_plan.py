@@ -6,7 +6,6 @@ build.py creates it; backends only write it. It contains no Kubernetes object an
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -23,6 +22,7 @@ from kthena_components.core.spec.serving_spec import (
     TopologySpec,
 )
 from kthena_components.core.templates import Template
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 
 

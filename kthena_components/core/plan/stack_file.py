@@ -7,7 +7,7 @@ values and deploys them.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.serving_spec import QueueSpec
 from kthena_components.core.templates import Template
 from kthena_components.core.topology.spec import HyperNodeTopologySpec, check_topology
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import DEFAULT_NAMESPACE
 from kthena_components.core.values.unknown import Unknown
 

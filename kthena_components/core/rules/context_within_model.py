@@ -1,6 +1,5 @@
 """The rule context-within-model: the longest request does not exceed the model's maximum."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level
@@ -13,6 +12,7 @@ from kthena_components.core.rules.support.engine_startup import (
     each_start,
     sglang_for_amd,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
 
 CONTEXT = "context-within-model"
@@ -27,8 +27,8 @@ _ALLOW = {
     "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
 }
-_CONFIG_OF = re.compile(r"config\.json of (\S+?)(?:,|;| on | as |$)")
-_CLASS_OF = re.compile(r"transformers [0-9.]+, models/\S+")
+_CONFIG_OF = regex(r"config\.json of (\S+?)(?:,|;| on | as |$)")
+_CLASS_OF = regex(r"transformers [0-9.]+, models/\S+")
 
 
 @each_start(*_OTHER_CONTEXT)

@@ -7,12 +7,13 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.values.regex import regex
 
 _SINCE, _BEFORE = (0, 8), (0, 30)
 """The releases of vLLM that give a draft the pipeline of its model."""
 _WITH_PIPELINE = frozenset({"nemotron_h_mtp", "glm4_moe_lite_mtp", "glm_ocr_mtp", "mtp"})
 """Methods whose modules support a pipeline, and the one whose module depends on the model."""
-_WITHOUT = re.compile(
+_WITHOUT = regex(
     r"deepseek-?(?:v3|r1)|glm-4\.[56](?!.*flash)|qwen3-(?:next|5)|qwen3\.5|mimo|ernie-4\.5|longcat",
     re.IGNORECASE,
 )

@@ -1,6 +1,5 @@
 """Checks that an engine that balances experts has experts and ranks to balance."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding
@@ -9,6 +8,7 @@ from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Remedy, either, set_option, together, without
 from kthena_components.core.rules.support.engine_startup import ALWAYS, Start, each_start
 from kthena_components.core.rules.support.messages import part_of_engine
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known, known_sizes
 
 RULE = "expert-balance"
@@ -22,7 +22,7 @@ _EVEN = (0, 9, 2)
 """The first vLLM with EPLB, which divides experts evenly."""
 _V4 = (0, 20)
 """The first vLLM with DeepSeek-V4, and with its assertion about the ranks."""
-_NEW = re.compile(r"DeepSeek-V4")
+_NEW = regex(r"DeepSeek-V4")
 _SGLANG_SINCE = (0, 5, 1)
 
 

@@ -1,6 +1,5 @@
 """Checks that pods on the host's network can look up the name of their engine's first pod."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
@@ -14,10 +13,11 @@ from kthena_components.core.rules.support.first_rank_address import (
 )
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OfController
 
-_IN_CLUSTER = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
-_ADDRESS = re.compile(r"[\d.]+(?::\d+)?")
+_IN_CLUSTER = regex(r"[a-z0-9-]+(?:\.[a-z0-9-]+){1,2}(?:\.svc(?:\.cluster\.local)?)?(?::\d+)?")
+_ADDRESS = regex(r"[\d.]+(?::\d+)?")
 _POLICY = "ClusterFirstWithHostNet"
 _SAID = f"write dnsPolicy: {_POLICY}"
 

@@ -1,6 +1,5 @@
 """The rule kv-halves-alike."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
@@ -17,6 +16,7 @@ from kthena_components.core.rules.support.kv_halves import (
     same_family,
     same_model,
 )
+from kthena_components.core.values.regex import regex
 
 _NIXL_HASH = (0, 13, 0)
 """The first vLLM whose NIXL compares the release, the model's name and the cache's type."""
@@ -27,7 +27,7 @@ _NIXL_CHECKS = (0, 9, 1)
 _SGLANG_PAGES = (0, 5, 8)
 """The first SGLang that compares the pages of both sides."""
 _SAME_TYPE = {"fp8_e4m3": "fp8", "bf16": "bfloat16"}
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def kv_halves_alike(facts: ServingFacts) -> Iterator[Finding]:

@@ -16,13 +16,14 @@ from kthena_components.core.rules.support.first_rank_address import (
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.rules.support.unset_variables import may_be_of_image, no_value
 from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import NotSet, OfController, Unknown, product
 
 _TWO = 2
-_OF_SERVICE = re.compile(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
+_OF_SERVICE = regex(r"\w+_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\w+)?)")
 """Variables that Kubernetes adds for each Service (pkg/kubelet/envvars/envvars.go)."""
-_PORT, _PORTS = re.compile(r":\d+$"), re.compile(r":\d+:\d+$")
-_ALONE = re.compile(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
+_PORT, _PORTS = regex(r":\d+$"), regex(r":\d+:\d+$")
+_ALONE = regex(r"\$(?:\(\w+\)|\{\w+\}|\w+)")
 _HOST_ONLY = frozenset({"--master-addr", "--data-parallel-address"})
 
 

@@ -1,6 +1,5 @@
 """The rule leader-pod-exists."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.listening import waits_for_engine
@@ -11,11 +10,12 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.first_rank_address import Meeting, meeting_of, meetings
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import product
 
-_HOST = re.compile(r"(?:tcp://)?(?P<pod>[\w-]+)\.(?P<domain>[\w-]+)(?:\.[\w.-]+)?(?::\d+)?")
+_HOST = regex(r"(?:tcp://)?(?P<pod>[\w-]+)\.(?P<domain>[\w-]+)(?:\.[\w.-]+)?(?::\d+)?")
 _SHOWN = 4
-_NUMBERED = re.compile(r"(.*-)(\d{1,9})")
+_NUMBERED = regex(r"(.*-)(\d{1,9})")
 
 
 def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:

@@ -1,6 +1,5 @@
 """Checks that the pods of an engine look for its first rank at the port where it listens."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
@@ -8,8 +7,9 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.first_rank_address import RAY, meeting_of, meetings
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.regex import regex
 
-_PORT = re.compile(r":(\d+)$")
+_PORT = regex(r":(\d+)$")
 _OPTIONS = {
     "--master-addr": ("--master-port", 29501),
     "--data-parallel-address": ("--data-parallel-rpc-port", 29550),

@@ -1,6 +1,5 @@
 """Checks the names of network interfaces that the processes of an engine use."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.facts.network import GLOO, NCCL, VariableFacts
@@ -9,10 +8,11 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.remedies import remove
 from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 _LOOPBACK = "lo"
-_PATTERN = re.compile(r"[\^=*?!:/\s]")
+_PATTERN = regex(r"[\^=*?!:/\s]")
 """Characters of NCCL's lists and of patterns. The kernel rejects `/`, `:` and blanks in the name of
 an interface (net/core/dev.c dev_valid_name)."""
 _LONGEST = 15

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 RULE = "pod-ranks"

@@ -12,6 +12,7 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.rules.support.messages import Lack, named, told_once
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.read import inside, mapping, sequence, unknown_within
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 _REQUESTS = {
@@ -26,12 +27,12 @@ _ADMIN = frozenset({"SYS_ADMIN", "CAP_SYS_ADMIN"})
 """A capability with which a container always may gain privileges, whatever it states."""
 _LOCK = frozenset({"IPC_LOCK", "CAP_IPC_LOCK"})
 """Capabilities that an engine is given to lock memory."""
-_RDMA = re.compile(r"rdma|infiniband|roce|mlnx|mellanox|/(?:ib|hca)", re.IGNORECASE)
+_RDMA = regex(r"rdma|infiniband|roce|mlnx|mellanox|/(?:ib|hca)", re.IGNORECASE)
 """Names of extended resources that device plugins give to RDMA devices."""
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _VOLATILE = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
 """Sources of volumes that are empty, or hold no weights, in a new pod."""
-_NO_WEIGHTS = re.compile(r"/(?:dev|etc|proc|run|sys|tmp|usr|var/run|var/log)(?:/|$)")
+_NO_WEIGHTS = regex(r"/(?:dev|etc|proc|run|sys|tmp|usr|var/run|var/log)(?:/|$)")
 """Paths of mounts for devices, drivers and logs."""
 
 

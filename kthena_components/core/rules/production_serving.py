@@ -1,6 +1,5 @@
 """What a production review asks of engines that answer requests: drains, losses and names."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise
@@ -9,6 +8,7 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.rules.support.messages import Lack, told_once
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.read import mapping, sequence, whole
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 _READINESS = Lack("readinessProbe", "readinessProbe")
@@ -25,7 +25,7 @@ _PROBE = (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold"
 """Defaults of a probe: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Probe."""
 _DRAINS = "--shutdown-timeout"
 """vLLM's option to finish requests after SIGTERM."""
-_DYNAMO = re.compile(r"\bdynamo\.(?:vllm|sglang|trtllm)\b")
+_DYNAMO = regex(r"\bdynamo\.(?:vllm|sglang|trtllm)\b")
 """Dynamo's workers: a frontend sends them requests, and its registry knows which are ready."""
 _EXCLUSIVE = "exclusive-topology"
 """End of the annotation with which LeaderWorkerSet keeps groups apart."""

@@ -1,7 +1,6 @@
 """Checks that an engine's processes see the GPUs that their ranks need."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
@@ -9,6 +8,7 @@ from kthena_components.core.facts.serving import EngineFacts, ranks_of
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, without
 from kthena_components.core.rules.support.messages import each_engine, part_of_engine, title
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known
 from kthena_components.core.values.unknown import Unknown, known

@@ -6,7 +6,7 @@ once, without descriptions. A table is loaded for the first object of its system
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import resources
 from itertools import chain
@@ -33,6 +33,7 @@ from kthena_components.core.schema.language import (
 from kthena_components.core.schema.metadata import METADATA
 from kthena_components.core.schema.moves import moves
 from kthena_components.core.schema.versions import Release, read_release
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 
 V = TypeVar("V")

@@ -4,7 +4,6 @@ Most objects are valid. The test is several times faster than the walk that repo
 (language.py); where it does not say yes, that walk decides.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
@@ -24,12 +23,13 @@ from kthena_components.core.schema.language import (
     key_values,
     matcher,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 Test = Callable[[object], bool]
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _LONGEST = 4096
-_PLAIN_AMOUNT = re.compile(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
+_PLAIN_AMOUNT = regex(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
 """Matches most amounts: the walk checks the others."""
 _SCALARS = {str, int, type(None)}
 

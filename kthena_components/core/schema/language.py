@@ -11,7 +11,6 @@ missing field, and JSON's 8.0 is a whole number.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -24,11 +23,13 @@ from kthena_components.core.findings import (
     suggest_name,
 )
 from kthena_components.core.remedies import remove
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
+from kthena_components.core.values.regex import regex
 
 SCHEMA = "crd-schema"
-_QUANTITY = re.compile(
+_QUANTITY = regex(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
 )
 """As in core/values/quantity.py, but linear in texts of any length."""

@@ -5,7 +5,6 @@ pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
 pkg/util/validation/validation.go IsQualifiedName and IsValidLabelValue.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from kthena_components.core.schema.language import Fields, Free, Table, Text
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.regex import regex
 
 _SERVERS_OWN = (
     "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
@@ -29,7 +29,7 @@ METADATA = Fields(
         "annotations": Table(Text()),
     },
 )
-_WORD = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_WORD = regex(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _STEM = 58
 """Characters of a generateName that the API server keeps in front of its five random ones."""
 _ANNOTATIONS = 256 * 1024

@@ -1,12 +1,12 @@
 """Fields at the wrong depth: the same name is a field one or a few levels up, or one level down."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Level, join_path
 from kthena_components.core.remedies import Change, Remedy
 from kthena_components.core.schema.language import Fields, Items, Schema, check_shape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 
 _LEVELS = 3

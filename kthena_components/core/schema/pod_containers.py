@@ -12,6 +12,7 @@ from kthena_components.core.schema.pod_amounts import check_resource_field
 from kthena_components.core.schema.pod_texts import check_domain, known, say
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import is_map, mapping, sequence, unknown_in, unknown_inside
+from kthena_components.core.values.regex import regex
 
 # The variables of containers that Kubernetes accepts.
 #
@@ -29,11 +30,11 @@ _FIELD_PATHS = [
     "status.podIP",
     "status.podIPs",
 ]
-_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_VARIABLE = re.compile(r"[ -<>-~]+")
+_SUBSCRIPT = regex(r"metadata\.(labels|annotations)\['(.*)'\]")
+_VARIABLE = regex(r"[ -<>-~]+")
 """The name of a variable: printable ASCII except `=`."""
 _NAMES = "but the name of a variable is printable ASCII without '='"
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY = regex(r"[-._a-zA-Z0-9]+")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _FROM = ("configMapRef", "secretRef")
 

@@ -22,9 +22,10 @@ from kthena_components.core.schema.pod_texts import (
 )
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
+from kthena_components.core.values.regex import regex
 
 _PROTOCOLS = {"protocol": ("TCP", "UDP", "SCTP")}
-_SYSCTL = re.compile("(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?")
+_SYSCTL = regex("(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?")
 _SEARCHES, _SEARCHED = 32, 2048
 _HOSTS = ("hostNetwork", "hostPID", "hostIPC")
 Fields = Mapping[str, Any]

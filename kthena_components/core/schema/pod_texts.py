@@ -16,12 +16,13 @@ from kthena_components.core.naming import (
 from kthena_components.core.schema.metadata import is_label_value, is_qualified
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import pairs
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Blank, is_unresolved
 
 RULE = "pod-values"
 _LABEL = "which is not a DNS-1123 label: at most 63 lower-case letters, digits and dashes"
 _DOMAIN = f"which is not a DNS-1123 subdomain of at most {NAME_LIMIT} characters"
-_LEADING = re.compile(r"\b0+(?=[0-9])")
+_LEADING = regex(r"\b0+(?=[0-9])")
 
 
 def say(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:

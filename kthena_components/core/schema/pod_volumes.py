@@ -4,9 +4,7 @@ Source: kubernetes v1.34 pkg/apis/core/validation/validation.go ValidateVolumes,
 validateVolumeSource, ValidateVolumeMounts and ValidateVolumeDevices.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -19,6 +17,7 @@ from kthena_components.core.schema.pod_texts import (
     known,
     say,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -30,6 +29,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
+from kthena_components.core.values.regex import regex
 
 _MODES = 0o777
 _USUAL = 2
@@ -37,7 +37,7 @@ _USUAL = 2
 _CHECKED = frozenset(
     {"configMap", "secret", "downwardAPI", "projected", "hostPath", "nfs", "emptyDir"}
 )
-_INJECTED = re.compile(
+_INJECTED = regex(
     r"inject|^gke-gcsfuse/volumes$|^azure\.workload\.identity/use$"
     r"|^vault\.security\.banzaicloud\.io/|^admission\.datadoghq\.com/enabled$"
 )

@@ -1,7 +1,8 @@
 """The releases of systems that `check` knows."""
 
-import re
 from collections.abc import Mapping
+
+from kthena_components.core.values.regex import regex
 
 KTHENA_VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 """Kthena's releases, oldest first."""
@@ -31,7 +32,7 @@ TITLES = {
 """Names of these systems in messages."""
 Release = tuple[int, ...]
 """A version as numbers. Without a patch, it means the newest patch of its minor release."""
-_RELEASE = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.([0-9]+).*)?")
+_RELEASE = regex(r"v?([0-9]+\.[0-9]+)(?:\.([0-9]+).*)?")
 
 
 def known_version(asked: str, system: str = "kthena") -> str | None:

@@ -23,6 +23,7 @@ from kthena_components.core.spec.fields import (
     QUANTITY_PATTERN,
 )
 from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import looks_like_token
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -47,7 +48,7 @@ _DIGITS = 18
 """A longer number is no count."""
 _LISTED = 12
 """Most fields that an error lists."""
-_UNITS = re.compile(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNORECASE)
+_UNITS = regex(r"([0-9.]+) ?(?:([kmgtp])(i?)b?|v?cpus?|cores?)", re.IGNORECASE)
 
 
 def parse_spec(model: type[M], data: object, subject: str = "") -> M:
@@ -241,7 +242,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 _BITS = 64
-_NUL, _HALF = "\0", re.compile(r"[\ud800-\udfff]")
+_NUL, _HALF = "\0", regex(r"[\ud800-\udfff]")
 
 
 def unwritable(data: object) -> Iterator[Finding]:

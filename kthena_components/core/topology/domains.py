@@ -9,18 +9,19 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import NAME_LIMIT, dns_name, is_dns_name
 from kthena_components.core.remedies import write
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.go_regex import anchored, trouble_in_go
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 Labels = Mapping[str, str]
-_BEGINS = re.compile(r"\^([a-z0-9-]+)(?![a-z0-9*?{-])")
+_BEGINS = regex(r"\^([a-z0-9-]+)(?![a-z0-9*?{-])")
 """The literal prefix of every name that a pattern matches."""
 
 
@@ -174,7 +175,7 @@ DNS_1123 = (
 )
 
 # Go's regexp has neither, and Volcano's webhook rejects a pattern that does not compile.
-_NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")
+_NOT_IN_GO = regex(r"\(\?<?[=!]|\\[1-9]")
 
 
 def not_judged(path: str) -> Finding:

@@ -4,7 +4,6 @@ Each function of TREE_RULES is one rule, and its docstring is its documentation.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from kthena_components.core.findings import Finding, Level, checked_by, nearest
 from kthena_components.core.remedies import write
 from kthena_components.core.topology.domains import must_be_known
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import is_unresolved
 
 if TYPE_CHECKING:  # most files that are checked have no HyperNode

@@ -1,7 +1,6 @@
 """The input schema of a HyperNode topology and its inventory, and the HyperNodes of a topology."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from kthena_components.core.topology.domains import (
     must_be_known,
 )
 from kthena_components.core.topology.hypernode_tree import check_tree, place_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import is_unresolved
 
 Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import BLANK_WORD, Blank
 
 _MARKED = r"""
@@ -26,24 +27,24 @@ _MARKED = r"""
     ) (?![A-Za-z0-9])
 """
 _VARIABLE = r"\$ (?: \{ [A-Za-z_] [^{}\n]* \} | [A-Za-z_] [A-Za-z0-9_]* )"
-_IN_SCRIPT = re.compile(_MARKED, re.VERBOSE)
-_ANYWHERE = re.compile(rf"{_MARKED} | {_VARIABLE}", re.VERBOSE)
-_WHOLE = re.compile(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a-z0-9-]+-here")
-_NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
-_CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
+_IN_SCRIPT = regex(_MARKED, re.VERBOSE)
+_ANYWHERE = regex(rf"{_MARKED} | {_VARIABLE}", re.VERBOSE)
+_WHOLE = regex(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a-z0-9-]+-here")
+_NAME = regex(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+_CAPITALS = regex(r"[A-Z][A-Z0-9_]*")
 _HINTS = (
     *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
     *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
     *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-", "__"),
 )
 _HINT_PATTERNS = (
-    re.compile(r"\$[A-Za-z_{]"),
-    re.compile(r"<[A-Za-z>]"),
-    re.compile(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
-    re.compile(r"Ref[\"']?:\s*\{?\s*(?:[\"']?key\b.*\n\s*)?[\"']?name[\"']?\s*:\s*[\"']?[A-Z]"),
-    re.compile(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
+    regex(r"\$[A-Za-z_{]"),
+    regex(r"<[A-Za-z>]"),
+    regex(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
+    regex(r"Ref[\"']?:\s*\{?\s*(?:[\"']?key\b.*\n\s*)?[\"']?name[\"']?\s*:\s*[\"']?[A-Z]"),
+    regex(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     *(
-        re.compile(rf"{end}[\"']?\s*:\s*\[?[\"']?[A-Z]")
+        regex(rf"{end}[\"']?\s*:\s*\[?[\"']?[A-Z]")
         for end in (
             "ort",
             "size",
@@ -92,14 +93,14 @@ _AMOUNTS = frozenset({"limits", "requests"})
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
 """The files in ConfigMaps and Secrets, in which most of these texts have other meanings: a chat
 template contains `{{ messages }}`. No shell has a use for that."""
-_TEMPLATED = re.compile(r"\{\{ [^\n]{0,200}? \}\}", re.VERBOSE)
+_TEMPLATED = regex(r"\{\{ [^\n]{0,200}? \}\}", re.VERBOSE)
 _LINES = ("command", "args")
-_OF_OPTION = re.compile(
+_OF_OPTION = regex(
     r"(?<![\w-])(?P<option>--?[a-z][\w-]*)(?P<between>=|[ \t]+|[ \t]*\\\n[ \t]*)"
     r"(?P<value>[A-Z][A-Z0-9_]*)(?![\w$(){}.-])",
     re.ASCII,
 )
-_OPEN = re.compile(r"--?[A-Za-z][\w.-]*=")
+_OPEN = regex(r"--?[A-Za-z][\w.-]*=")
 
 
 def may_have_blanks(text: str) -> bool:

@@ -8,26 +8,28 @@ Source: Go's regexp/syntax/parse.go, with the flags of regexp.Compile.
 
 import re
 
+from kthena_components.core.values.regex import regex
+
 _LIMIT = 1000
 """Maximum number of repetitions; nested ones multiply."""
-_REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
-_NAMED = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
-_FLAGS = re.compile(r"\(\?(?:[imsU]*|[imsU]*-[imsU]+)[:)]")
-_POSIX_NAMES = re.compile(
+_REPEAT = regex(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
+_NAMED = regex(r"\(\?P?<([A-Za-z0-9_]+)>")
+_FLAGS = regex(r"\(\?(?:[imsU]*|[imsU]*-[imsU]+)[:)]")
+_POSIX_NAMES = regex(
     r"alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit"
 )
-_UNICODE = re.compile(r"\\[pP](?:\{\^?([A-Za-z_]+)\}|([A-Z]))")
-_CATEGORIES = re.compile(
+_UNICODE = regex(r"\\[pP](?:\{\^?([A-Za-z_]+)\}|([A-Z]))")
+_CATEGORIES = regex(
     r"Any|C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?|Arabic|Armenian|Cyrillic"
     r"|Devanagari|Greek|Han|Hangul|Hebrew|Hiragana|Katakana|Latin|Thai"
 )
 """Categories and some scripts: no node name contains letters of others."""
-_ESCAPE = re.compile(
+_ESCAPE = regex(
     r"\\(?:[1-7][0-7][0-7]?|0[0-7]{0,2}|x\{0*[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[afnrtv]"
     r"|[^0-9A-Za-z\x80-\U0010ffff])"
 )
-_ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?[^\]]*\]")
-_ESCAPED = re.compile(r"\\.")
+_ESCAPE_OR_CLASS = regex(r"\\.|\[\^?\]?[^\]]*\]")
+_ESCAPED = regex(r"\\.")
 
 
 class _Unreadable(Exception):  # noqa: N818 - not an error of this package

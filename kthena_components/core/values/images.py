@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kthena_components.core.values.caches import cached_by_text
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Blank
 
 Version = tuple[int, ...]
@@ -17,7 +18,7 @@ Version = tuple[int, ...]
 LATEST = "latest"
 """Default tag."""
 _HUB = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
-_RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
+_RELEASE = regex(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
 _SHOWN = 160
 _OWN: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm/vllm-openai", "vllm/vllm-openai-rocm"),
@@ -122,7 +123,7 @@ def write_version(version: Version) -> str:
 
 
 _TRIGGERS = "image.openshift.io/triggers"
-_CONTAINER = re.compile(
+_CONTAINER = regex(
     r"\b(containers|initContainers)\[(?:\?\(@\.name==\\*[\"']([^\"'\\]+)\\*[\"']\)|(\d+))\]\.image\b"
 )
 _LISTS = ("containers", "initContainers")

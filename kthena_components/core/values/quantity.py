@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from kthena_components.core.values.caches import cached_by_text
 from kthena_components.core.values.read import count
+from kthena_components.core.values.regex import regex
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -28,14 +29,14 @@ _SUFFIXES = {
     "Pi": Decimal(2**50),
     "Ei": Decimal(2**60),
 }
-QUANTITY = re.compile(
+QUANTITY = regex(
     r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d{1,3})?",
     re.ASCII,
 )
 _LONGEST = 64
 """Maximum length of a quantity. Longer texts are not read."""
 
-ACCELERATOR = re.compile(
+ACCELERATOR = regex(
     r"^(?:nvidia\.com/(?:gpu(?:\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/.+|intel\.com/gpu"
     r"|habana\.ai/gaudi|huawei\.com/(?:ascend|npu).*|google\.com/tpu|aws\.amazon\.com/neuron.*"
     r"|rebellions\.ai/.+|furiosa\.ai/.+|[a-z0-9.-]+/(?:gpu|npu|xpu|tpu))$",
@@ -103,8 +104,8 @@ def add_resources(
 
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
-_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_WHOLE = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)", re.ASCII)
+_PART = regex(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_WHOLE = regex(rf"[+-]?(?:0|(?:{_PART.pattern})+)", re.ASCII)
 _MOST = 2**63 / 1e9
 
 
@@ -124,7 +125,7 @@ def read_duration(written: str) -> float | None:
 # pkg/util/validation, IsValidPercent.
 
 
-_PERCENT = re.compile(r"0*([0-9]{1,19})%")
+_PERCENT = regex(r"0*([0-9]{1,19})%")
 _INT64 = 2**63 - 1
 """A percentage is read by strconv.Atoi; a count has 32 bits."""
 

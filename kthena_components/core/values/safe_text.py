@@ -4,11 +4,12 @@ Checked files may be untrusted, and messages quote them in terminals, pipeline l
 Generated files quote them, too: a comment there is `visible`, so it stays one line.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 
-COMMAND = re.compile(r"##(?=\w{0,20}\[)")
+from kthena_components.core.values.regex import regex
+
+COMMAND = regex(r"##(?=\w{0,20}\[)")
 """Start of a command in a log, anywhere in a line: `##[error]`, `##vso[…]`.
 
 Source: actions/runner src/Runner.Common/ActionCommand.cs: TryParse searches the whole line for
@@ -17,7 +18,7 @@ it.
 """
 
 _LAYOUT = dict.fromkeys(map(ord, "\n\t"))
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = regex(r"[\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
@@ -94,7 +95,7 @@ def escaped(char: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
 
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
+_TOKEN = regex(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
 
 def looks_like_token(value: object) -> bool:

@@ -3,15 +3,17 @@
 An unknown value is never an error: a rule that meets one reports that it could not check.
 """
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard, TypeVar
+
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 # A Pulumi Output travels through the pure code as text of this form (resources/_outputs.py writes
 # it). The private-use characters cannot occur in a legal Kubernetes name or a sane flag.
 OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
-OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
+OUTPUT_TOKEN = regex(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
 UNKNOWN_WORD = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 """An unknown word of a command line, as text."""
 BLANK_WORD = f"{OUTPUT_OPEN}00{OUTPUT_CLOSE}"

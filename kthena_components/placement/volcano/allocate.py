@@ -6,8 +6,9 @@ Where Volcano chooses one of equals at random, this takes the first one.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.volcano.amounts import Vector, within
 from kthena_components.placement.volcano.jobs import Job, Subgroup, Task, total
 from kthena_components.placement.volcano.neighbours import Neighbours

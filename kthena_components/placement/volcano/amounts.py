@@ -5,11 +5,11 @@ thousandths, and memory and pods in units.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from operator import add, le, sub
 
 from kthena_components.cluster.node_fit import USUAL_PODS, Amounts
+from kthena_components.core.values.dataclass import dataclass
 
 Vector = tuple[int, ...]
 PODS = "pods"

@@ -6,9 +6,10 @@ pkg/scheduler/plugins/gang/gang.go.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kthena_components.core.topology.domains import holds
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import PodGroup, PodSet, SubGroupPolicy, Topology
 from kthena_components.placement.volcano.amounts import Vector, plus

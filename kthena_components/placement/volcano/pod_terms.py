@@ -6,11 +6,11 @@ interpodaffinity/filtering.go,podtopologyspread/common.go}, which Volcano's plug
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.cluster.node_fit import obstacles
 from kthena_components.core.topology.domains import Labels, holds
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Body, PodSet
 

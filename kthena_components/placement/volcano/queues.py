@@ -6,8 +6,8 @@ overcommit/overcommit.go}.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.model import Cluster, Queue
 from kthena_components.placement.volcano.amounts import PODS, Dimensions, Vector, plus
 from kthena_components.placement.volcano.jobs import Job

@@ -6,10 +6,10 @@ a pod is placed in it, so that a cluster of thousands of nodes is not searched f
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from kthena_components.cluster.node_fit import Amounts
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.computed import Computed
 from kthena_components.placement.model import Cluster
 from kthena_components.placement.volcano.amounts import Dimensions, Vector, minus, plus, within

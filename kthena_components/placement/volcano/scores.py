@@ -8,8 +8,8 @@ not modelled: they are equal for most nodes, and change no verdict of a single g
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.model import Scheduler
 from kthena_components.placement.volcano.amounts import CPU, MEMORY, Dimensions, Vector
 

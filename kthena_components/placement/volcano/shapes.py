@@ -6,12 +6,13 @@ of one class if they have the same taints and the same values of all labels that
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from kthena_components.cluster.node_fit import obstacles
 from kthena_components.cluster.objects import labels_of, name_of, namespace_of
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Body, Cluster, PodSet
 from kthena_components.placement.volcano.amounts import PODS, Dimensions, Vector

@@ -7,11 +7,12 @@ pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 
 from kthena_components.cluster.objects import name_of
 from kthena_components.core.topology.domains import Domain
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import Cluster, Topology
 

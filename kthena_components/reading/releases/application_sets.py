@@ -14,6 +14,7 @@ from itertools import islice, product
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import parse_kube_map
 from kthena_components.reading.releases.argo import applications
@@ -22,10 +23,10 @@ from kthena_components.reading.releases.repository import Repository
 
 _MOST = 200
 """Maximum number of Applications of one set."""
-_TEMPLATE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-_FIELD = re.compile(r"\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_INDEX = re.compile(r"index\s+(\.[\w.]+)\s+(\d{1,3})")
-_ODD = re.compile(r"[^a-z0-9.-]")
+_TEMPLATE = regex(r"\{\{(.*?)\}\}", re.DOTALL)
+_FIELD = regex(r"\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_INDEX = regex(r"index\s+(\.[\w.]+)\s+(\d{1,3})")
+_ODD = regex(r"[^a-z0-9.-]")
 _TRIMMED = "-."
 _BESIDE = frozenset({"selector", "template", "values"})
 _LONGEST = 253

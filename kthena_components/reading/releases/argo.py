@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
 from kthena_components.reading.releases.model import (
@@ -26,9 +27,9 @@ from kthena_components.reading.releases.model import (
 )
 from kthena_components.reading.releases.repository import Repository
 
-_REF = re.compile(r"\$([^/]+)/(.*)")
-_GLOB = re.compile(r"[*?]")
-_API = re.compile(r"[A-Za-z0-9./-]{1,200}")
+_REF = regex(r"\$([^/]+)/(.*)")
+_GLOB = regex(r"[*?]")
+_API = regex(r"[A-Za-z0-9./-]{1,200}")
 _KEPT = ("namePrefix", "nameSuffix", "namespace", "commonAnnotations")
 _SILENT = frozenset({"version", "forceCommonLabels", "forceCommonAnnotations"})
 _LABELS = ("commonLabels", "labelWithoutSelector", "labelIncludeTemplates")

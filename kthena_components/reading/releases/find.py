@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.folders import TERRAFORM
@@ -27,9 +28,9 @@ _STATING = frozenset({_APPLICATION, _SET, _HELM_RELEASE, _KUSTOMIZATION})
 _NAMED = frozenset({("source.toolkit.fluxcd.io", "GitRepository"), ("", "ConfigMap")})
 """Kinds that a release may name."""
 _Reader = Callable[[str, Place, Repository], list[Statement]]
-_TERRAFORM = re.compile(r'^[ \t]*resource[ \t]+"helm_release"[ \t]+"([^"\n]+)"', re.MULTILINE)
+_TERRAFORM = regex(r'^[ \t]*resource[ \t]+"helm_release"[ \t]+"([^"\n]+)"', re.MULTILINE)
 _WHY = "only Terraform evaluates its values"
-_HOLDS = re.compile(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
+_HOLDS = regex(r"argoproj\.io/|\.toolkit\.fluxcd\.io/")
 
 
 @dataclass(frozen=True, slots=True)

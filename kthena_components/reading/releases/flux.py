@@ -7,12 +7,12 @@ internal/helm/chart/builder_local.go; fluxcd/kustomize-controller docs/spec/v1/k
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.folders import CHART
 from kthena_components.reading.kustomization import find_kustomization
 from kthena_components.reading.releases.model import (
@@ -30,8 +30,8 @@ from kthena_components.reading.releases.repository import Repository
 Find = Callable[[str, str, str], Mapping[str, Any] | None]
 """Finds another object in the files by kind, namespace and name."""
 _GIT = "GitRepository"
-_PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_PATH = regex(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_INTEGER = regex(r"0|-?[1-9][0-9]{0,17}")
 _SCALARS = {"true": True, "false": False, "null": None}
 
 

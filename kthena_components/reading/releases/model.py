@@ -1,12 +1,13 @@
 """How a chart or a kustomization of the repository is deployed, as another file states it."""
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 
 
 class OutsideError(ValueError):
@@ -102,7 +103,7 @@ _TARGET = frozenset(
     {"group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector"}
 )
 _IMAGE = frozenset({"name", "newName", "newTag", "digest"})
-_WRITTEN = re.compile(r"(?:(?P<name>[^=]+)=)?(?P<new>[^@]*?)(?::(?P<tag>[^:/@]+))?(?:@(?P<id>.+))?")
+_WRITTEN = regex(r"(?:(?P<name>[^=]+)=)?(?P<new>[^@]*?)(?::(?P<tag>[^:/@]+))?(?:@(?P<id>.+))?")
 """An image in Argo CD's notation: `old=new:tag@digest`, each part but one optional."""
 
 

@@ -7,21 +7,23 @@ fork has another owner. So the last part of the path is compared, if the checkou
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable, read_regular
 from kthena_components.reading.maps import read_below
 from kthena_components.reading.releases.model import OutsideError
 
-_ORIGIN = re.compile(r'^\[remote "origin"\]\s*$(?:\n(?!\[).*)*?\n\s*url\s*=\s*(\S+)', re.MULTILINE)
-_OTHER_REVISION = re.compile(r"[0-9a-f]{7,40}|(?:.*[-/])?v?\d+\.\d+(?:\.\d+)?\S*|.*[*<>~^].*")
+_ORIGIN = regex(r'^\[remote "origin"\]\s*$(?:\n(?!\[).*)*?\n\s*url\s*=\s*(\S+)', re.MULTILINE)
+_OTHER_REVISION = regex(r"[0-9a-f]{7,40}|(?:.*[-/])?v?\d+\.\d+(?:\.\d+)?\S*|.*[*<>~^].*")
 """A commit, a version, or a range of versions."""
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[^/\s]+@[^/\s]+:", re.IGNORECASE)
+_ADDRESS = regex(r"[a-z][a-z0-9+.-]*://|[^/\s]+@[^/\s]+:", re.IGNORECASE)
 _MOST = 20_000
 """Maximum number of files and folders that a pattern is compared with."""
-_STARS = re.compile(r"\*+")
+_STARS = regex(r"\*+")
 _SHOWN = 60
 _NULL = "\0"
 

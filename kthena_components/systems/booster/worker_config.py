@@ -17,6 +17,7 @@ from kthena_components.core.remedies import elsewhere, remove
 from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.kthena.view import SKIPS_INSTALL, TRUE
 
@@ -24,7 +25,7 @@ MODEL_NAME = "served-model-name"
 _SERVE = 3
 """Words of `vllm serve MODEL`."""
 _EXECUTOR = "--distributed-executor-backend"
-_BARE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_BARE = regex(r"[\w@%+=:,./-]+", re.ASCII)
 """Words that bash takes as they are."""
 
 

@@ -3,22 +3,22 @@
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.templates import HIDDEN
 from kthena_components.core.values.read import mapping, sequence, unknown_in
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.dynamo.view import Component
 
 MAIN = "main"
 _GPU = "nvidia.com/gpu"
 _COMMON = ("cpu", "memory")
 _MEMORY = {"medium": "Memory"}
-_CONTAINER = re.compile(r"spec\.containers\[([0-9]+)\]")
-_VOLUME = re.compile(r"spec\.volumes\[([0-9]+)\]")
-_ADDED = re.compile(r"\.(env|envFrom)\[([0-9]+)\]")
+_CONTAINER = regex(r"spec\.containers\[([0-9]+)\]")
+_VOLUME = regex(r"spec\.volumes\[([0-9]+)\]")
+_ADDED = regex(r"\.(env|envFrom)\[([0-9]+)\]")
 
 
 def template_of(component: Component) -> object:

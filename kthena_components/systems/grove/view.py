@@ -2,10 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
 

@@ -5,9 +5,7 @@ pkg/workspace/estimator/nodesestimator/estimator.go, pkg/model/interface.go and
 pkg/utils/config_parser.go.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.facts.context import NO_CONTEXT
@@ -15,8 +13,10 @@ from kthena_components.core.hardware import Instance, find_instance, gpu_of_labe
 from kthena_components.core.memory import cache_per_token
 from kthena_components.core.memory.sizes import GIB
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, text
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import (
@@ -30,7 +30,7 @@ from kthena_components.systems.kaito.view import (
 CONTEXT = 2048
 """Tokens that it assumes if the ConfigMap of inference.config states no max-model-len."""
 _UTILISATION, _EXPANSION, _BASE, _SHARE = 0.84, 1.02, 2.3, 0.05
-_WHOLE = re.compile(r"[+-]?[0-9]{1,60}")
+_WHOLE = regex(r"[+-]?[0-9]{1,60}")
 _INT64 = 2**63
 _STEP = 2
 """Indentation of lines that KAITO counts as below `vllm:`."""

@@ -5,9 +5,8 @@ kaito-project/kaito v0.11.0 presets/workspace/inference/vllm/inference_api.py pa
 """
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.engines import SERVE, CommandFacts, Problem, read_command
@@ -17,8 +16,10 @@ from kthena_components.core.engines.files import Broken, read_yaml
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.schema.versions import known_version
 from kthena_components.core.values.blanks import is_blank
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kaito.options import options_of
 from kthena_components.systems.kaito.view import CONFIG_KEY
@@ -187,7 +188,7 @@ def config_map(name: str, namespace: str, labels: dict[str, str], text: str) -> 
 
 MAX_LEN = "max-model-len"
 VLLM = "vllm"
-_WHOLE = re.compile(r"[+-]?[0-9]{1,60}")
+_WHOLE = regex(r"[+-]?[0-9]{1,60}")
 _INT64 = 2**63
 
 

@@ -6,13 +6,14 @@ KAITO's own, so they take precedence.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts, Mount, read_command
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.hardware import GpuFacts, Instance, gpu_of
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import Deployment, Sized

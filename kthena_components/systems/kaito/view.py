@@ -1,12 +1,13 @@
 """Reads KAITO's objects for their rules."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import Object, copies_in
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count, inside, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 

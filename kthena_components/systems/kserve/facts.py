@@ -5,7 +5,7 @@ requests and limits.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -14,6 +14,7 @@ from kthena_components.core.facts.pod_template import read_pods
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, relocated
 from kthena_components.core.templates import lay_over
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage

@@ -3,7 +3,7 @@
 Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
 
-from dataclasses import dataclass
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ config/llmisvcconfig (--served-model-name);
 pkg/controller/v1alpha2/llmisvc/workload_storage.go (attachModelArtifacts).
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -20,10 +19,11 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.models import find_by_folder
 from kthena_components.core.values.read import inside, mapping, sequence, unknown_in
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Blank, Unknown, is_unresolved
 
 _FOLDER = "/mnt/models"
-_HUB = re.compile(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
+_HUB = regex(r"hf://(?P<name>[^/:\s]+/[^/:\s]+)(?::[^/\s]*)?")
 _OWN_SERVER, _SERVED = "huggingfaceserver", "--served-model-name"
 Folders = Mapping[str, str]
 """The model in each folder."""

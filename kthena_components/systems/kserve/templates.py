@@ -8,7 +8,7 @@ pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core import naming
@@ -17,6 +17,7 @@ from kthena_components.core.plan.read_back import without_env
 from kthena_components.core.plan.serving_plan import RolePlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.templates import Template
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage, compute_ray_nodes
 from kthena_components.systems.kserve.view import GPU_TYPES

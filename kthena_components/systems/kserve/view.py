@@ -5,11 +5,11 @@ Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.facts.context import namespace_of
 from kthena_components.core.objects.object import Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import count, count_or_unknown, mapping, spec_of, unknown_in

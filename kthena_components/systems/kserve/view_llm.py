@@ -1,11 +1,11 @@
 """Reads LLMInferenceServices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import Object
 from kthena_components.core.templates import HIDDEN
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count,
     count_or_unknown,

@@ -5,7 +5,6 @@ Source: Kthena v1.0.0 pkg/apis/networking/v1alpha1 and pkg/kthena-router.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kthena_components.core import naming
@@ -14,6 +13,7 @@ from kthena_components.core.objects.object import MODEL_SERVER
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.serving_plan import ServingPlan
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.kthena.emit_autoscaling import port_of
 from kthena_components.systems.kthena.options import options_of, render

@@ -20,6 +20,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import at_most, either, remove
 from kthena_components.core.spec.enums import KthenaVersion
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.kthena.emit_autoscaling import (
     endpoint,
     engine_port,
@@ -43,7 +44,7 @@ from kthena_components.systems.kthena.view_autoscaling import read_policy
 
 Write = Callable[[ServingPlan], Mapping[str, Any]]
 _AT, _MOST_ROLES = "backend_options.autoscaling", 2
-_CAMEL = re.compile("(?<=[a-z])[A-Z]")
+_CAMEL = regex("(?<=[a-z])[A-Z]")
 """A capital in a name of the CRD."""
 
 

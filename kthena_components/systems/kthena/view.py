@@ -5,12 +5,12 @@ it, and the rules between fields skip it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.objects.object import MODEL_SERVER, MODEL_SERVING, Object, read_object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, age, known_version
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import is_budget, scaled
 from kthena_components.core.values.read import (
     count,

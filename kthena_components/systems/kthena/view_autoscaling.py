@@ -4,11 +4,11 @@ Both never raise. Source: volcano-sh/kthena v1.0.0 and v0.4.0 pkg/apis/workload/
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import MODEL_SERVING, Object
 from kthena_components.core.schema.versions import has_since
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence, text
 from kthena_components.core.values.unknown import MaybeText
 

@@ -5,11 +5,11 @@ ModelServer; gateway-api-inference-extension api/v1 and apix/v1alpha2 InferenceP
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import MODEL_SERVER, Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     first_unknown,
     is_map,

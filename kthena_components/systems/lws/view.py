@@ -4,10 +4,10 @@ Source: kubernetes-sigs/lws api/leaderworkerset/v1 and api/disaggregatedset/v1.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count, mapping, name_of
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 

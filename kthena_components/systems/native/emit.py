@@ -5,7 +5,6 @@ unchanged. docs/backends/native.md lists what a controller would do better.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
@@ -19,6 +18,7 @@ from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
 from kthena_components.core.spec.enums import RolloutType
 from kthena_components.core.templates import Template
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.emitter import EMPTY_ROLES, FOR_ALL, IDLE_WORKERS, Emitter
 from kthena_components.systems.kubernetes.emit import emit_front, emit_instance
 from kthena_components.systems.kubernetes.resources import (

@@ -6,7 +6,6 @@ sglang/srt/utils.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kthena_components.core.engines.options import TITLES
 from kthena_components.core.facts.listening import DEFAULT_PORTS
@@ -17,6 +16,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.serving_plan import RolePlan, ServingPlan
 from kthena_components.core.remedies import either, remove, set_option, without
 from kthena_components.core.rules.support.fixes import placed
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown

@@ -15,6 +15,7 @@ from kthena_components.core.facts.files import PodVolumes, read_files
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import inside, mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import is_unresolved
 
 _OVERWRITE = "ray.io/overwrite-container-cmd"
@@ -89,8 +90,8 @@ def _items(part: object) -> Sequence[object]:
 
 
 _SCRIPT = "/entrypoint/vllm-entrypoint.sh"
-_WORDS = re.compile(r"^\s*ARGS\+?=\(([^()]*)\)\s*$", re.MULTILINE)
-_RUN = re.compile(r'^\s*exec "\$\{ARGS\[@\]\}"\s*$', re.MULTILINE)
+_WORDS = regex(r"^\s*ARGS\+?=\(([^()]*)\)\s*$", re.MULTILINE)
+_RUN = regex(r'^\s*exec "\$\{ARGS\[@\]\}"\s*$', re.MULTILINE)
 
 
 def chart_command(

@@ -5,11 +5,12 @@ reserves one GPU for each rank in a placement group.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts, read_command
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import text_of
 from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence

@@ -5,7 +5,7 @@ controllers/ray/common/pod.go BuildPod, controllers/ray/utils/util.go GetWorkerG
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.pod import PodFacts
@@ -13,6 +13,7 @@ from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object
 from kthena_components.core.schema.versions import has_since
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     MAX_COUNT,

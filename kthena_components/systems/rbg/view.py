@@ -4,16 +4,16 @@ The two versions are written differently and mean the same: v1alpha2 has a patte
 v1alpha1 has the template in the role itself, next to `leaderWorkerSet` or `components`.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.templates import HIDDEN, MERGE_KEYS, patched
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import count, mapping, sequence, text, unknown_in
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GROUP = "workloads.x-k8s.io"
@@ -223,7 +223,7 @@ def components_of(role: RbgRole) -> Iterator[RbgComponent]:
         )
 
 
-_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+_STEP = regex(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def places_of(template: RbgTemplate) -> Callable[[str], str] | None:

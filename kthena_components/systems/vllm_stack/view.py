@@ -5,12 +5,11 @@ values do. A values file alone is not read: it does not name its chart. Source:
 vllm-project/production-stack helm/templates.
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.images import Version
@@ -22,6 +21,7 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_in,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 RELEASE: GroupKind = ("helm.sh", "Release")
@@ -36,7 +36,7 @@ _BESIDE = Unknown("the models may be in other values")
 _WITH_RAY, _BY_MODEL, _ENABLED = (0, 1, 3), (0, 1, 4), (0, 1, 11)
 """The first release with Ray, with a raySpec of each model, and with raySpec.enabled: the tags
 vllm-stack-0.1.2 to 0.1.12, helm/templates/ray-cluster.yaml and deployment-vllm-multi.yaml."""
-_RELEASE_OF = re.compile(r"(?:vllm-stack-|[v=])?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
+_RELEASE_OF = regex(r"(?:vllm-stack-|[v=])?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

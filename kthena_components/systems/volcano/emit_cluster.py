@@ -1,7 +1,7 @@
 """Writes the objects of a whole cluster: HyperNodes and Queues. Reads HyperNodes back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.context import Context
@@ -18,6 +18,7 @@ from kthena_components.core.topology.spec import (
     build_topology,
     check_topology,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.systems.volcano.emit import SCHEDULING
 from kthena_components.systems.volcano.rules.queue import QUEUE_RULES
 from kthena_components.systems.volcano.rules.queue_references import (

@@ -5,7 +5,7 @@ pkg/controllers/job/plugins, pkg/webhooks/admission/jobs/mutate/mutate_job.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.engine_grouping import EngineTemplate, engines_among
@@ -20,6 +20,7 @@ from kthena_components.core.facts.workload import (
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import remove
 from kthena_components.core.templates import HIDDEN
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count_or_unknown,
     is_name,

@@ -5,13 +5,13 @@ schema reports it, and the rules between fields skip it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.naming import dns_name, is_dns_name
 from kthena_components.core.objects.object import Object
 from kthena_components.core.remedies import write
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     count,
     group_kind,

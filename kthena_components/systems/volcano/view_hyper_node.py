@@ -5,12 +5,13 @@ rules/hypernode.py checks HyperNodes, and core/topology/hypernode_tree.py the tr
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING
 
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import write
 from kthena_components.core.topology.domains import MEMBER_KINDS
+from kthena_components.core.values.dataclass import dataclass
 
 if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec

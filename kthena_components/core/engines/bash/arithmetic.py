@@ -3,22 +3,23 @@
 Source: bash's manual, 6.5; expr.c. Numbers have 64 bits and wrap around.
 """
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 _LONGEST = 500
 _DEEPEST = 15
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"[ \t\n]*(?:([0-9][0-9A-Za-z]*)(?![@_#])|([A-Za-z_][A-Za-z0-9_]*)"
     r"|(<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%]=|\*(?!\*)|<(?!<)|>(?!>)|[-+/%=!,()]))"
 )
-_CHANGED = re.compile(
+_CHANGED = regex(
     r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\]]*\])?\s*(?:(?:[-+*/%&^|]|<<|>>)?=(?!=)|\+\+|--)"
     r"|(?:\+\+|--)\s*([A-Za-z_][A-Za-z0-9_]*)"
 )
-_INTEGER = re.compile(r"[ \t\n]*([-+]?)([0-9][0-9A-Za-z@_#]*)[ \t\n]*")
+_INTEGER = regex(r"[ \t\n]*([-+]?)([0-9][0-9A-Za-z@_#]*)[ \t\n]*")
 _LEVELS = (
     ("||",), ("&&",), ("==", "!="), ("<=", ">=", "<", ">"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip

@@ -3,19 +3,19 @@
 Source: bash's manual, 3.5.1; braces.c.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.bash.syntax import Parameter, Piece, Text, Word
+from kthena_components.core.values.regex import regex
 
 _MOST_WORDS = 1000
 _MOST_BRACES = 100
-_RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
-_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
-_PADDED = re.compile(r"-?0[0-9]")
+_RANGE = regex(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
+_LETTERS = regex(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
+_PADDED = regex(r"-?0[0-9]")
 
-_HIDDEN = re.compile(r'"[^"]*\{[^"]*(?:,|\.\.)[^"]*\}')
+_HIDDEN = regex(r'"[^"]*\{[^"]*(?:,|\.\.)[^"]*\}')
 
 Token = str | Piece
 """One character that may be a brace or a comma, or anything else."""

@@ -30,6 +30,7 @@ from kthena_components.core.engines.bash.shell_state import (
     Many,
     is_known,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 LETTERS = {"allexport": "a", "errexit": "e", "noglob": "f", "nounset": "u", "pipefail": "pipefail"}
@@ -72,8 +73,8 @@ _OTHERS = """
     bg bind caller compgen complete dirs disown fc fg hash help history jobs kill logout suspend
     times type ulimit umask unalias
 """
-_COUNT = re.compile(r"[0-9]{1,6}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COUNT = regex(r"[0-9]{1,6}")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _CHANGING = frozenset(
     {"nocasematch", "lastpipe", "xpg_echo", "compat31", "localvar_inherit", "inherit_errexit"}
 )

@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kthena_components.core.engines.bash.shared_state import Run
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell
@@ -22,6 +22,8 @@ from kthena_components.core.engines.bash.shell_state import (
 from kthena_components.core.engines.bash.syntax import Assignment, Word
 from kthena_components.core.engines.facts import Blocked
 from kthena_components.core.engines.files import Absent, read_file
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 
@@ -80,7 +82,7 @@ def is_folder(shell: Shell, path: str | None) -> bool:
     return any(mount.files and all(name for name, _ in mount.files) for mount in at)
 
 
-_PAUSE = re.compile(r"([0-9]{1,6})([smhd]?)", re.ASCII)
+_PAUSE = regex(r"([0-9]{1,6})([smhd]?)", re.ASCII)
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _NEVER_END = (("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null"))
 

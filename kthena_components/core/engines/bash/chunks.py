@@ -5,7 +5,7 @@ Source: POSIX.1-2024, Shell Command Language, 2.6.5 and 2.6.6.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ from kthena_components.core.engines.bash.patterns import has_glob
 from kthena_components.core.engines.bash.shell import Shell
 from kthena_components.core.engines.bash.shell_state import BLANKS, Many
 from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

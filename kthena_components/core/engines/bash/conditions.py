@@ -4,9 +4,7 @@ Source: POSIX.1-2024, Utilities, test; bash's manual, 3.2.5.2 and 6.4. A conditi
 not known is not decided (`Doubt`).
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.call import Call, is_folder, path_of, text_of
 from kthena_components.core.engines.bash.expand import Expander
@@ -16,10 +14,12 @@ from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.shell_state import UNSET, Array, Many, is_known
 from kthena_components.core.engines.bash.syntax import Condition, Text, Word
 from kthena_components.core.engines.files import Absent
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 Truth = bool | Doubt
-_INTEGER = re.compile(r"[ \t]*[-+]?[0-9]{1,18}[ \t]*")
+_INTEGER = regex(r"[ \t]*[-+]?[0-9]{1,18}[ \t]*")
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,
@@ -28,7 +28,7 @@ COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "-gt": lambda a, b: a > b,
     "-ge": lambda a, b: a >= b,
 }
-UNARY = re.compile(r"-[abcdefghknoprstuvwxzGLNORS]")
+UNARY = regex(r"-[abcdefghknoprstuvwxzGLNORS]")
 _OTHERS = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", "=~"})
 _FILES = frozenset({"-e", "-f", "-r", "-s"})
 _BINARY = _OTHERS.union(COMPARISONS)

@@ -29,6 +29,7 @@ from kthena_components.core.engines.bash.syntax import (
     Word,
 )
 from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 # Assignments: texts, arrays and tables.
@@ -151,8 +152,8 @@ def is_split(word: Word) -> bool:
     return any(isinstance(piece, Parameter | Substitution) and not piece.quoted for piece in word)
 
 
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(\+?=)(.*))?", re.DOTALL)
-_ELEMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
+_NAME = regex(r"([A-Za-z_][A-Za-z0-9_]*)(?:(\+?=)(.*))?", re.DOTALL)
+_ELEMENT = regex(r"([A-Za-z_][A-Za-z0-9_]*)\[")
 _TYPES = frozenset("ilucn")
 
 

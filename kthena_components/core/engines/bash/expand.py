@@ -5,7 +5,6 @@ Source: POSIX.1-2024, Shell Command Language, 2.6; bash's manual, 3.5.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from kthena_components.core.engines.bash import arithmetic, parameters
 from kthena_components.core.engines.bash.braces import expand_braces, has_braces, hides_braces
@@ -24,19 +23,21 @@ from kthena_components.core.engines.bash.syntax import (
     Word,
 )
 from kthena_components.core.engines.programs import may_start_one
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OwnAddress, Unknown, Varying
 
-_OWN_ADDRESS = re.compile(
+_OWN_ADDRESS = regex(
     r"(?:\$\(|`)\s*hostname(?:\s+-[fiIs])?(?:\s*\|\s*"
     r"(?:awk\s+['\"]\{\s*print\s+\\{0,2}\$1;?\s*\}['\"]|cut\s+-d\s*['\"] ['\"]\s+-f\s*1)"
     r")?\s*[)`]"
 )
 """How scripts compute the name or the address of their pod."""
-_SETS = re.compile(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
-_COMMANDS = re.compile(r"`|\$\((?!\()|[<>]\(")
-_NAMES = re.compile(r"[^\s;&|<>()`'\"\\$]+")
-_BASH_SIGNS = re.compile(r"\*\*|\+\+|--|,")
-_LATER_TILDE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:.*:)?~", re.DOTALL)
+_SETS = regex(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
+_COMMANDS = regex(r"`|\$\((?!\()|[<>]\(")
+_NAMES = regex(r"[^\s;&|<>()`'\"\\$]+")
+_BASH_SIGNS = regex(r"\*\*|\+\+|--|,")
+_LATER_TILDE = regex(r"[A-Za-z_][A-Za-z0-9_]*=(?:.*:)?~", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

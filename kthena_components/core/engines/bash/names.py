@@ -1,7 +1,5 @@
 """What a shell knows by name: its parameters, its variables and those that it sets itself."""
 
-from dataclasses import dataclass
-
 from kthena_components.core.engines.bash.shell import Doubt, Shell
 from kthena_components.core.engines.bash.shell_state import (
     ARGUMENTS,
@@ -17,6 +15,7 @@ from kthena_components.core.engines.bash.shell_state import (
     Value,
     is_known,
 )
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import OwnAddress, Unknown
 
 _SET = """

@@ -9,13 +9,14 @@ from kthena_components.core.engines.bash.patterns import is_plain, unescaped
 from kthena_components.core.engines.bash.shell import Doubt, Flow
 from kthena_components.core.engines.bash.shell_state import BLANKS, FOLDER, Array, Many, is_known
 from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 _PERCENT = "\0"
 """Stands for `%%`: no word holds it."""
-_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?", re.DOTALL)
+_INTEGER = regex(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_TARGET = regex(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?", re.DOTALL)
 _LATE = Unknown("the output of a command is unknown")
 _MOST_NUMBERS = 1000
 

@@ -3,13 +3,12 @@
 The grammar takes 25 ms to load, and most containers run one command without any syntax.
 """
 
-import re
-
 from kthena_components.core.engines.bash.syntax import Block, Chain, Simple, Statement, Text
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
-_PLAIN = re.compile("(?:[A-Za-z0-9_./:@%+,= \ue000-\ue003;\n-]|&&)+")
-_LATE = re.compile("[\ue000-\ue003]")
+_PLAIN = regex("(?:[A-Za-z0-9_./:@%+,= \ue000-\ue003;\n-]|&&)+")
+_LATE = regex("[\ue000-\ue003]")
 _WORDS = """
     - case coproc declare do done elif else esac export fi for function if in local readonly select
     then time typeset unset until while

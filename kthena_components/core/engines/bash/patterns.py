@@ -10,16 +10,17 @@ from functools import lru_cache
 from kthena_components.core.engines.bash.syntax import Text, Word
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.display import SECRET
+from kthena_components.core.values.regex import regex
 
 _LONGEST = 200
-_SPECIAL = re.compile(r"([\\*?\[\](])")
-_EXTENDED = re.compile(r"[?*+@!]\(")
+_SPECIAL = regex(r"([\\*?\[\](])")
+_EXTENDED = regex(r"[?*+@!]\(")
 _LETTERS = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
     "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
-_ESCAPE = re.compile(r"\\([abeEfnrtv\\'\"?])")
-_PART = re.compile(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
+_ESCAPE = regex(r"\\([abeEfnrtv\\'\"?])")
+_PART = regex(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
 
 
 def escape(text: str) -> str:

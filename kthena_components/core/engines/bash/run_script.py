@@ -26,16 +26,17 @@ from kthena_components.core.engines.bash.shell_state import (
     State,
 )
 from kthena_components.core.engines.bash.syntax import Block, Simple, Text
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 SURELY_BASH = frozenset({"bash"})
 _FIRST = "BASH_ENV"
 """Names a file that bash reads before a script."""
-_CLOSED = re.compile(
+_CLOSED = regex(
     r"""(?:[^'"`\\$]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|\$(?!['({])|`[^`]*`)*""",
     re.DOTALL,
 )
-_UNCLEAR = re.compile(r"<<|#|\$[({]")
+_UNCLEAR = regex(r"<<|#|\$[({]")
 _QUOTES = {
     "'": ("a single quote (')", "'"),
     "$'": ("a single quote (')", "'"),
@@ -43,8 +44,8 @@ _QUOTES = {
     "`": ("a back quote (`)", "`"),
 }
 
-_STRAY_LINE = re.compile(r"\n[ \t]*--?[A-Za-z]")
-_STRAY_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9_.-]*")
+_STRAY_LINE = regex(r"\n[ \t]*--?[A-Za-z]")
+_STRAY_OPTION = regex(r"--?[A-Za-z][A-Za-z0-9_.-]*")
 
 
 def run_script(shared: SharedState, script: Script, started: Run) -> bool:

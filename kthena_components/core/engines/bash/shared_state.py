@@ -1,11 +1,12 @@
 """What all shells share that one container's command starts, one inside the other."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kthena_components.core.engines.facts import Blocked, CommandFacts
 from kthena_components.core.engines.launchers import Ray
 from kthena_components.core.engines.placeholders import Scope, Variables
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _MOST_STEPS = 20_000

@@ -1,7 +1,7 @@
 """One shell that runs a script: its paths, and what becomes of its state where they part."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Any
 
@@ -16,6 +16,7 @@ from kthena_components.core.engines.bash.shell_state import (
     Value,
 )
 from kthena_components.core.engines.bash.syntax import Statement
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 LOOP, ROUND, FUNCTION, FILE = "loop", "round", "function", "file"

@@ -5,13 +5,14 @@ branches wrote is then compared. A value on which they differ is not known any m
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from posixpath import commonprefix
 from typing import Any
 
 from kthena_components.core.engines.bash.shared_state import BeyondError
 from kthena_components.core.engines.placeholders import Variables, has_gap
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 

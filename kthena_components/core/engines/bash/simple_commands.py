@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kthena_components.core.engines.bash.patterns import plain_text
@@ -16,20 +15,22 @@ from kthena_components.core.engines.bash.syntax import (
     Word,
 )
 from kthena_components.core.engines.bash.words import JoinedError, Node, UnreadError, Words
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 _RESERVED = """
     ! [[ ]] { } case coproc do done elif else esac fi for function if in select then until while
 """
 _KEYWORDS = frozenset(_RESERVED.split())
-_ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?\+?=", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ASSIGNS = regex(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?\+?=", re.DOTALL)
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPRESSIONS = frozenset(
     {
         *("binary_expression", "unary_expression", "parenthesized_expression"),
         *("postfix_expression", "ternary_expression"),
     }
 )
-_IN_LINE = re.compile(rb"(?:[ \t]|\\\n)*")
+_IN_LINE = regex(rb"(?:[ \t]|\\\n)*")
 _NO_WORDS = frozenset({"subshell", "redirected_statement", "command", "list", "pipeline"})
 _MARKS = frozenset({"(", ")", "!", "&&", "||", "<", ">"})
 
@@ -176,8 +177,8 @@ def _check_name(words: Sequence[Word]) -> None:
 
 
 REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-_QUOTES = re.compile(r"['\"\\]")
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_QUOTES = regex(r"['\"\\]")
+_NUMBER = regex(r"[0-9]{1,9}")
 """More digits may be more than bash's descriptors hold, which makes them a word."""
 _DOCUMENT = ["heredoc_start", "heredoc_body", "heredoc_end"]
 

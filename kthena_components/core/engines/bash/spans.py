@@ -1,11 +1,11 @@
 """Finds the simple commands of a script, and their words, by where they stand in its text."""
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.tree import parsed
 from kthena_components.core.engines.bash.words import Node
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 _COMMANDS = frozenset({"command", "declaration_command", "variable_assignment", "unset_command"})
 _QUOTED = frozenset({"string", "raw_string"})
@@ -13,7 +13,7 @@ _DEEPEST = 50
 """Levels of statements and scripts that are looked into."""
 _FEWEST = 3
 """Characters of a script in quotes, these included."""
-_RUNS = re.compile(rb"-[a-z]*c|--")
+_RUNS = regex(rb"-[a-z]*c|--")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

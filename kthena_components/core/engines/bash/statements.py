@@ -1,7 +1,7 @@
 """Statements of a script, made from the grammar's tree once `tree.py` has checked it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kthena_components.core.engines.bash.simple_commands import REDIRECTS, Commands, Found
 from kthena_components.core.engines.bash.syntax import (
@@ -23,6 +23,7 @@ from kthena_components.core.engines.bash.syntax import (
     Word,
 )
 from kthena_components.core.engines.bash.words import Node, UnreadError, Words
+from kthena_components.core.values.dataclass import dataclass
 
 _SIMPLE = frozenset({"command", "test_command", "declaration_command", "unset_command"})
 

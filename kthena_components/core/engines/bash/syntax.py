@@ -3,7 +3,7 @@
 `tree.py` and `words.py` make it from the grammar's own tree; everything else only reads it.
 """
 
-from dataclasses import dataclass
+from kthena_components.core.values.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,6 @@ Whatever does not add up is not read (`UnreadError`): the blanks between nodes m
 word must end where a shell would end it, and a keyword must not stand as a command.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
@@ -21,6 +20,7 @@ from kthena_components.core.engines.bash.words import (
     Node,
     UnreadError,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 
 _MOST_MARKS = 1000
@@ -28,11 +28,11 @@ _MOST_MARKS = 1000
 _MOST_TRIES = 50
 _DEEPEST = 100
 _REMEMBERED = 4096
-_BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
-_ESCAPED = re.compile(rb"(?:[ \t\n]|\\\n)*\\[ \t]")
-_CONTINUES = re.compile(rb"(?<!\\)((?:\\\\)*)\\\n\Z")
+_BLANK = regex(rb"(?:[ \t\n]|\\\n)*")
+_ESCAPED = regex(rb"(?:[ \t\n]|\\\n)*\\[ \t]")
+_CONTINUES = regex(rb"(?<!\\)((?:\\\\)*)\\\n\Z")
 """A line break that the script's end continues: no shell minds, but the grammar does."""
-_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_NOT_ASCII = regex(rb"[\x80-\xff]")
 _INSIDE = frozenset(
     {
         *("string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "regex"),

@@ -6,7 +6,6 @@ read here from the text itself, because the grammar's finer nodes lose blanks an
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import tree_sitter
 
@@ -21,22 +20,24 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     Word,
 )
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
 Node = tree_sitter.Node
 ANCHORS = frozenset(
     {"expansion", "command_substitution", "arithmetic_expansion", "process_substitution"}
 )
-_READ_TWICE = re.compile(r"\$\{[^}]*\$'")
+_READ_TWICE = regex(r"\$\{[^}]*\$'")
 """In a substitution, bash 5.2 reads $'…' inside ${…} twice, and may then find no end of it."""
-_NAME = re.compile(rb"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
-_ANSI = re.compile(rb"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_PLAIN = re.compile(rb"[^\\'\"$`<>;&|() \t\n]+")
-_PLAIN_OPERAND = re.compile(rb"[^\\'\"$`]+")
-_PLAIN_DOUBLE = re.compile(rb"[^\\\"$`]+")
-_PLAIN_BODY = re.compile(rb"[^\\$`]+")
-_CONTINUED = re.compile(rb"(?:\\\n)*")
-_CHARACTER = re.compile(rb"\\(\n|[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)")
-_HEAD = re.compile(
+_NAME = regex(rb"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+_ANSI = regex(rb"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_PLAIN = regex(rb"[^\\'\"$`<>;&|() \t\n]+")
+_PLAIN_OPERAND = regex(rb"[^\\'\"$`]+")
+_PLAIN_DOUBLE = regex(rb"[^\\\"$`]+")
+_PLAIN_BODY = regex(rb"[^\\$`]+")
+_CONTINUED = regex(rb"(?:\\\n)*")
+_CHARACTER = regex(rb"\\(\n|[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)")
+_HEAD = regex(
     rb"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\[\]\"'\\`(){}]*)\])?"
     rb"(:[-=?+]|[-=?+]|%%|%|##|#|[/^,:@])?",
 )

@@ -9,11 +9,12 @@ sections, each of which ends at the next one or at a blank line:
 """
 
 import re
-from dataclasses import dataclass
 
 from kthena_components.core.findings import Level
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 
-_SECTION = re.compile(r"(Pass|Fail|Level|Source): *(.*)")
+_SECTION = regex(r"(Pass|Fail|Level|Source): *(.*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

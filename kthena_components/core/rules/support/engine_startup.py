@@ -1,7 +1,6 @@
 """What rules about startup share: images and releases of engines, and what they reject."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -11,6 +10,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.support.messages import part_of_engine, title
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Image, Version, read_image
 from kthena_components.core.values.unknown import Unknown
 

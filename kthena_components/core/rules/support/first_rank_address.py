@@ -1,16 +1,16 @@
 """Where the pods of an engine look for its first rank."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.rules.support.engine_pods import others
+from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import OwnAddress
 
-LOOPBACK = re.compile(
+LOOPBACK = regex(
     r"(?:(?:tcp://)?(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1\])(?::\d+)?|::1|auto|(?::\d+)?)"
 )
 """Also nothing, and what makes Ray look for a cluster in the pod."""

@@ -5,7 +5,6 @@ field: `placed` finds it.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -19,11 +18,12 @@ from kthena_components.core.memory.sharding import Sharding, fits, is_whole, mod
 from kthena_components.core.models.config import ModelShape
 from kthena_components.core.remedies import Change, Remedy, either, mapped, together, write
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
+from kthena_components.core.values.regex import regex
 
 _WORDS = (".args", ".command", ".extra_args")
 """Ends of the paths of command lines."""
 _COUNTED = "gpus_per_pod"
-_CONTAINER = re.compile(r"containers\[\d+\]\.resources$")
+_CONTAINER = regex(r"containers\[\d+\]\.resources$")
 _FIELDS = frozenset({"tensor", "pipeline", "data"})
 _SIZES: Mapping[str, str] = {
     option: field

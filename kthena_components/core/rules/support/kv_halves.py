@@ -1,7 +1,6 @@
 """Finds the engines of a serving that share a KV cache: those that send it, and that receive it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -9,6 +8,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.support.engine_startup import Start
 from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import Version
 
 NIXL, MOONCAKE, P2P, LMCACHE = "NIXL", "Mooncake", "P2pNcclConnector", "LMCache"

@@ -1,7 +1,6 @@
 """Shared words of messages."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -9,6 +8,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus
 from kthena_components.core.findings import Finding, Level, advise
 from kthena_components.core.memory.sharding import Sharding
 from kthena_components.core.objects.engine_containers import EngineContainer
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
 from kthena_components.core.values.unknown import NotKnownError, Unknown
 

@@ -1,9 +1,9 @@
 """Two states of one object, and how they differ."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import NOT_YET_KNOWN
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 

@@ -18,6 +18,7 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _LEAST = 2**20
@@ -26,9 +27,9 @@ _NEAR = 0.9
 """Least similarity of a model's name and the one that is suggested (difflib's ratio)."""
 _LONGEST = 120
 _HUB_IMAGES = frozenset({"vllm/vllm-openai", "vllm/vllm-openai-rocm", "lmsysorg/sglang"})
-_BARE_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(\.post[0-9]+)?(-[0-9a-z.-]+)?")
+_BARE_RELEASE = regex(r"[0-9]+\.[0-9]+\.[0-9]+(\.post[0-9]+)?(-[0-9a-z.-]+)?")
 _ADAPTERS = ("--lora-modules", "--lora-paths")
-_ADAPTER = re.compile(r"^(?:[^=]+=)?(/.+)$")
+_ADAPTER = regex(r"^(?:[^=]+=)?(/.+)$")
 
 
 def amount_unit(role: RoleSpec) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 Each function of ROLLOUT_RULES is one rule between fields of a spec.
 """
 
-import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
@@ -11,8 +10,9 @@ from kthena_components.core.remedies import at_most, either, remove, write
 from kthena_components.core.spec.enums import RecoveryPolicy, RolloutType
 from kthena_components.core.spec.serving_spec import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.values.display import display
+from kthena_components.core.values.regex import regex
 
-PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")
+PERCENT = regex(r"^(?:100|[0-9]{1,2})%$")
 _ROLLING = "rollout_strategy.rolling_update_configuration"
 
 

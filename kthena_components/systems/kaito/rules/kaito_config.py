@@ -5,7 +5,7 @@ kaito-project/kaito v0.11.0 presets/workspace/inference/vllm/inference_api.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines.files import read_yaml
@@ -18,6 +18,7 @@ from kthena_components.core.rules.engine_option_known import OPTIONS
 from kthena_components.core.rules.memory_fraction_range import memory_fraction_range
 from kthena_components.core.rules.scheduler_sizes import scheduler_sizes
 from kthena_components.core.values.blanks import is_blank, may_have_blanks
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import Sized, size_of

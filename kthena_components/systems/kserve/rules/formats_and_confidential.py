@@ -1,6 +1,5 @@
 """KServe's rules about confidential models and about the formats of a runtime."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
@@ -15,10 +14,11 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.kserve.rules.one_model_replicas_canary import FRAMEWORKS
 from kthena_components.systems.kserve.view import Service
 
-SECRET = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")
+SECRET = regex(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")
 """The name of the key of a confidential model.
 
 Source: kserve v0.20.0 pkg/validation/confidential.go KBSResourceIdRegexp.

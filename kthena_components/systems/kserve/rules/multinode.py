@@ -1,6 +1,5 @@
 """Checks multi-node InferenceServices and their runtimes."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
 from kthena_components.systems.kserve.rules.one_model_replicas_canary import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
@@ -28,7 +28,7 @@ from kthena_components.systems.kserve.view import (
     resource_keys,
 )
 
-_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_NAME = regex(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SIZES = {
     "PIPELINE_PARALLEL_SIZE": "pipelineParallelSize",
     "TENSOR_PARALLEL_SIZE": "tensorParallelSize",

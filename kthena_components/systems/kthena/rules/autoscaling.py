@@ -5,7 +5,6 @@ Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_valida
 v0.4.0 pkg/model-booster-controller/webhook/autoscaling_binding_validator.go.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,6 +33,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
 from kthena_components.systems.kthena.view_autoscaling import (
     BINDING,
@@ -51,7 +51,7 @@ from kthena_components.systems.system import Rule
 
 
 Fields = Mapping[str, Any]
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+_ADDRESS = regex(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 """The start of what Go's url.ParseRequestURI accepts: the CRD's format is uri."""
 
 

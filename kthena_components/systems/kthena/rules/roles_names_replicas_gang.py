@@ -18,6 +18,7 @@ from kthena_components.core.findings import (
 from kthena_components.core.remedies import or_more
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, require_known, unknown_in, whole
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
 from kthena_components.systems.kthena.view import Role, Serving
 
@@ -25,7 +26,7 @@ _ROLES, _ROLE_NAME = 4, 12
 _CUT = 253
 """Maximum length of a name in Kubernetes; the rest of a longer one is only counted."""
 _DNS_1035 = "a DNS-1035 label: lower-case letters, digits and dashes, a letter first, no dash last"
-_CRD_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
+_CRD_NAME = regex(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
 _MINIMUM = "spec.template.gangPolicy.minRoleReplicas"
 
 

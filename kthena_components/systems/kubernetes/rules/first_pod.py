@@ -23,13 +23,14 @@ from kthena_components.core.values.read import (
     sequence,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.kubernetes.facts import facts_of_copies
 
 _SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 _ASKED = "(asked)"
 """Key of a reduced spec, which no manifest has: the Service whose names its pods need to start."""
 _FEWEST = 2
-_HOST = re.compile(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
+_HOST = regex(r"(?P<pod>[a-z0-9-]+)\.(?P<domain>[a-z0-9-]+)(?P<rest>\.[a-z0-9.-]+)?(?::\d+)?")
 
 
 def first_pod_named(found: Object) -> Iterator[Finding]:

@@ -1,13 +1,13 @@
 """Checks the keys that pods use in the Secrets of a cluster. Values are never read."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, not_checked, part_of_rule, suggest
 from kthena_components.core.objects.cluster_objects import ClusterObjects, Key
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,

@@ -1,6 +1,5 @@
 """KubeRay's rules about its autoscaler. A rule's docstring documents it."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from kthena_components.core.values.read import (
     text,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import Group, RayView
 
@@ -24,7 +24,7 @@ _SWITCH = "RAY_enable_autoscaler_v2"
 _OWN = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 _ON = ("1", "true")
 _ELSEWHERE = Unknown("another object has the value of a variable")
-_NUMBERS = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
+_NUMBERS = regex(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
 _PRIORITY = (2, 56)
 """The first release of Ray with priorities of groups."""
 

@@ -1,12 +1,12 @@
 """Checks the GPUs that a RayJob reserves for its entrypoint, against those of its engine."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import remove
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, require_known, sequence, whole
 from kthena_components.core.values.unknown import is_unresolved, total
 from kthena_components.systems.ray.command import with_command

@@ -1,6 +1,5 @@
 """KubeRay's rules about a RayService. A rule's docstring documents it."""
 
-import re
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, join_path, part_of_rule, refuse
@@ -13,10 +12,11 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.ray.view import RayView
 
 _TIMEOUT = "ray.io/initializing-timeout"
-_DURATION = re.compile(r"\+?(?:[0-9]+|(?:[0-9]+\.?[0-9]*(?:h|ms|m|s|us|µs|ns))+)")
+_DURATION = regex(r"\+?(?:[0-9]+|(?:[0-9]+\.?[0-9]*(?:h|ms|m|s|us|µs|ns))+)")
 _GRADUAL = "NewClusterWithIncrementalUpgrade"
 _TYPES = (_GRADUAL, "NewCluster", "None")
 _ALL = 100

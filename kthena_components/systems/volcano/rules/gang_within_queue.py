@@ -1,7 +1,7 @@
 """The rule gang-within-queue: what starts together is within the capability of its queue."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.core import naming
@@ -16,6 +16,7 @@ from kthena_components.core.objects.object import (
     requests_of,
 )
 from kthena_components.core.remedies import write
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
 from kthena_components.core.values.read import count, first_unknown, mapping, pairs, text

@@ -12,6 +12,7 @@ from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import mapping, require_known, text, unknown_in, whole
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import known
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.rules.volcano_name import volcano_name
@@ -19,7 +20,7 @@ from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535
 _HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
-_NUMBER = re.compile(
+_NUMBER = regex(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE
 )
 

@@ -1,12 +1,13 @@
 """Forms the subgroups of a cluster's PodGroups from pods' labels, as Volcano does."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import EACH_POD, POD_GROUP, Object, PodSet
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     count,

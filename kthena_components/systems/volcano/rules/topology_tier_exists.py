@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from kthena_components.core.objects.cluster_objects import ClusterObjects
 from kthena_components.core.objects.object import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP, Object
 from kthena_components.core.remedies import at_least, at_most, write
 from kthena_components.core.topology.hypernode_tree import check_tree
+from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
@@ -20,6 +21,7 @@ from kthena_components.core.values.read import (
     sequence,
     unknown_inside,
 )
+from kthena_components.core.values.regex import regex
 from kthena_components.core.values.unknown import Unknown, is_unresolved, known
 from kthena_components.systems.volcano.view import Topology, topologies
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
@@ -27,7 +29,7 @@ from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 if TYPE_CHECKING:  # most files that are checked have no HyperNode
     from kthena_components.core.topology.spec import HyperNodeSpec
 
-_PLACE = re.compile(r"hyper_nodes\[([0-9]+)\]\.([a-z_]+)(?:\[([0-9]+)\])?")
+_PLACE = regex(r"hyper_nodes\[([0-9]+)\]\.([a-z_]+)(?:\[([0-9]+)\])?")
 _FIELDS = {"name": "metadata.name", "tier": "spec.tier", "tier_name": "spec.tierName"}
 _KINDS = {"children": "HyperNode", "nodes": "Node"}
 _ELSEWHERE = frozenset({"hypernode-unknown-child", "known-when-planned"})
