@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding
 from kthena_components.core.rules.support.engine_pods import pods_of
 from kthena_components.core.rules.support.messages import title
-from kthena_components.core.rules.support.unset_variables import may_be_of_image, no_value
+from kthena_components.core.rules.support.unset_variables import no_value
 from kthena_components.core.values.unknown import NotSet
 
 _FIELDS = {
@@ -38,13 +38,13 @@ def size_variables(facts: ServingFacts) -> Iterator[Finding]:
     A controller sets only its own variables: Kthena WORKER_INDEX and GROUP_SIZE, LeaderWorkerSet
     LWS_WORKER_INDEX and LWS_GROUP_SIZE, the plugin env of a Volcano Job VC_TASK_INDEX. Without a
     value, `$(NAME)` stays as it is and `$NAME` is empty: the engine refuses the option, or each pod
-    computes the same rank from it.
+    computes the same rank from it. A name of no known controller may be filled in before the
+    object is applied, and is not checked.
 
     Pass: --node-rank $(LWS_WORKER_INDEX) in a LeaderWorkerSet of size 2.
     Fail: --node-rank $(LWS_WORKER_INDEX) in a ModelServing, where it is WORKER_INDEX; --node-rank
     $((VC_TASK_INDEX + 1)) in a Volcano Job without the plugin env.
-    Level: mandatory; advisory for a $NAME that an image of your own may set, and for a name of no
-    known controller in pods of one, which may set it in another release.
+    Level: mandatory.
     Source: Kubernetes documentation, Define Dependent Environment Variables; volcano-sh/kthena
     v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go; kubernetes-sigs/lws pkg/utils/pod/
     pod_utils.go; Volcano v1.14 pkg/controllers/job/plugins/env/env.go.
@@ -60,7 +60,7 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         return
     for option, field in _FIELDS.items():
         value = getattr(command, field)
-        seen = no_value(told, pod, value)
+        seen = "" if isinstance(value, NotSet) else no_value(told, pod, value)
         if not seen:
             continue
         written = command.written.get(option)
@@ -68,15 +68,9 @@ def _check(facts: ServingFacts, engine: EngineFacts, pod: PodFacts) -> Iterator[
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} {stated}, {seen}",
-            level=_level(told, pod, value),
             remedy=_remedy(option, told),
         )
         return
-
-
-def _level(told: tuple[str, ...], pod: PodFacts, value: object) -> Level:
-    may_be_set = may_be_of_image(pod, value) or (isinstance(value, NotSet) and bool(told))
-    return Level.ADVISORY if may_be_set else Level.MANDATORY
 
 
 def _remedy(option: str, told: tuple[str, ...]) -> str:
