@@ -169,7 +169,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements.lock
 	@$(RUN) -m pip install --quiet --no-build-isolation --no-deps --editable .
-	@$(RUN) -m compileall -q kthena_components # also where the environment forbids Python to write them
+	@$(RUN) -m compileall -q -x kthena_components/templates/ kthena_components # also where the environment forbids Python to write them
 	@touch $@
 
 .PHONY: toolchain
