@@ -16,6 +16,9 @@ _CLOSE = 2.5
 _WIDER = 3
 """Bands above this are those of weights that are packed again."""
 _WORST = 8
+_HEAD = (
+    "| start-ups | number | mean error, GiB | median | within 2.5 GiB | predicted less measured |"
+)
 _WIDTH, _EDGE, _MOST = 560, 48, 200.0
 
 
@@ -32,8 +35,7 @@ def _results() -> str:
         (
             f"{len(predicted)} of {len(starts)} state their cache and have a known model and GPU.",
             "",
-            "| start-ups | number | mean error, GiB | median | within 2.5 GiB | predicted less "
-            "measured |",
+            _HEAD,
             "|---|---|---|---|---|---|",
             *_rows(predicted),
             "",
