@@ -120,9 +120,10 @@ memory-docs: venv ## Regenerate docs/memory.md and its picture from the publishe
 	@$(RUN) -m toolchain.pages.memory
 
 .PHONY: pictures
-pictures: venv ## Draw the terminal of README, and the example of docs/pictures.md
+pictures: venv ## Draw the pictures of the documentation
 	@$(RUN) -m toolchain.pages.pictures
 	@$(RUN) -m toolchain.pages.terminal
+	@$(RUN) -m toolchain.pages.figures
 
 .PHONY: house
 house: venv ## Draw the packages and their imports in docs/architecture.md
