@@ -36,6 +36,11 @@ def test_the_hierarchy_has_the_pods_that_are_emitted() -> None:
     assert len(pods) == plan.pods > 1
 
 
+def test_the_page_says_the_numbers_of_the_hierarchy() -> None:
+    page = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    assert hierarchy.in_words(hierarchy.read_plan()) in " ".join(page.split())
+
+
 def lines_of(box: Box) -> list[str]:
     """Return all lines of a box and of those in it."""
     return [*box.lines, *chain.from_iterable(map(lines_of, box.inside))]

@@ -37,6 +37,16 @@ def read_plan() -> ServingPlan:
     return read_stack_file(ROOT, STACK).need.plans[0]
 
 
+def in_words(plan: ServingPlan) -> str:
+    """Return what the figure shows, as one sentence for the page."""
+    row = shape(plan)[0]
+    gpus = sum(one["gpus"] for one in shape(plan))
+    return (
+        f"has {plan.groups} groups, {plan.pods} pods and {gpus} GPUs. Each engine has "
+        f"{row['world_size']} ranks: {plan.roles[0].pods} pods with {row['gpus_per_pod']} GPUs each"
+    )
+
+
 def serving_box(plan: ServingPlan) -> Box:
     """Return a serving with its groups, roles, engines and pods."""
     gpus = sum(row["gpus"] for row in shape(plan))
