@@ -32,8 +32,8 @@ CustomResourceDefinition beside them says otherwise.
 """
 _TAIL = """
 [engines.md](engines.md) lists each release of the engines, with the options that it added and
-removed. Tests run no engine. [conformance.md](conformance.md) says what the other programs were tried
-with.
+removed. Tests run no engine. [conformance.md](conformance.md) says what the other programs were
+tried with.
 """
 
 
