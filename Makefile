@@ -110,19 +110,21 @@ goldens: venv ## Regenerate the golden files
 	@$(RUN) -m tests.support.goldens --update
 
 .PHONY: policies-docs
-policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backends.md
+policies-docs: venv ## Regenerate docs/policies.md, kinds.md, backends.md and versions.md
 	@$(RUN) -m toolchain.pages.rules > docs/policies.md
 	@$(RUN) -m toolchain.pages.kinds > docs/kinds.md
 	@$(RUN) -m toolchain.pages.backends > docs/backends.md
+	@$(RUN) -m toolchain.pages.versions > docs/versions.md
 
 .PHONY: memory-docs
 memory-docs: venv ## Regenerate docs/memory.md and its picture from the published start-ups
 	@$(RUN) -m toolchain.pages.memory
 
 .PHONY: pictures
-pictures: venv ## Draw the terminal of README, and the example of docs/pictures.md
+pictures: venv ## Draw the pictures of the documentation
 	@$(RUN) -m toolchain.pages.pictures
 	@$(RUN) -m toolchain.pages.terminal
+	@$(RUN) -m toolchain.pages.figures
 
 .PHONY: house
 house: venv ## Draw the packages and their imports in docs/architecture.md

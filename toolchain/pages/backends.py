@@ -49,7 +49,7 @@ def _matrix(emitters: Mapping[str, Emitter]) -> Iterator[str]:
     for argument in ARGUMENTS:
         marks = " | ".join(_mark(taken(argument, one.limits)) for one in emitters.values())
         yield f"| `{argument}` | {marks} |"
-    yield f"\n{_KEY}"
+    yield f"\n{_KEY}\n\n![The table as a picture: a column of dots for each backend](backends.svg)"
 
 
 def _mark(limits: str | None) -> str:

@@ -6,16 +6,24 @@ from importlib import import_module
 from pathlib import Path
 
 from kthena_components.cli.main import COMMANDS
+from toolchain.pages.figures.command_inputs import in_words
+
+_FIGURE = "\n![What each command reads](../command-inputs.svg)\n"
 
 
 def write_commands(site: Path) -> list[str]:
     """Write the pages of all commands, and return their paths in the site, the list first."""
     folder = site / "commands"
     folder.mkdir(parents=True)
-    rows = [f"| [{name}]({name}.md) | {told} |" for name, (_, told) in COMMANDS.items()]
+    rows = [
+        f"| [{name}]({name}.md) | {told} | {in_words(name)} |"
+        for name, (_, told) in COMMANDS.items()
+    ]
     head = "# Commands\n\nEach command is `kthena-components COMMAND`; `--help` prints its options."
     (folder / "index.md").write_text(
-        "\n".join([f"{head}\n", "| command | what it does |", "|---|---|", *rows, ""])
+        "\n".join(
+            [f"{head}\n", "| command | what it does | reads |", "|---|---|---|", *rows, _FIGURE]
+        )
     )
     for name, (module, told) in COMMANDS.items():
         (folder / f"{name}.md").write_text("\n".join(_page(name, module, told)) + "\n")

@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, Tree] = {
         "Components": ["components/"],
         "Commands": ["commands/"],
         "Backends": ["backends/"],
-        "What is read": ["kinds.md", "engines.md"],
+        "What is read": ["kinds.md", "engines.md", "versions.md"],
         "": ["glossary.md", "changelog.md", "assistants.md"],
     },
     "Rules": {"": ["rules/"]},
