@@ -183,8 +183,14 @@ def test_a_missing_virtual_environment_is_named_with_its_remedy(call: Any, tmp_p
         Interpreter.of(info(tmp_path, virtualenv=".venv"))
     assert str(refusal.value) == (
         f"The virtual environment '.venv' of {tmp_path} has no bin/python. "
-        "Make it first: in a checkout, run `make venv`."
+        "This build of Pulumi installs no Python packages. In a checkout, run `make venv`; in a "
+        "project of your own, run "
+        "`python3 -m venv .venv && .venv/bin/pip install -r requirements.txt`."
     )
+    (told,) = Host(ENGINE, Children()).InstallDependencies(
+        messages.InstallDependenciesRequest(), call
+    )
+    assert str(refusal.value).endswith(told.stdout.decode().rstrip())
     request = messages.GetRequiredPackagesRequest(info=info(tmp_path, virtualenv=".venv"))
     with pytest.raises(RuntimeError, match="FAILED_PRECONDITION: The virtual environment"):
         Host(ENGINE, Children()).GetRequiredPackages(request, call)
