@@ -49,7 +49,8 @@ print(json.dumps([json.loads(file.read_text()) for file in files]))
 INSTALL = (
     "This build of Pulumi installs no Python packages. In a checkout, run `make venv`; in a "
     "project of your own, run "
-    "`python3 -m venv .venv && .venv/bin/pip install -r requirements.txt`."
+    "`python3 -m venv .venv && "
+    ".venv/bin/pip install -r requirements.txt 'pulumi-kubernetes==4.25.*'`."
 )
 
 
