@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kthena_components.cli.review.escaping import cell_text
@@ -151,6 +151,8 @@ def test_what_only_looks_like_code_is_broken(form: str) -> None:
         leads_nowhere(f"- {cell_text(form.format(name))}\n")
 
 
+@example(["\\", "\0"])  # a break of the text's own, behind a backslash that would show it
+@example(["\\", "\x01", APART])  # a backslash that is next to it once something is removed
 @given(st.lists(st.sampled_from((*BETWEEN, "`", "`a5c3785`", "a5c3785", "GH-26")), max_size=7))
 def test_no_mix_of_code_and_text_leads_anywhere(parts: list[str]) -> None:
     leads_nowhere(sealed("".join(parts)))

@@ -11,9 +11,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from kthena_components.core.values.dataclass import dataclass
 
 PAGE, MOST_PAGES = 100, 100
 """GitHub has at most 2,500 comments of an issue, GitLab 5,000 besides system notes."""

@@ -24,7 +24,6 @@ from contextlib import suppress
 from kthena_components.cli.review.hosts import HostError, github, gitlab
 from kthena_components.cli.review.references import APART, unlinked
 from kthena_components.cli.review.references import MARK as BREAK
-from kthena_components.core.values.regex import regex
 
 MARK = "<!-- kthena-components review -->"
 """The last line of the comment. It tells our comment from others by the same author."""
@@ -37,19 +36,19 @@ size of comments and descriptions.
 """
 _MOST_READ = 4 * 2**20
 _LOG = "the log of the job"
-ACTION = regex(r"^(?=[ \t]*(?:/|::))", re.MULTILINE)
+ACTION = re.compile(r"^(?=[ \t]*(?:/|::))", re.MULTILINE)
 """The beginning of a line that GitLab would read as a quick action, such as `/label`, or replace by
 a file, such as `::include`."""
-SYNTAX = regex(r"\](?=[(:\[])|``(?=`)")
+SYNTAX = re.compile(r"\](?=[(:\[])|``(?=`)")
 """The middle of a link, and the beginning of a block of code, which a host may draw as a diagram or
 a formula with links."""
-BROKEN = regex(rf"(?<!\\)\\*{APART}")
+BROKEN = re.compile(rf"(?<!\\)\\*{APART}")
 """Syntax that is broken already. A backslash before it would show it, and #8203 is a reference."""
-REFERENCE = regex(r"&(?!(?:amp|lt|gt);)")
-FOLD = regex(r"<details>(?:<summary>[^<>]*</summary>)?|</details>")
+REFERENCE = re.compile(r"&(?!(?:amp|lt|gt);)")
+FOLD = re.compile(r"<details>(?:<summary>[^<>]*</summary>)?|</details>")
 """A whole line with the only tags that a comment keeps. Elsewhere, such as in code, a host may not
 read a tag that seems to close one."""
-TITLE = regex(r"[A-Z][a-z ]+:")
+TITLE = re.compile(r"[A-Z][a-z ]+:")
 OUTDATED = f"**This review is out of date.** The host did not take a newer one: see {_LOG}."
 USAGE = "usage: post_comment github|gitlab NUMBER COMMIT JUDGE COMMENT"
 
@@ -67,8 +66,10 @@ def sealed(text: str, most: int = MOST_CHARACTERS["github"], last: str = "") -> 
 
 
 def _unlinked(text: str) -> str:
-    text = BROKEN.sub(BREAK, text.replace(MARK, ""))
-    shown = "".join(char for char in text if char.isprintable() or char in f"\n{BREAK}")
+    # First of all, so that nothing that is removed hides a backslash before APART, and no BREAK is
+    # the text's own.
+    shown = "".join(char for char in text if char.isprintable() or char == "\n")
+    shown = BROKEN.sub(BREAK, shown.replace(MARK, ""))
     shown = REFERENCE.sub("&amp;", shown.replace("##[", "## ["))
     lines = (x if FOLD.fullmatch(x) else x.replace("<", "&lt;") for x in shown.split("\n"))
     shown = "\n".join(lines)
@@ -157,7 +158,7 @@ _RESERVED = 300
 _OPEN, _CLOSED = "<details>", "</details>"
 _CLOSE = f"\n\n{_CLOSED}"
 _LONGEST_LINE = 4_000
-_MORE = regex(r"- (\d{1,6}) more: ")
+_MORE = re.compile(r"- (\d{1,6}) more: ")
 
 
 def fitting(text: str, most: int, log: str) -> str:

@@ -8,13 +8,11 @@ It imports only the standard library, because the program with the token uses it
 
 import re
 
-from kthena_components.core.values.regex import regex
-
 APART = "&#8203;"
 """A zero-width space, as Markdown."""
 MARK = "\0"
 """Stands for APART while a text is escaped. Texts to escape contain no NUL."""
-_LINKS = regex(
+_LINKS = re.compile(
     r"@(?=[^\s\0])"
     r"|:(?=\\?/\\?/)|(?i:www)(?=\\?\.)|(?i:mailto|xmpp)(?=\\?:)"
     r"|\[(?=[\w\\]+:|\\?[\[^]|(?i:toc)\\?\])"
@@ -33,7 +31,7 @@ Source: docs.github.com, Autolinked references and URLs; docs.gitlab.com, GitLab
 GitLab-specific references; gitlabhq, `reference_pattern` in app/models, and
 lib/banzai/filter/autolink_filter.rb; github/cmark-gfm extensions/autolink.c.
 """
-_COMMIT = regex(r"[0-9a-fA-F]{7,}")
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,}")
 _LONGEST = 6
 """A commit is linked from seven hexadecimal characters on, by GitLab also inside a word.
 
@@ -42,8 +40,8 @@ Source: gitlabhq app/models/commit.rb, COMMIT_SHA_PATTERN and reference_pattern.
 
 
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,251}[A-Za-z0-9_-])?"
-_NAME = regex(rf"(?<!\S){_WORD}(?=[.:,;]?(?:\s|$))")
-_CODE = regex(rf"(?<![\\`\w])(`{_WORD}`)(?![`\w])")
+_NAME = re.compile(rf"(?<!\S){_WORD}(?=[.:,;]?(?:\s|$))")
+_CODE = re.compile(rf"(?<![\\`\w])(`{_WORD}`)(?![`\w])")
 """A name as code, in which no host looks for references, so that it stays as it is.
 
 Source: docs.gitlab.com, GitLab Flavored Markdown, and gitlabhq lib/banzai/filter/references/
