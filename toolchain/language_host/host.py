@@ -46,12 +46,6 @@ files = [file for folder in folders for file in folder.glob("*/pulumi-plugin.jso
 print(json.dumps([json.loads(file.read_text()) for file in files]))
 """
 """Run by the program's interpreter: each provider package says which plugin it needs."""
-INSTALL = (
-    "This build of Pulumi installs no Python packages. In a checkout, run `make venv`; in a "
-    "project of your own, run "
-    "`python3 -m venv .venv && "
-    ".venv/bin/pip install -r requirements.txt 'pulumi-kubernetes==4.25.*'`."
-)
 
 
 class HostError(Exception):
@@ -76,7 +70,7 @@ class Interpreter:
         if not executable.exists():
             raise HostError(
                 f"The virtual environment {str(wanted)!r} of {info.root_directory} has no "
-                f"bin/python. {INSTALL}"
+                "bin/python. Make it first: in a checkout, run `make venv`."
             )
         return cls(str(executable), folder)
 
@@ -191,8 +185,8 @@ class Host(services.LanguageRuntimeServicer):
     def InstallDependencies(
         self, request: messages.InstallDependenciesRequest, context: grpc.ServicerContext
     ) -> Iterator[messages.InstallDependenciesResponse]:
-        """Install nothing, and say how: in a checkout requirements.lock decides."""
-        yield messages.InstallDependenciesResponse(stdout=f"{INSTALL}\n".encode())
+        """Install nothing: requirements.lock decides, through `make venv`."""
+        yield messages.InstallDependenciesResponse(stdout=b"`make venv` installs the packages.\n")
 
 
 def required_plugins(found: bytes) -> list[plugins.PackageDependency]:
