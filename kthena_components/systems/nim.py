@@ -90,12 +90,18 @@ def read_nims(found: Object) -> Nims:
     )
 
 
+_NO_SIZES = Unknown("multiNode states no parallelism, which the operator needs since v3.0")
+
+
 def _nim(path: str, fields: Mapping[str, Any], name: object) -> Nim:
-    sizes = mapping(mapping(fields.get("multiNode")).get("parallelism"))
-    gap = unknown_in(fields.get("multiNode"))
+    nodes = fields.get("multiNode")
+    sizes = mapping(mapping(nodes).get("parallelism"))
+    gap = unknown_in(nodes)
+    if gap is None and mapping(nodes).get("parallelism") is None:
+        gap = _NO_SIZES
     stages: MaybeInt = gap or count_or_unknown(sizes.get("pipeline"), "pipeline", 1) or 1
     tensor: MaybeInt = gap or count_or_unknown(sizes.get("tensor"), "tensor", 1) or 1
-    several = fields.get("multiNode") is not None
+    several = nodes is not None
     return Nim(
         path=path,
         name=name if is_name(name) else "?",

@@ -126,6 +126,9 @@ UNKNOWN: list[tuple[str, dict[str, Any], str]] = [
     ("kubeai-model", {"spec.resourceProfile": "nvidia-gpu-h100"}, "and not <name>:<count>"),
     ("nim-service", {"spec.multiNode": REMOVED}, "the NIM chooses its profile"),
     ("nim-service", {"spec.resources": REMOVED, "spec.draResources": [{}]}, ""),
+    # As the operator took it before v3.0: the sizes of its ranks are in these two.
+    ("nim-service", {"spec.multiNode": {"size": 2, "gpusPerPod": 8}}, "states no parallelism"),
+    ("nim-service", {"spec.multiNode": {}}, "states no parallelism"),
     ("ome-inference-service", {"spec.engine.runner.resources": REMOVED}, "a runtime says"),
     ("ome-inference-service", {"spec.acceleratorSelector": {"acceleratorClass": "a"}},
      "an AcceleratorClass decides"),

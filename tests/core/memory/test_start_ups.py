@@ -1,7 +1,7 @@
 """The model of an engine's memory against published start-ups."""
 
 from dataclasses import replace
-from statistics import mean
+from statistics import mean, median
 
 import pytest
 
@@ -35,8 +35,9 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 def test_start_ups_that_were_not_used_are_predicted() -> None:
     found = errors(tuple(start for start in KNOWN if start.held_out))
 
-    assert len(found) >= 29
-    assert mean(found) <= 0.5
+    assert len(found) >= 55
+    assert median(found) <= 0.5
+    assert mean(found) <= 1.2
     assert sum(error <= 2.5 for error in found) >= 0.9 * len(found)
 
 
