@@ -37,6 +37,7 @@ UNPROMPTED: Mapping[str, Mapping[str, str]] = {
         "kubectl port-forward --namespace kthena-system": _GPUS,
     },
     "docs/how-to/new-project.md": {
+        "python3 -m venv .venv": "downloads the packages",
         "pulumi preview --stack prod": "tests/pulumi/test_templates.py",
         "make wheel": "tests/pulumi/test_templates.py",
     },
