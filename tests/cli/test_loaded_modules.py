@@ -63,20 +63,6 @@ def below(names: set[str], parents: set[str]) -> set[str]:
     return {name for name in names if name in parents or name.startswith(prefixes)}
 
 
-def test_the_programs_that_get_a_token_import_only_the_standard_library() -> None:
-    programs = {f"{OURS}.cli.review.{name}" for name in ("post_comment", "artifact")}
-    code = f"import sys, {', '.join(sorted(programs))}; print(*sys.modules)"
-    told = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
-    )
-    names = set(told.stdout.split())
-    assert {name for name in names if name.startswith(OURS)} == programs | {
-        OURS, f"{OURS}.cli", f"{OURS}.cli.review",
-        f"{OURS}.cli.review.hosts", f"{OURS}.cli.review.references",
-    }  # fmt: skip
-    assert not below(names, LIBRARIES | UNUSED)
-
-
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_an_option_without_a_command_loads_no_command(option: str) -> None:
     assert {name for name in loaded(option) if name.startswith(OURS)} == {

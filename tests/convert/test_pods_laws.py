@@ -69,6 +69,7 @@ def test_the_kinds_whose_pods_are_whole_are_converted() -> None:
         ("argoproj.io", "Rollout"),
         ("batch", "CronJob"),
         ("batch", "Job"),
+        ("batch.volcano.sh", "Job"),
         ("grove.io", "PodCliqueSet"),
         ("inference.llmaz.io", "Service"),
         ("jobset.x-k8s.io", "JobSet"),
