@@ -45,4 +45,5 @@ def _check(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
             f"{count_of(gpus, 'GPU')} in host memory, {each * gpus:g} GiB, but container "
             f"'{own.name}' may use {Decimal(most) / _GIB:.4g} GiB"
         )
-        yield advise(path, seen, "raise its memory limit above both together, or keep less there")
+        remedy = f"raise its limit above {each * gpus:g}Gi, or write a smaller --cpu-offload-gb"
+        yield advise(path, seen, remedy)
