@@ -52,7 +52,7 @@ class Repository:
         for name in ("staging", "prod", "sandbox"):
             (self.root / "stacks" / f"Pulumi.{name}.yaml").unlink()
         (self.root / ".venv").symlink_to(sys.prefix)
-        (self.root / ".gitignore").write_text("/.venv\n/rendered/\n")
+        (self.root / ".gitignore").write_text("/.venv\n/rendered/\n__pycache__/\n")
         self.stack.up().require()
         self.git("init", "--quiet", "--initial-branch", "main")
         self.commit()

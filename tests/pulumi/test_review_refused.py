@@ -63,7 +63,7 @@ def test_a_refused_component_is_named_and_counts_as_deployed(
     assert status == 1
     assert "GPUs: **44 → 84 (+40)**" in told
     assert "- ModelServing beta: roles\\[0\\].engine.parallelism: engine 'serve' starts" in told
-    assert cells(told, "default/beta (as deployed)")[-2] == "12"
+    assert cells(told, "default/beta (refused, as deployed)")[-2] == "12"
     assert ("default/gamma (as deployed)" in told) is (last == "gamma")
 
 

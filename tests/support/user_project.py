@@ -32,7 +32,7 @@ FILES = {
     "__main__.py": PROGRAM,
     "Pulumi.prod.yaml": SETTINGS,
     "requirements.txt": "kthena-components[policy]\n",
-    ".gitignore": "/.venv\n/rendered/\n",
+    ".gitignore": "/.venv\n/rendered/\n__pycache__/\n",
 }
 STACK = "Pulumi.prod.yaml"
 
