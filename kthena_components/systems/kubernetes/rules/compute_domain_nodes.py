@@ -47,8 +47,13 @@ def _users(cluster: ClusterObjects) -> dict[_Template, list[PodSet]]:
     found: dict[_Template, list[PodSet]] = {}
     for pods in cluster.pods:
         for name in _templates_used(pods):
-            found.setdefault((pods.owner.namespace, name), []).append(pods)
+            found.setdefault(_key(pods.owner, name), []).append(pods)
     return found
+
+
+def _key(found: Object, template: str) -> _Template:
+    # A namespace may be any value of YAML, and then is none.
+    return found.namespace if is_name(found.namespace) else None, template
 
 
 def _templates_used(pods: PodSet) -> set[str]:
@@ -57,8 +62,8 @@ def _templates_used(pods: PodSet) -> set[str]:
     claims = (mapping(claim) for each in resources for claim in sequence(each.get("claims")))
     used = {claim["name"] for claim in claims if is_name(claim.get("name"))}
     entries = map(mapping, sequence(pods.spec.get("resourceClaims")))
-    names = (item.get("resourceClaimTemplateName") for item in entries if item.get("name") in used)
-    return set(filter(is_name, names))
+    own = (item for item in entries if is_name(item.get("name")) and item["name"] in used)
+    return set(filter(is_name, (item.get("resourceClaimTemplateName") for item in own)))
 
 
 @part_of_rule
@@ -67,7 +72,7 @@ def _check(domain: Object, users: dict[_Template, list[PodSet]]) -> Iterator[Fin
     channel = mapping(mapping(domain.spec.get("channel")).get("resourceClaimTemplate"))
     stated, template = count(domain.spec.get("numNodes"), 0), channel.get("name")
     require_known(path, domain.namespace, template)
-    mine = users.get((domain.namespace, template), [])
+    mine = users.get(_key(domain, template), []) if is_name(template) else []
     if not mine or stated == 0 or stated is None:
         return
     nodes, pods = known(stated, path), known(total(each.count for each in mine), path)
