@@ -18,21 +18,23 @@ def neighbours(case: Case) -> Iterator[Obstacle]:
     """Find what other pods forbid, those of the group included."""
     if not case.scheduler.others_decide(case.scheduler.jobs[0]):
         return
+    nodes = sum(map(bool, slots(case.scheduler, largest(case.scheduler))))
+    if not nodes:
+        return  # its own demands say more
     for named, change in _LEFT_OUT.items():
         if fits(case.cluster, with_specs(case.group, change)):
-            yield _obstacle(case, f"their {named} do", change)
+            yield _obstacle(case, nodes, f"their {named} do", change)
             return
     if fits(case.cluster, with_specs(case.group, _without_any)):
-        yield _obstacle(case, "host ports, affinity to other pods and spread constraints do")
+        yield _obstacle(case, nodes, "host ports, affinity to other pods and spread constraints do")
     elif fits(replace(case.cluster, running=(), neighbours=()), case.group):
-        yield _obstacle(case, "the anti-affinity of pods that run does")
+        yield _obstacle(case, nodes, "the anti-affinity of pods that run does")
 
 
-def _obstacle(case: Case, named: str, change: SpecChange | None = None) -> Obstacle:
-    shape = largest(case.scheduler)
-    nodes = sum(bool(number) for number in slots(case.scheduler, shape))
+def _obstacle(case: Case, nodes: int, named: str, change: SpecChange | None = None) -> Obstacle:
+    """Say that a group finds room on some nodes, and what does not let it be there."""
     pods = count_of(len(case.scheduler.jobs[0].tasks), "pod")
-    where = f"on {count_of(nodes, 'node')}" if nodes else "nowhere"
+    where = f"on {count_of(nodes, 'node')}"
     text = f"its {pods} find room {where}, but {named} not let all of them be there"
     relief = freed_or_added_nodes(case.cluster, case.group)
     if not relief and change is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.review.failures import reason_of
+from kthena_components.cli.review.failures import reason_of, secret_values
 from tests.cli.conftest import Review
 from tests.cli.previews import SERVING, cells, events, message, row, serving, urn
 from tests.cli.test_review import REFUSED, deployed
@@ -14,9 +14,7 @@ from tests.support.for_each import for_each
 MAP = urn("kubernetes:core/v1:ConfigMap", "c")
 PROTECTED = "as it is currently marked for protection. To unprotect the resource, remove the flag"
 DELETED = "because it is protected. To unprotect the resource, either remove the `protect` flag"
-ABOVE = (
-    'Traceback (most recent call last):\n  File "/work/app/./__main__.py", line 7, in <module>\n'
-)
+ABOVE = 'Traceback (most recent call last):\n  File "/srv/app/./__main__.py", line 7, in <module>\n'
 LIBRARY = '  File "/venv/lib/python3.12/site-packages/sdk/client.py", line 99, in get\n    x\n'
 
 
@@ -99,14 +97,25 @@ def test_a_protected_resource_has_a_remedy(review: Review) -> None:
     assert "hunter2" not in ran.out
 
 
+@for_each("value", ["correct horse battery", "/correct/horse+battery"])
 def test_a_value_of_the_environment_is_hidden(
-    review: Review, monkeypatch: pytest.MonkeyPatch
+    review: Review, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    monkeypatch.setenv("OF_THE_JOB", "correct horse battery")
-    text = f"{'so ' * 90}it was correct horse battery"
-    ran = review(prod=events(message(raised(f"ValueError: {text}")), result="failed"))
+    """A value in base64 may begin as a path does."""
+    monkeypatch.setenv("OF_THE_JOB", value)
+    ran = review(
+        prod=events(message(raised(f"ValueError: {'so ' * 90}it was {value}")), result="failed")
+    )
     assert "ValueError: so so" in ran.out
     assert "correct" not in ran.out, "a value is hidden before a line is cut"
+
+
+def test_a_path_of_the_environment_is_shown(tmp_path: Path) -> None:
+    there = str(tmp_path)
+    found = secret_values(
+        {"HOME": there, "PATH": f"{there}:{there}", "KEY": f"{there}/none", "A": "x"}
+    )
+    assert [*found] == [f"{there}/none"]
 
 
 @for_each("piece", ["a", "a1", "key=", "key is 1", "0a-", "/", "\n", ABOVE, LIBRARY, "Error:", '"'])

@@ -20,6 +20,8 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.policies import pack
 from kthena_components.systems.native.facts import read_group
+from tests.rules.cases import bases as bases_by_name
+from tests.rules.cases import documents
 from tests.support.engine import ROOT
 from tests.support.specs import ENGINE_RAY, GUIDE, PREFILL_DECODE
 from tests.toughness.corpus import LATE, ODD, Place, bases, cut, damaged, goldens, places, put
@@ -58,6 +60,17 @@ def test_no_stack_of_damaged_manifests_makes_a_rule_raise_or_hang() -> None:
         paths = [f"[{i}]" for i in range(len(bodies))]
         check(number, partial(compare_objects, bodies, paths))
         read_group(bodies, paths)
+
+
+def test_every_field_of_objects_that_belong_together_may_hold_anything() -> None:
+    """A name that is a mapping can be no key of a table, though rules look others up by it."""
+    for name in bases_by_name():
+        bodies = documents(name)
+        for index, body in enumerate(bodies) if len(bodies) > 1 else ():
+            for number, place in enumerate(fields(body)):
+                for value in ({"": {"": ""}}, [[]], *ODD[number % 10 :: 10]):
+                    others = [*bodies[:index], put(body, place, value), *bodies[index + 1 :]]
+                    check((name, place), partial(compare_objects, others, complete=True))
 
 
 @pytest.mark.parametrize("name", EVERYTHING)

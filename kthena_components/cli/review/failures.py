@@ -5,8 +5,9 @@ words that look like one are hidden, too. A provider's error may quote the input
 so only the name of the resource is shown.
 """
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kthena_components.core.values.display import SECRET
 from kthena_components.core.values.regex import regex
@@ -14,6 +15,8 @@ from kthena_components.core.values.regex import regex
 _MOST_READ = 20_000
 _LONGEST_LINE = 1_000
 _LONGEST = 300
+_SHORTEST = 8
+"""Characters of the shortest value of a variable that is hidden."""
 _PROTECTED = regex(
     r'unable to (?P<op>replace|delete) resource "[^"\n]*"\s+as it is currently marked for protect'
     r'|resource "[^"\n]*" cannot be deleted\s+because it is protected'
@@ -53,6 +56,15 @@ def reason_of(message: str, title: str) -> str:
     if title and message.startswith(_TWICE):
         return f"{title} is registered twice. Give one of the two another name"
     return f"{title}: its provider reports an error" if title else _raised(message)
+
+
+def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of variables that may be secrets of the job: all but paths that exist."""
+
+    def is_path(value: str) -> bool:
+        return all(map(os.path.exists, value.split(os.pathsep)))
+
+    return tuple(v for v in environ.values() if len(v) >= _SHORTEST and not is_path(v))
 
 
 def without_values(text: str, values: Iterable[str]) -> str:

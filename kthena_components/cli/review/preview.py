@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.checker.catalogue import rule_names
-from kthena_components.cli.review.failures import reason_of, without_values
+from kthena_components.cli.review.failures import reason_of, secret_values, without_values
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4
-_SHORTEST = 8
-"""Characters of a variable's value that a reason does not quote."""
 _RULE = regex(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
 _REFUSED = regex(r"(?P<kind>[A-Z][A-Za-z]*) '(?P<name>[^\n]*)' is refused: \d+ problems?")
 """The line above the findings of a component that is refused."""
@@ -168,9 +166,7 @@ def read_preview(stack: str, path: str) -> Preview:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-        # A job has its secrets in variables, and those in paths are none.
-        values = [v for v in os.environ.values() if len(v) >= _SHORTEST and v[0] != "/"]
-        return parse_preview(stack, text, hidden=values)
+        return parse_preview(stack, text, hidden=secret_values(os.environ))
     except OSError as error:
         raise PreviewError(f"{path}: cannot read the file: {error}") from error
     except (ValueError, RecursionError) as error:

@@ -44,12 +44,13 @@ def leader_pod_exists(facts: ServingFacts) -> Iterator[Finding]:
         for pod, meeting in _meetings(engine):
             # The name of one copy for all of them is the concern of leader-address.
             text = hosts.resolve(meeting.shown)
-            if (one or text != meeting.shown) and (seen := _problem(hosts, engine, text)):
+            found = _problem(hosts, engine, text) if one or text != meeting.shown else None
+            if found is not None:
                 looks = f"{title(engine)} looks for its first rank at {display(meeting.shown)}"
                 yield Finding(
                     path=pod.command_path,
-                    seen=f"{looks} ({meeting.option}), {seen}",
-                    remedy=_remedy(hosts, engine, seen),
+                    seen=f"{looks} ({meeting.option}), {found[0]}",
+                    remedy=found[1],
                 )
                 break
 
@@ -61,39 +62,42 @@ def _meetings(engine: EngineFacts) -> Iterator[tuple[PodFacts, Meeting]]:
         yield engine.entry, own
 
 
-def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> str:
-    """Return why no pod finds the first one by a name; empty if it does, or if that is unclear."""
+def _problem(hosts: PodHosts, engine: EngineFacts, text: str) -> tuple[str, str] | None:
+    """Return why no pod finds the first one by a name, and the remedy; None if one may."""
+    name = _first_name(hosts, engine)
     if "," in text and "$" not in text:
-        return f"which is a list of {text.count(',') + 1} names"
+        return f"which is a list of {text.count(',') + 1} names", name
     found = _HOST.fullmatch(text)
     if found is None or found["domain"] != hosts.domain:
-        return ""
+        return None
     numbered = _NUMBERED.fullmatch(found["pod"])
     named = next((p for p in hosts.pods if numbered and p.prefix == numbered[1]), None)
     if hosts.missing:
         # Without pods of such names, a Service of this name may be another one's.
-        return f"but the DNS has no such name, because {hosts.missing}" if named else ""
+        seen = f"but the DNS has no such name, because {hosts.missing}"
+        return (seen, hosts.remedy) if named else None
     if named is None or numbered is None or _is_beyond(named, int(numbered[2])):
         shown = [f"{pods.prefix}0" for pods in hosts.pods[:_SHOWN]]
-        return f"and no pod has this name: they are {', '.join(shown)}, …"
-    return _of_pods(hosts, engine, named)
+        return f"and no pod has this name: they are {', '.join(shown)}, …", name
+    return _of_pod(hosts, engine, named)
 
 
-def _of_pods(hosts: PodHosts, engine: EngineFacts, named: HostedPods) -> str:
+def _of_pod(hosts: PodHosts, engine: EngineFacts, named: HostedPods) -> tuple[str, str] | None:
     if named.path != engine.path and engine.worker_template({named.path}) == named.path:
-        return "the name of a worker, which does not have the first rank"
+        seen = "the name of a worker, which does not have the first rank"
+        return seen, _first_name(hosts, engine)
     if hosts.late and named.path == engine.path and waits_for_engine(engine.entry):
-        return f"but {hosts.late}, and this pod is ready only when all of its engine have met"
-    return ""
+        seen = f"but {hosts.late}, and this pod is ready only when all of its engine have met"
+        return seen, hosts.remedy
+    return None
 
 
 def _is_beyond(pods: HostedPods, number: int) -> bool:
     return isinstance(pods.count, int) and number >= max(pods.count, 1)
 
 
-def _remedy(hosts: PodHosts, engine: EngineFacts, seen: str) -> str:
-    if (hosts.missing and hosts.missing in seen) or (hosts.late and hosts.late in seen):
-        return hosts.remedy
+def _first_name(hosts: PodHosts, engine: EngineFacts) -> str:
+    """Return the remedy that names the first pod."""
     first = next((pods for pods in hosts.pods if pods.path == engine.path), None)
     if first is None:
         return "write the name of the first pod"
