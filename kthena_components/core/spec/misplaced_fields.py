@@ -26,6 +26,9 @@ Location = Sequence[str | int]
 _SIZES = "engine.parallelism"
 _GPUS = "resources.gpus_per_pod"
 _TYPE = "gpu type"
+_TYPES = ("accelerator", "gputype", "gpumodel", "gpuproduct")
+_PRODUCT = "product"
+"""The field of an inventory that names the GPU of its nodes."""
 _OF_ROLES: Mapping[str, str] = {
     **dict.fromkeys(("tp", "tpsize", "tensorparallel", "tensorparallelsize"), f"{_SIZES}.tensor"),
     **dict.fromkeys(
@@ -34,7 +37,8 @@ _OF_ROLES: Mapping[str, str] = {
     **dict.fromkeys(("dp", "dpsize", "dataparallel", "dataparallelsize"), f"{_SIZES}.data"),
     **dict.fromkeys(("ep", "expertparallel", "enableexpertparallel"), f"{_SIZES}.expert"),
     **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu", "nvidia/gpu"), _GPUS),
-    **dict.fromkeys(("accelerator", "gputype", "gpumodel", "gpuproduct"), _TYPE),
+    **dict.fromkeys(_TYPES, _TYPE),
+    **dict.fromkeys(("version", "imagetag", "tag"), "engine.image"),
     **dict.fromkeys(("args", "engineargs", "vllmargs"), "engine.extra_args"),
     **dict.fromkeys(("shmsize", "sharedmemory"), "resources.shm"),
     "terminationgraceperiodseconds": "drain_seconds",
@@ -76,6 +80,9 @@ def elsewhere(
     elif issubclass(model, RoleSpec):
         role, here, group = (), "", False
     else:
+        is_type = _plain(name) in {"gpu", *_TYPES} and not _is_number(value)
+        if is_type and _PRODUCT in model.model_fields:
+            return _write([join_path(path_of(location[:-1]), _PRODUCT)])
         return _write(_same_name(model, name, location, ""))
     stated: Any = data
     for part in role:

@@ -62,6 +62,11 @@ CASES: dict[str, tuple[Any, str, Args]] = {
         "write roles[0].overlay.metadata.annotations instead",
         {"roles[0].overlay": {"metadata": {"annotations": {"a": "b"}}}},
     ),
+    "roles[0].engine.version": (
+        "0.33.0",
+        "write roles[0].engine.image instead",
+        {"roles[0].engine.image": "vllm/vllm-openai:v0.17.0"},
+    ),
     "groups": (2, "write replicas at the top instead", {"replicas": 2}),
     "service": ({}, "write expose at the top instead", {"expose": {}}),
     "expose.type": (
