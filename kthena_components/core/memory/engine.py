@@ -190,11 +190,8 @@ def _placed(
     entry = engine.entry
     stated = model_shape(command, entry.shape)
     unnamed = isinstance(stated, Unknown) and entry.shape is None
-    shape, share, split = (
-        (assumed_model(entry, command) if unnamed else None) or stated,
-        share_of(engine, command, gpu),
-        split_of(command),
-    )
+    shape = (assumed_model(entry, command) if unnamed else None) or stated
+    share, split = share_of(engine, command, gpu, shape), split_of(command)
     unknown = first_unknown(gpu, shape, split, share)
     if unknown is not None:
         return unknown

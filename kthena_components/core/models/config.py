@@ -84,6 +84,12 @@ class ModelShape:
     """Layers without experts in a model with experts."""
     draft_layers: int = 0
     """Additional layers that only draft tokens; the size of the weights includes them."""
+    vision_layers: int | None = None
+    """`num_hidden_layers` of the vision encoder. None: not given, as where it is called `depth`."""
+    vision_hidden: int | None = None
+    """Hidden size of the vision encoder. None: no encoder, or not given, or SGLang starts the model
+    without it.
+    """
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None
