@@ -44,8 +44,11 @@ OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B", "Kimi-K3", "opt-")
 """Rows of another kind: layers or experts of two matrices, of fewer bits or with a narrower state,
 embeddings for each layer.
 """
-PLAIN = ("nvidia/Gemma-4-31B", *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")))
-"""Dense models whose attention is not quantised."""
+PLAIN = (
+    *("nvidia/Gemma-4-31B", "nvidia/Qwen3.6-27B"),
+    *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")),
+)
+"""Dense models whose attention is not quantised, or to more bits."""
 
 
 def short(shape: ModelShape) -> str:
