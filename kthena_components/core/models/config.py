@@ -72,6 +72,9 @@ class ModelShape:
     latent: int | None = None
     """Numbers that a layer of latent attention stores per token: kv_lora_rank + qk_rope_head_dim.
     None: another attention."""
+    query_latent: int | None = None
+    """Numbers of the compressed query of latent attention: q_lora_rank. None: not compressed, or
+    not given."""
     full_cache: bool = True
     """Whether every layer stores every token. False if some layers have a sliding window or a state
     of fixed size.
