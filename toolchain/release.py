@@ -26,25 +26,35 @@ TARGET = ROOT / "dist/release"
 LANGUAGES = ("nodejs", "go", "dotnet", "java")
 """The SDKs that are generated. A Python program uses the wheel itself."""
 SCHEMA = ROOT / "kthena_components/languages/schema.json"
+NAMING = (
+    "docs/**/*.md",
+    "examples/languages/*/Pulumi.yaml",
+    "kthena_components/templates/*/*",
+)
+"""Files that name the package with its version."""
+_NAMED = re.compile(
+    r"\bkthena(?:[_-]components)?(?:/plugin)?(?:\[[a-z,]+\])?(?:@v?|==|-| )"
+    r"(?P<version>\d+(?:\.\w+)+)"
+)
 _HEADING = re.compile(r"^## (?P<version>\S+)(?: .*)?$", re.MULTILINE)
 
 
-def stated_versions(root: Path = ROOT) -> dict[str, str]:
-    """Return the version that each place states, by its path."""
-    schema = json.loads((root / SCHEMA.relative_to(ROOT)).read_text())
-    found = {SCHEMA.relative_to(ROOT).as_posix(): str(schema["version"])}
-    found["policies/PulumiPolicy.yaml"] = str(
-        yaml.safe_load((root / "policies/PulumiPolicy.yaml").read_text())["version"]
-    )
-    for project in sorted((root / "examples/languages").glob("*/Pulumi.yaml")):
-        packages = yaml.safe_load(project.read_text()).get("packages", {})
-        found[project.relative_to(root).as_posix()] = packages["kthena"].rpartition("@")[2]
+def stated_versions(root: Path = ROOT) -> list[tuple[str, str]]:
+    """List the versions that other files state, each with the path of its file."""
+    schema, policies = SCHEMA.relative_to(ROOT).as_posix(), "policies/PulumiPolicy.yaml"
+    found = [
+        (schema, str(json.loads((root / schema).read_text())["version"])),
+        (policies, str(yaml.safe_load((root / policies).read_text())["version"])),
+    ]
+    for path in sorted(path for pattern in NAMING for path in root.glob(pattern)):
+        named = {one["version"] for one in _NAMED.finditer(path.read_text())}
+        found += [(path.relative_to(root).as_posix(), version) for version in sorted(named)]
     return found
 
 
 def disagreements(version: str, tag: str | None, root: Path = ROOT) -> Iterator[str]:
     """Say which places state another version than the package, or have none."""
-    for path, stated in stated_versions(root).items():
+    for path, stated in stated_versions(root):
         if stated != version:
             yield f"{path} states {stated}, but the package is {version}"
     if tag is not None and tag != f"v{version}":
