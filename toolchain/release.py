@@ -61,6 +61,11 @@ def disagreements(version: str, tag: str | None, root: Path = ROOT) -> Iterator[
         yield f"the tag is {tag}, but the package is {version}: tag v{version}"
     if tag is not None and not notes(version, root):
         yield f"CHANGELOG.md has no section '## {version}': rename '## Unreleased'"
+    elif tag is not None and notes("Unreleased", root):
+        yield (
+            f"CHANGELOG.md has changes below '## Unreleased', which the notes of {version} lack: "
+            "state the next version, or move them"
+        )
 
 
 def notes(version: str, root: Path = ROOT) -> str:
@@ -90,7 +95,7 @@ def main() -> int:
     build_site(ROOT / ".site")
     _pack(ROOT / ".site/html", f"kthena-components-site-{__version__}")
     _packages()
-    text = notes(__version__) or notes("Unreleased")
+    text = notes(__version__) if tag else notes("Unreleased") or notes(__version__)
     (TARGET / "notes.md").write_text(f"{text}\n")
     for made in sorted(TARGET.iterdir()):
         sys.stdout.write(f"{made.relative_to(ROOT)}  {made.stat().st_size:,} bytes\n")

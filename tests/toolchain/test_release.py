@@ -53,5 +53,7 @@ def test_a_tag_needs_the_version_and_its_notes(copy: Path) -> None:
         f"the tag is v9.9.9, but the package is {__version__}: tag v{__version__}",
         f"CHANGELOG.md has no section '## {__version__}': rename '## Unreleased'",
     ]
+    *_, said = disagreements("0.1.0", "v0.1.0", copy)
+    assert said.startswith("CHANGELOG.md has changes below '## Unreleased'")
     assert notes("0.1.0", copy) == "- old"
     assert notes("Unreleased", copy) == "- new"
