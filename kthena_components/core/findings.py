@@ -157,7 +157,8 @@ def run_rule(
     found: list[Finding] = []
     try:
         for finding in rule(*view, **asked):
-            found.append(finding if finding.rule else replace(finding, rule=rule_name(rule)))
+            named = finding if finding.rule else replace(finding, rule=rule_name(rule))
+            found.append(named)  # noqa: PERF401 - what is found before a failure stays
     except NotKnownError as late:
         found.append(not_checked(late.path, late.gap, rule_name(rule)))
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
