@@ -158,7 +158,7 @@ def run_rule(
     try:
         for finding in rule(*view, **asked):
             named = finding if finding.rule else replace(finding, rule=rule_name(rule))
-            found.append(named)  # noqa: PERF401 - what is found before a failure stays
+            found.append(named)
     except NotKnownError as late:
         found.append(not_checked(late.path, late.gap, rule_name(rule)))
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
