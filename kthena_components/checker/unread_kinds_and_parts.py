@@ -105,9 +105,7 @@ def _told(found: Object, sign: Sign, because: str) -> Finding:
     return not_checked(found.at(sign.path), Unknown(because), _RULE)
 
 
-def _places(
-    kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None
-) -> Iterator[str]:
+def _places(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None) -> Iterator[str]:
     """Yield the places that rules read, in the caller's coordinates."""
     for engine in facts.engines if facts is not None else ():
         for pod in filter(None, (engine.entry, engine.worker)):
