@@ -1,8 +1,9 @@
 """Measures `place`, and Volcano's scheduler on the same cluster with `--scheduler`.
 
 `python -m bench.placing` prints how the time grows. Each group has ten equal pods of half a node,
-under a hard cap at tier 1, so that racks must be compared. In the last row, each pod has a whole
-node, and half of the groups wait: the reasons are looked for, too.
+under a hard cap at tier 1, so that racks must be compared. Further rows: each group requests other
+amounts, for pods of two sizes; none of such groups fits; each pod has a whole node, and half of
+the groups wait. Where groups do not fit, the reasons are looked for, too.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -40,9 +42,13 @@ REAL: Final = SIZES[1]
 PODS: Final = 10
 
 
-def placing_seconds(count: int, racks: int, groups: int, gpus: int = 4) -> tuple[float, int]:
+def placing_seconds(
+    count: int, racks: int, groups: int, gpus: int = 4, *, different: bool = False
+) -> tuple[float, int]:
     """Place all groups, and return the processor seconds and how many fit."""
     cluster, wanted = cluster_of(count, racks), [_group(f"gang-{n}", gpus) for n in range(groups)]
+    if different:
+        wanted = [_unlike(group, number) for number, group in enumerate(wanted)]
     begun = time.process_time()
     outcomes = place(cluster, wanted)
     return time.process_time() - begun, sum(one.verdict is Verdict.FITS for one in outcomes)
@@ -86,6 +92,16 @@ def _group(name: str, gpus: int) -> PodGroup:
                     minimum=PODS, topology=Topology(hard=True, highest_tier=1))  # fmt: skip
 
 
+def _unlike(group: PodGroup, number: int) -> PodGroup:
+    """Let half of the pods request less, and all of them more memory than those of other groups."""
+    (pods,) = group.pods
+    asked = {**pods.requests, "memory": Decimal(2**30 * (number + 1))}
+    half = {**asked, GPU: asked[GPU] / 2}
+    sets = (replace(pods, name="large", task="large", count=PODS // 2, requests=asked),
+            replace(pods, name="small", task="small", count=PODS // 2, requests=half))  # fmt: skip
+    return replace(group, pods=sets)
+
+
 def _gang(name: str) -> Gang:
     topology = {"mode": "hard", "highestTierAllowed": 1}
     group = {"apiVersion": PODGROUP, "kind": "PodGroup",
@@ -111,16 +127,17 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _leave)
     placing_seconds(*SIZES[0])  # a warm-up run, which fills the caches
     rows: list[list[Any]] = []
-    for size in SIZES:
-        seconds, fit = placing_seconds(*size)
-        rows.append([*size[:2], size[2] * PODS, size[2], fit, seconds, None])
-    seconds, fit = placing_seconds(*SIZES[-1], gpus=8)
-    rows.append([*SIZES[-1][:2], SIZES[-1][2] * PODS, SIZES[-1][2], fit, seconds, None])
+    measured: list[tuple[tuple[int, int, int], int, bool]] = [(size, 4, False) for size in SIZES]
+    measured += [(REAL, 4, True), (REAL, 16, True), (SIZES[-1], 8, False)]
+    for size, gpus, different in measured:
+        seconds, fit = placing_seconds(*size, gpus=gpus, different=different)
+        kinds = size[2] if different else 1
+        rows.append([*size[:2], size[2] * PODS, size[2], kinds, fit, seconds, None])
     if options.scheduler:
         seconds, fit = scheduler_seconds(*REAL)
         rows[1][-1] = seconds
         _say(f"Volcano places {fit} of {REAL[2]} groups")
-    headers = ("nodes", "racks", "pods", "groups", "fit", "place, s", "Volcano, s")
+    headers = ("nodes", "racks", "pods", "groups", "that differ", "fit", "place, s", "Volcano, s")
     sys.stdout.write(f"{tabulate(rows, headers, 'github', floatfmt='.2f')}\n")
     return 0
 

@@ -34,6 +34,8 @@ def starts(job: Job) -> bool:
 def fits(cluster: Cluster, group: PodGroup, *, choices: int | None = 2) -> bool:
     """Say whether the scheduler places a group, if no other one waits."""
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
+    if not scheduler.has_room():
+        return False
     scheduler.run(most=choices)
     return starts(scheduler.jobs[0])
 
@@ -45,10 +47,6 @@ def helps(cluster: Cluster, group: PodGroup, change: Change) -> bool:
 
 def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
     """Free and add nodes, and replace a queue or a quota."""
-    nodes = [
-        replace(node, used={}) if node.name in change.freed_nodes else node
-        for node in cluster.nodes
-    ]
     if change.freed_nodes:
         cluster = _freed(cluster, frozenset(change.freed_nodes))
     queues = list(cluster.queues)
@@ -64,14 +62,16 @@ def changed_cluster(cluster: Cluster, change: Change) -> Cluster:
         replace(domain, nodes=domain.nodes | added) if change.like in domain.nodes else domain
         for domain in cluster.domains
     ]
-    nodes += change.added_nodes
-    return replace(
-        cluster, nodes=nodes, queues=queues, domains=domains if added else cluster.domains
-    )
+    if added:
+        nodes = [*cluster.nodes, *change.added_nodes]
+        cluster = replace(cluster, nodes=nodes, domains=domains)
+    return replace(cluster, queues=queues)
 
 
 def _freed(cluster: Cluster, names: frozenset[str]) -> Cluster:
-    """Take the pods off some nodes, for what other pods ask of the pods around them."""
+    """Take the pods off some nodes."""
+    nodes = [replace(node, used={}) if node.name in names else node for node in cluster.nodes]
+    cluster = replace(cluster, nodes=nodes)
 
     def left(nodes: Sequence[str]) -> tuple[str, ...]:
         return tuple("" if name in names else name for name in nodes)

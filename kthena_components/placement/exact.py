@@ -4,6 +4,7 @@ Equal pods are counted, which is exact. For others, a solver is asked if it is i
 """
 
 from kthena_components.placement.exact_solver import solve
+from kthena_components.placement.free_nodes import slots
 from kthena_components.placement.model import PodGroup
 from kthena_components.placement.volcano.scheduler import Scheduler
 
@@ -29,18 +30,9 @@ def exists(scheduler: Scheduler, group: PodGroup) -> bool | None:
         return solve(scheduler, job)
     (shape,) = shapes.values()
     wanted = group.minimum or len(job.tasks)
-    tree, room = scheduler.tree, scheduler.room
+    tree = scheduler.tree
     cap = tree.top if job.cap is None or shape.empty else job.cap
-    counts = [
-        _slots(room.idle[node], shape.request) if accepted else 0
-        for node, accepted in enumerate(shape.accepted)
-    ]
+    counts = slots(scheduler, shape)
     return wanted <= len(job.tasks) and any(
         sum(counts[node] for node in one.nodes) >= wanted for one in tree.all if one.tier <= cap
     )
-
-
-def _slots(idle: tuple[int, ...], request: tuple[int, ...]) -> int:
-    """Count the equal pods for which a node has room."""
-    pairs = zip(idle, request, strict=True)
-    return min((max(0, left) // wanted for left, wanted in pairs if wanted), default=0)

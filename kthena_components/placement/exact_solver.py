@@ -32,6 +32,9 @@ def solve(scheduler: Scheduler, job: Job, *, steps: float = _STEPS) -> bool | No
     size = len(scheduler.cluster.nodes) * len(sets)
     if not installed() or size > _MOST or any(shape.empty for _, shape, _ in sets):
         return None
+    tree, cap = scheduler.tree, scheduler.tree.top if job.cap is None else job.cap
+    if not any(scheduler.has_room(at) for at, one in enumerate(tree.all) if one.tier <= cap):
+        return False
     from ortools.sat.python import cp_model  # noqa: PLC0415 - large, and seldom needed
 
     question = _Question(cp_model.CpModel(), scheduler, job)

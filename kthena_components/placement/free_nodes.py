@@ -22,10 +22,9 @@ def slots(scheduler: Scheduler, shape: Shape) -> list[int]:
     """Count how many pods of a shape each node has room for."""
     room = scheduler.room
     return [
-        min((max(0, idle) // wanted for idle, wanted in zip(left, shape.request, strict=True)
-             if wanted), default=0) if accepted else 0
+        room.slots(shape, left) if accepted else 0
         for left, accepted in zip(room.idle, shape.accepted, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def free_nodes(scheduler: Scheduler, cap: int | None, resource: str = "") -> str:

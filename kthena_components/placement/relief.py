@@ -62,6 +62,8 @@ def added_nodes(cluster: Cluster, group: PodGroup) -> tuple[Change, ...]:
     pods = len(scheduler.jobs[0].tasks)
     for number in dict.fromkeys((*range(1, min(8, pods) + 1), pods)):
         for at in liked:
+            if not scheduler.has_room(like=at, added=number):
+                continue
             node, leaf = cluster.nodes[at], scheduler.tree.leaf_of.get(at)
             domain = scheduler.tree.all[leaf].domain if leaf is not None else None
             added = tuple(copy_of(node, f"{node.name}-new-{n}") for n in range(number))

@@ -5,17 +5,20 @@ another choice: a subgroup that has its nodes keeps them, and a pod goes to the 
 Where Volcano chooses one of equals at random, this takes the first one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import field
 
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.volcano.amounts import Vector, within
+from kthena_components.placement.volcano.equal_cells import EqualCells
 from kthena_components.placement.volcano.jobs import Job, Subgroup, Task, total
 from kthena_components.placement.volcano.neighbours import Neighbours
 from kthena_components.placement.volcano.preference import Preference
 from kthena_components.placement.volcano.queues import Queues
 from kthena_components.placement.volcano.room import Room, Taken
 from kthena_components.placement.volcano.tried import Tried
+from kthena_components.placement.volcano.worksheet import Worksheet
 
 
 @dataclass(slots=True)
@@ -25,28 +28,6 @@ class Step:
     tasks: list[Task] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
     score: float = 0.0
-
-
-@dataclass(slots=True)
-class Worksheet:
-    """The subgroups of a job with the pods that have no node yet."""
-
-    left: dict[str, list[Task]]
-    required: frozenset[str]
-    """Subgroups without which minSubGroups is not reached."""
-
-    def copy(self) -> "Worksheet":
-        """Copy it for an attempt."""
-        return Worksheet(dict(self.left), self.required)
-
-    def next(self, job: Job) -> str:
-        """Choose the subgroup that is placed next (SubJobOrderFn)."""
-
-        def rank(name: str) -> tuple[bool, bool, int, int, str]:
-            one = job.subgroups[name]
-            return (name not in self.required, one.ready, -one.priority, one.index, name)
-
-        return min(self.left, key=rank)
 
 
 class Allocator:
@@ -63,11 +44,13 @@ class Allocator:
         self.topology = topology
         """Whether the plugin network-topology-aware runs."""
         self.preference = Preference(room, active=topology)
+        self.equal = EqualCells(room, neighbours)
         self._idle: list[Vector] = []
         self._known: dict[tuple[object, ...], tuple[tuple[int, ...], bool]] = {}
 
     def open_session(self) -> None:
         """Sum up what each HyperNode has left. Volcano does not update it within a session."""
+        self.equal.forget()
         room = self.room
         self._idle = [
             tuple(whole - used for whole, used in zip(*pair, strict=True))
@@ -77,6 +60,7 @@ class Allocator:
     def forget(self) -> None:
         """Forget how attempts ended, because nodes are chosen differently now."""
         self._known.clear()
+        self.equal.forget()
 
     def allocate(self, job: Job, sheet: Worksheet) -> tuple[Step, Worksheet] | None:
         """Place a job, or as much of it as may start, and return what is left of it."""
@@ -104,20 +88,36 @@ class Allocator:
         return None
 
     def _scores_of_job(self, job: Job, sheet: Worksheet, tier: list[int]) -> dict[int, float]:
-        """Try a job in each HyperNode of a tier, and score those in which it may start."""
+        """Try a job in each HyperNode of a tier, and score those in which it may start.
+
+        Equal HyperNodes are tried once, unless a pod is placed or a soft topology remembers trials.
+        """
         if not job.group.subgroups and not job.group.task_minimum:
             subgroup, left = job.subgroups[""], sheet.left[""]
             return self.preference.of_each(subgroup, self._fitting(job, subgroup, left, tier))
-        scores = {}
-        held = {name: one.allocated for name, one in job.subgroups.items()}
+        scores: dict[int, float | None] = {}
+        counts = Counter(task.shape for left in sheet.left.values() for task in left)
+        needed = max(1, job.minimum - job.placed - job.unscheduled)
+        tier = [at for at in tier if self.room.holds(counts, at, needed)]
+        fresh = all(task.node is None for task in job.tasks)
+        alike = fresh and not any(map(_soft, job.subgroups.values()))
+        names = self.equal.names(tier, job.tasks) if alike else {}
+        known: dict[Hashable, float | None] = {}
         for hyper in tier:
-            step, _ = self._try(job, sheet.copy(), hyper)
-            if step.tasks and job.ready:
-                scores[hyper] = step.score
-            self.take_back(job, step)
-            for name, allocated in held.items():
-                job.subgroups[name].allocated = allocated
-        return scores
+            name = names.get(hyper, hyper), self._idle[hyper]
+            if name not in known:
+                known[name] = self._score_of_job(job, sheet, hyper)
+            scores[hyper] = known[name]
+        return {hyper: score for hyper, score in scores.items() if score is not None}
+
+    def _score_of_job(self, job: Job, sheet: Worksheet, hyper: int) -> float | None:
+        held = {name: one.allocated for name, one in job.subgroups.items()}
+        step, _ = self._try(job, sheet.copy(), hyper)
+        score = step.score if step.tasks and job.ready else None
+        self.take_back(job, step)
+        for name, allocated in held.items():
+            job.subgroups[name].allocated = allocated
+        return score
 
     def _tiers_for_job(self, job: Job) -> list[list[int]]:
         root = self.tree.root
@@ -177,22 +177,29 @@ class Allocator:
     def _fitting(
         self, job: Job, subgroup: Subgroup, left: list[Task], tier: list[int]
     ) -> list[int]:
-        """List the HyperNodes of a tier in which some pods of a subgroup get nodes."""
-        name = self._name(job, subgroup, left)
-        return [at for at in tier if self._fits(job, subgroup, left, at, name)]
+        """List the HyperNodes of a tier in which some pods of a subgroup get nodes.
+
+        Equal pods are counted: whichever nodes they take, the others find the same room. Others
+        are tried, in equal HyperNodes once.
+        """
+        name, counts = self._name(job, subgroup, left), Counter(task.shape for task in left)
+        needed = max(1, subgroup.minimum - subgroup.placed - subgroup.unscheduled)
+        tier = [at for at in tier if self.room.holds(counts, at, needed)]
+        if name is not None and len(counts) == 1:
+            return tier
+        names = {} if _soft(subgroup) else self.equal.names(tier, left)
+        known: dict[Hashable, bool] = {}
+        for at in tier:
+            like = names.get(at, at)
+            if like not in known:
+                known[like] = self._fits(job, subgroup, left, at, name)
+        return [at for at in tier if known[names.get(at, at)]]
 
     def _fits(
         self, job: Job, subgroup: Subgroup, left: list[Task], hyper: int,
         name: tuple[object, ...] | None,
     ) -> bool:  # fmt: skip
-        """Try a subgroup in one HyperNode, or remember how it went with equal pods and contents.
-
-        Equal pods are counted: whichever nodes they take, the others find the same room.
-        """
-        shape = left[0].shape
-        if name is not None and all(task.shape is shape for task in left):
-            needed = max(1, subgroup.minimum - subgroup.placed - subgroup.unscheduled)
-            return needed <= len(left) and self.room.holds(shape, hyper, needed)
+        """Try a subgroup in one HyperNode, or remember how it went with equal pods and contents."""
         remembered = name is not None and self.preference.decided_inside(subgroup, hyper)
         key, contents = (hyper, name), self.room.contents(hyper) if remembered else ()
         if remembered and (known := self._known.get(key)) and known[0] == contents:
@@ -281,6 +288,10 @@ class Allocator:
             self.preference.left(task.subgroup, taken.node)
 
 
+def _soft(subgroup: Subgroup) -> bool:
+    return subgroup.topology is not None and not subgroup.topology.hard
+
+
 def count(job: Job, task: Task, node: int) -> None:
     """Note that a pod has a node."""
     task.node = node
@@ -297,29 +308,3 @@ def uncount(job: Job, task: Task) -> None:
         job.placed -= 1
         task.subgroup.placed -= 1
         job.roles[task.role] -= 1
-
-
-def worksheet(job: Job) -> Worksheet:
-    """List the pods that need a node, and the subgroups that the gang needs most."""
-    counts: dict[str, int] = {}
-    waiting = []
-    for one in job.subgroups.values():
-        one.failed_roles.clear()
-        if one.ready:
-            counts[one.policy] = counts.get(one.policy, 0) + 1
-        else:
-            waiting.append(one)
-    required = set()
-    wanted = job.policies()
-    for one in sorted(waiting, key=lambda one: (-one.priority, one.index, one.name)):
-        if counts.get(one.policy, 0) < wanted.get(one.policy, 0):
-            required.add(one.name)
-            counts[one.policy] = counts.get(one.policy, 0) + 1
-    left = {name: list(_in_order(one.tasks)) for name, one in job.subgroups.items()}
-    return Worksheet({name: tasks for name, tasks in left.items() if tasks}, frozenset(required))
-
-
-def _in_order(tasks: Iterable[Task]) -> list[Task]:
-    """Sort the pods that are placed by requests: by priority, then as they were created."""
-    open_ = [task for task in tasks if task.node is None and not task.shape.empty]
-    return sorted(open_, key=lambda task: (-task.priority, task.position))

@@ -6,7 +6,7 @@ keep others away are listed when a session begins, and not again within it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from kthena_components.cluster.objects import labels_of
 from kthena_components.placement.model import Cluster, PodSet
@@ -31,7 +31,9 @@ class Neighbours:
     def __init__(self, cluster: Cluster) -> None:
         """Begin with the pods that run."""
         self._nodes = [node.body for node in cluster.nodes]
-        self._labels = [labels_of(body) for body in self._nodes]
+        self._labels = cluster.computed.of(
+            "labels", (cluster.nodes,), lambda: list(map(labels_of, self._nodes))
+        )
         self._arguments = cluster.scheduler.arguments.get(_PLUGIN, _NO_ARGUMENTS)
         self._computed = cluster.computed
         self._checks = _PLUGIN in cluster.scheduler.plugins
@@ -40,6 +42,8 @@ class Neighbours:
         self._decided: dict[Peer, bool] = {}
         self._watched: set[int] = set()
         """Nodes with pods that keep others away, when the session began."""
+        self._nodes_with: dict[str, Counter[str | None]] = {}
+        """How many nodes have each value of a label."""
         place = {node.name: at for at, node in enumerate(cluster.nodes)}
         for one in cluster.running:
             each = [pods for pods in one.group.pods for _ in range(pods.count)]
@@ -86,6 +90,32 @@ class Neighbours:
             asks = peer.asks or any(term.matches(peer) for term in terms)
             self._decided[peer] = self._checks and asks
         return self._decided[peer]
+
+    def around(self, nodes: Sequence[int]) -> Hashable:
+        """Name what some nodes are to pods that ask for others: their pods, and their places.
+
+        A place that lies only in these nodes is named by its first node: its label matters nowhere
+        else.
+        """
+        pods = [
+            tuple([(at, where[node]) for at, where in enumerate(self._where.values())
+                   if where.get(node)])
+            for node in nodes
+        ]  # fmt: skip
+        keys = sorted(
+            {term.key for one in self._peers.values() for term in (*one.near, *one.apart)}
+        )
+        places = [tuple(self._places_of(key, nodes)) for key in keys]
+        return tuple(pods), tuple(places), tuple([node in self._watched for node in nodes])
+
+    def _places_of(self, key: str, nodes: Sequence[int]) -> Iterator[str | int | None]:
+        if key not in self._nodes_with:
+            self._nodes_with[key] = Counter(labels.get(key) for labels in self._labels)
+        values = [self._labels[node].get(key) for node in nodes]
+        inside, everywhere = Counter(values), self._nodes_with[key]
+        for value in values:
+            alone = value is not None and inside[value] == everywhere[value]
+            yield values.index(value) if alone else value
 
     def refused(self, peer: Peer) -> Refuses | None:
         """Return which nodes a pod cannot be on now. None: no other pod matters."""

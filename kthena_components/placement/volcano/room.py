@@ -1,11 +1,11 @@
 """The room on nodes and in HyperNodes while pods are placed, with a cheap way back.
 
-Nodes of the same HyperNodes form cells of at most 64. The best node of a cell is remembered until
-a pod is placed in it, so that a cluster of thousands of nodes is not searched for each pod.
+The best node of a cell is remembered until a pod is placed in it, so that a cluster of thousands
+of nodes is not searched for each pod.
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from kthena_components.cluster.node_fit import Amounts
@@ -13,11 +13,10 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.computed import Computed
 from kthena_components.placement.model import Cluster
 from kthena_components.placement.volcano.amounts import Dimensions, Vector, minus, plus, within
+from kthena_components.placement.volcano.cells import Cells, cells_of
 from kthena_components.placement.volcano.scores import Scores
 from kthena_components.placement.volcano.shapes import Shape
 from kthena_components.placement.volcano.tree import Tree
-
-_CELL = 64
 
 
 @dataclass(slots=True)
@@ -29,6 +28,17 @@ class Taken:
     used: Vector
     idle: Vector
     stamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """What nodes and HyperNodes have before pods are placed."""
+
+    allocatable: list[Vector]
+    used: list[Vector]
+    idle: list[Vector]
+    hyper_allocatable: list[Vector]
+    hyper_used: list[Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,53 +60,24 @@ class Room:
         """Fill the nodes with the pods that run."""
         self.tree = tree
         self.scores = scores
-        nodes, vector = cluster.nodes, partial(_vector, cluster.computed, dimensions.names)
-        self.allocatable = [vector(dimensions.capacity, node.allocatable) for node in nodes]
-        self.used = [vector(dimensions.use, node.used) for node in nodes]
-        self.idle = [minus(*pair) for pair in zip(self.allocatable, self.used, strict=True)]
-        self._cells_by_nodes()
+        computed, nodes = cluster.computed, cluster.nodes
+        cells = computed.of("cells", (tree,), partial(cells_of, tree))
+        self.cells, self.holders, self.cells_of = cells.nodes, cells.holders, cells.of_hyper
+        self._cell_of = cells.of_node
+        begun = computed.of(("amounts", dimensions.names), (nodes, tree),
+                            partial(_begin, cluster, tree, dimensions, cells))  # fmt: skip
+        self.allocatable, self.hyper_allocatable = begun.allocatable, begun.hyper_allocatable
+        self.used, self.idle = begun.used.copy(), begun.idle.copy()
+        self.hyper_used = begun.hyper_used.copy()
         self._clock = 0
         self.stamps = [0] * len(self.cells)
         """Changes of each cell. Equal stamps mean equal contents."""
-        self.hyper_allocatable = self._sums(self.allocatable, dimensions.nothing)
-        self.hyper_used = self._sums(self.used, dimensions.nothing)
         self.rank = list(range(len(nodes)))
         """Of nodes with equal scores, the one with the lowest rank is chosen."""
         self._best: dict[tuple[int, int], Best] = {}
         self._counted: dict[tuple[int, Vector], int] = {}
+        self._filled: dict[tuple[int, int], tuple[int, int]] = {}
         self._scored: dict[tuple[int, Vector, Vector], float | None] = {}
-
-    def _cells_by_nodes(self) -> None:
-        """Group the nodes by the HyperNodes that contain them."""
-        inside: list[list[int]] = [[] for _ in self.used]
-        for at, one in enumerate(self.tree.all):
-            for node in one.nodes:
-                inside[node].append(at)
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for node, above in enumerate(inside):
-            groups.setdefault(tuple(above), []).append(node)
-        self.cells: list[list[int]] = []
-        self.holders: list[tuple[int, ...]] = []
-        """The HyperNodes that contain each cell."""
-        self.cells_of: list[list[int]] = [[] for _ in self.tree.all]
-        self._cell_of = [0] * len(self.used)
-        for holding, nodes in groups.items():
-            for start in range(0, len(nodes), _CELL):
-                for at in holding:
-                    self.cells_of[at].append(len(self.cells))
-                for node in nodes[start : start + _CELL]:
-                    self._cell_of[node] = len(self.cells)
-                self.cells.append(nodes[start : start + _CELL])
-                self.holders.append(holding)
-
-    def _sums(self, amounts: Sequence[Vector], nothing: Vector) -> list[Vector]:
-        """Add up the amounts of the nodes in each HyperNode."""
-        sums = [nothing for _ in self.tree.all]
-        for cell, holding in zip(self.cells, self.holders, strict=True):
-            whole = tuple(map(sum, zip(*(amounts[node] for node in cell), strict=True)))
-            for at in holding:
-                sums[at] = plus(sums[at], whole)
-        return sums
 
     def shuffle(self, number: int) -> None:
         """Choose differently between nodes with equal scores, as each session may."""
@@ -137,22 +118,39 @@ class Room:
             self._scored[key] = found
         return self._scored[key]
 
-    def holds(self, shape: Shape, hyper: int, needed: int) -> bool:
-        """Say whether the nodes of a HyperNode have room for a number of equal pods."""
-        accepted = shape.accepted
-        for cell in self.cells_of[hyper]:
-            needed -= sum(self._slots(shape, node) for node in self.cells[cell] if accepted[node])
+    def holds(self, counts: Mapping[Shape, int], hyper: int, needed: int) -> bool:
+        """Say whether a HyperNode may have room for some of the pods: surely, if they are equal.
+
+        Each shape is counted as if the others were not there.
+        """
+        for shape, number in counts.items():
+            left = number
+            for cell in self.cells_of[hyper]:
+                left -= self._slots_in(shape, cell)
+                if left <= 0:
+                    break
+            needed -= number - max(0, left)
             if needed <= 0:
                 return True
         return False
 
-    def _slots(self, shape: Shape, node: int) -> int:
-        idle = self.idle[node]
-        key = (shape.number, idle)
-        if key not in self._counted:
-            pairs = zip(idle, shape.request, strict=True)
-            self._counted[key] = min(max(0, left) // wanted for left, wanted in pairs if wanted)
-        return self._counted[key]
+    def _slots_in(self, shape: Shape, cell: int) -> int:
+        key, stamp = (shape.number, cell), self.stamps[cell]
+        known = self._filled.get(key)
+        if known is None or known[0] != stamp:
+            accepted, idle = shape.accepted, self.idle
+            found = [self.slots(shape, idle[node]) for node in self.cells[cell] if accepted[node]]
+            known = self._filled[key] = stamp, sum(found)
+        return known[1]
+
+    def slots(self, shape: Shape, left: Vector) -> int:
+        """Count the equal pods for which an amount suffices."""
+        key = (shape.number, left)
+        if (known := self._counted.get(key)) is None:
+            pairs = zip(left, shape.request, strict=True)
+            known = min((max(0, idle) // wanted for idle, wanted in pairs if wanted), default=0)
+            self._counted[key] = known
+        return known
 
     def takes(self, shape: Shape, node: int) -> bool:
         """Say whether a node accepts a pod and has room for it."""
@@ -222,3 +220,21 @@ def _vector(
     computed: Computed, names: tuple[str, ...], write: Callable[[Amounts], Vector], amounts: Amounts
 ) -> Vector:
     return computed.of((write.__name__, names), (amounts,), partial(write, amounts))
+
+
+def _begin(cluster: Cluster, tree: Tree, dimensions: Dimensions, cells: Cells) -> _Amounts:
+    """Write the amounts of a cluster as vectors, and add them up."""
+    nodes, vector = cluster.nodes, partial(_vector, cluster.computed, dimensions.names)
+    allocatable = [vector(dimensions.capacity, node.allocatable) for node in nodes]
+    used = [vector(dimensions.use, node.used) for node in nodes]
+    idle = [minus(*pair) for pair in zip(allocatable, used, strict=True)]
+
+    def sums(amounts: Sequence[Vector]) -> list[Vector]:
+        found = [dimensions.nothing for _ in tree.all]
+        for cell, holding in zip(cells.nodes, cells.holders, strict=True):
+            whole = tuple(map(sum, zip(*(amounts[node] for node in cell), strict=True)))
+            for at in holding:
+                found[at] = plus(found[at], whole)
+        return found
+
+    return _Amounts(allocatable, used, idle, sums(allocatable), sums(used))

@@ -4,6 +4,7 @@ Source: Volcano v1.14.1 pkg/scheduler/actions/{enqueue,allocate,backfill}.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count as numbers
 
@@ -12,9 +13,7 @@ from kthena_components.placement.quotas import Quotas
 from kthena_components.placement.volcano.allocate import (
     Allocator,
     Step,
-    Worksheet,
     count,
-    worksheet,
 )
 from kthena_components.placement.volcano.amounts import Dimensions
 from kthena_components.placement.volcano.jobs import Job, Reading, read_job
@@ -24,6 +23,7 @@ from kthena_components.placement.volcano.room import Room
 from kthena_components.placement.volcano.scores import read_scores
 from kthena_components.placement.volcano.shapes import Shapes
 from kthena_components.placement.volcano.tree import Caps, Tree
+from kthena_components.placement.volcano.worksheet import Worksheet, worksheet
 
 TOPOLOGY = "network-topology-aware"
 _SESSIONS = 200
@@ -175,6 +175,27 @@ class Scheduler:
                 self.queues.account(job.group.queue, task.shape.request, sign=-1)
             self.allocator.preference.left(task.subgroup, taken.node)
 
+    def has_room(self, hyper: int | None = None, like: int = 0, added: int = 0) -> bool:
+        """Say whether the first group may start: no, if too few of its pods find room.
+
+        Each shape is counted as if the others were not there.
+
+        Args:
+            hyper: Only in this HyperNode.
+            like: The position of a node that added ones equal.
+            added: How many nodes are added.
+        """
+        job, room = self.jobs[0], self.room
+        within = self.tree.all[self.tree.root if hyper is None else hyper].nodes
+        needed = (job.minimum or len(job.tasks)) - job.unscheduled
+        for shape, number in Counter(task.shape for task in job.tasks).items():
+            if needed > 0 and not shape.empty:
+                found = added * room.slots(shape, room.allocatable[like]) if added else 0
+                found += sum(room.slots(shape, room.idle[node])
+                             for node in within if shape.accepted[node])  # fmt: skip
+                needed -= min(number, found)
+        return needed <= 0
+
     def others_decide(self, job: Job) -> bool:
         """Say whether other pods may decide where the pods of a group can be."""
         return any(map(self.neighbours.decide, {task.peer for task in job.tasks}))
@@ -234,7 +255,10 @@ def dimensions_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Dimensions:
     """Collect the resources that matter: those that any pod or limit asks for."""
     stated = [pods.requests for group in groups for pods in group.pods]
     stated += [group.min_resources for group in groups if group.min_resources]
-    return Dimensions.of([*stated, *(node.allocatable for node in cluster.nodes)])
+    return Dimensions.of([*stated, cluster.computed.of(
+        "resources", (cluster.nodes,),
+        lambda: {name: 0 for node in cluster.nodes for name in node.allocatable},
+    )])  # fmt: skip
 
 
 def since(version: str, major: int, minor: int) -> bool:

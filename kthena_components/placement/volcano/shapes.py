@@ -5,7 +5,7 @@ of one class if they have the same taints and the same values of all labels that
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any
@@ -57,7 +57,10 @@ class Shapes:
         if key not in self._known:
             at = self.dimensions.names.index(PODS)
             empty = not any((*request[:at], *request[at + 1 :]))
-            refusals = self._refusals(written, spec, volumes)
+            refusals = self._cluster.computed.of(
+                ("refusals", written), (self._cluster.nodes,),
+                partial(self._refusals, written, spec, volumes),
+            )  # fmt: skip
             self._known[key] = Shape(len(self._known), request, spec, refusals, empty)
         return self._known[key]
 
@@ -70,10 +73,12 @@ class Shapes:
     def _refusals(self, written: str, spec: Body, volumes: Sequence[Body]) -> list[tuple[str, ...]]:
         """Say of each node why it does not accept pods. Nodes of one class are asked once."""
         labels = sorted(_labels_asked(spec).union(*map(_labels_asked, volumes)))
-        by_name, by_class = "matchFields" in written, dict[str, tuple[str, ...]]()
+        by_name, by_class = "matchFields" in written, dict[Hashable, tuple[str, ...]]()
 
         def refused(body: Body) -> tuple[str, ...]:
-            key = _class_of(body, labels, by_name=by_name)
+            own, name = labels_of(body), name_of(body) if by_name else ""
+            taints = self._cluster.computed.of("taints", (body,), partial(_taints, body))
+            key = repr([own.get(each) for each in labels]), taints, name
             if key not in by_class:
                 by_class[key] = tuple(_refused(body, spec, volumes))
             return by_class[key]
@@ -92,11 +97,8 @@ def _refused(node: Body, spec: Body, volumes: Sequence[Body]) -> Iterator[str]:
         yield "outside the topology of a volume"
 
 
-def _class_of(node: Body, labels: Sequence[str], *, by_name: bool) -> str:
-    own = labels_of(node)
-    taints = mapping(node.get("spec")).get("taints")
-    name = name_of(node) if by_name else ""
-    return json.dumps([[own.get(key) for key in labels], taints, name], default=str)
+def _taints(node: Body) -> str:
+    return json.dumps(mapping(node.get("spec")).get("taints"), default=str)
 
 
 def _labels_asked(spec: Body) -> set[str]:

@@ -23,9 +23,9 @@ class Tried:
     def refused(self, task: Task, hyper: int) -> Refuses | None:
         """Return which nodes a pod cannot have, besides its own demands. None: all that fit it."""
         refuses = self._neighbours.refused(task.peer)
-        if refuses is None and task.role not in self._job.mixed:
-            return None
-        failed = self._failed.setdefault(task.role, set()) if task.role else set[int]()
+        if not task.role or (refuses is None and task.role not in self._job.mixed):
+            return refuses
+        failed = self._failed.setdefault(task.role, set())
         failed |= {
             node
             for node in self._room.tree.all[hyper].nodes
