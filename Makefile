@@ -57,6 +57,10 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 test: venv toolchain rendering languages ## Run all tests, including those with the real Pulumi, helm, kustomize and promtool; needs no cluster
 	@$(WITH_PULUMI); $(RUN) $(PYTEST) $(ARGS)
 
+.PHONY: test-programs
+test-programs: venv toolchain rendering languages ## Run only the tests with the real Pulumi, helm, kustomize and promtool
+	@$(WITH_PULUMI); $(RUN) $(PYTEST) -m programs $$(grep -rl --include='test_*.py' 'mark\.programs' tests) $(ARGS)
+
 .PHONY: test-fast
 test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
 	@$(RUN) $(PYTEST) -m "not programs" $(ARGS)
