@@ -20,6 +20,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 NEWEST := .venv-newest
+SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 COMPONENTS := tests/resources tests/provider tests/stacks tests/policies tests/test_examples.py tests/test_testing.py
 PYTEST := -m pytest --numprocesses=$(WORKERS) --dist=worksteal --durations=10
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
@@ -58,6 +59,10 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 test: venv toolchain rendering languages ## Run all tests, including those with the real Pulumi, helm, kustomize and promtool; needs no cluster
 	@$(WITH_PULUMI); $(RUN) $(PYTEST) $(ARGS)
 
+.PHONY: test-programs
+test-programs: venv toolchain rendering languages ## Run only the tests with the real Pulumi, helm, kustomize and promtool
+	@$(WITH_PULUMI); $(RUN) $(PYTEST) -m programs $$(grep -rl --include='test_*.py' 'mark\.programs' tests) $(ARGS)
+
 .PHONY: test-fast
 test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
 	@$(RUN) $(PYTEST) -m "not programs" $(ARGS)
@@ -66,13 +71,14 @@ test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
 test-newest-sdk: $(NEWEST)/.ready ## Run the tests of the components with the newest Pulumi SDK and pulumi-kubernetes that the wheel allows
 	@KTHENA_NEWEST_SDK=1 $(NEWEST)/bin/python $(PYTEST) -m "not programs" $(COMPONENTS) $(ARGS)
 
-$(NEWEST)/.ready: requirements.in pyproject.toml
-	@echo "installing the newest packages that pyproject.toml allows into $(NEWEST), about a minute" >&2
-	@$(PYTHON) -m venv $(NEWEST)
-	@grep -v '^pulumi' requirements.in > $(NEWEST)/requirements.in
-	@$(NEWEST)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager \
-	  --requirement $(NEWEST)/requirements.in --editable '.[cluster,policy,terminal]'
-	@$(NEWEST)/bin/python -m pip list --format=freeze | grep -i '^pulumi'
+# On top of $(VENV), whose packages Python finds behind those of $(NEWEST): pip installs only what has a newer release.
+$(NEWEST)/.ready: $(READY)
+	@echo "installing into $(NEWEST) what has a newer release that pyproject.toml allows" >&2
+	@$(RUN) -m venv --without-pip --clear $(NEWEST)
+	@$(RUN) -c '$(SITE)' > "$$($(NEWEST)/bin/python -c '$(SITE)')/locked.pth"
+	@$(RUN) -m pip --python $(NEWEST)/bin/python install --quiet --no-build-isolation \
+	  --upgrade --upgrade-strategy eager --editable '.[cluster,exact,policy,terminal]'
+	@$(RUN) -m pip --python $(NEWEST)/bin/python list --format=freeze | grep -i '^pulumi'
 	@touch $@
 
 .PHONY: lint

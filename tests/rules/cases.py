@@ -78,7 +78,7 @@ class Case:
         return usual if self.level is None else Level(self.level)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """YAML with the two values that no file can write."""
 
 
@@ -164,8 +164,13 @@ def check_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> 
     return check_change(changed(body, before), changed(body, changes))
 
 
-def read_cases(rule: str) -> Iterator[Case]:
+@cache
+def read_cases(rule: str) -> tuple[Case, ...]:
     """Read the cases of a rule; none where it has no file."""
+    return tuple(_read_cases(rule))
+
+
+def _read_cases(rule: str) -> Iterator[Case]:
     path = case_files().get(rule)
     if path is None:
         return

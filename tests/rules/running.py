@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from kthena_components.checker.catalogue import EDGES, all_rules, rule_names
 from tests.rules.cases import Case, case_files, read_cases
 from tests.support.for_each import for_each
+
+NEED_CASES = rule_names() - {rule.name for rule in all_rules() if rule.subject == EDGES}
+"""Rules of all findings that a case may have, also of those that are made, passed on or translated.
+
+A rule of the edges that a case of another rule meets would have a place among the others.
+"""
 
 
 def cases_beside(module: str) -> Callable[[str], None]:
@@ -29,6 +36,7 @@ def check(case: Case) -> None:
         assert case.none.strip()
         return
     findings = case.findings()
+    assert {finding.rule for finding in findings} <= NEED_CASES
     own = [str(finding) for finding in findings if finding.rule == case.rule]
     if case.says is None or case.by is not None:
         assert own == []

@@ -2,7 +2,6 @@
 
 import copy
 import random
-from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -70,39 +69,49 @@ def goldens() -> dict[str, dict[str, Any]]:
     found = {
         f"{path.parent.name}-{path.stem}-{number}": body
         for path in sorted((TESTS / "goldens").glob("*/*.yaml"))
-        for number, body in enumerate(yaml.safe_load_all(path.read_text()))
+        for number, body in enumerate(yaml.load_all(path.read_text(), yaml.CSafeLoader))
         if body is not None
     }
     return {name: body for name, body in found.items() if has_rules(body)}
 
 
-def places(tree: Any, at: Place = ()) -> Iterator[Place]:
-    """Give every place in a tree, the root left out."""
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    for key, value in items:
-        yield (*at, key)
+def places(tree: Any) -> list[Place]:
+    """List every place in a tree, the root left out."""
+    found: list[Place] = []
+    _list_places(tree, (), found)
+    return found
+
+
+def _list_places(tree: Any, at: Place, found: list[Place]) -> None:
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        place = (*at, key)
+        found.append(place)
         if isinstance(value, dict | list):
-            yield from places(value, (*at, key))
+            _list_places(value, place, found)
 
 
 def put(tree: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
-    """Copy a tree with another value at one place."""
-    result = copy.deepcopy(tree)
-    holder: Any = result
-    for key in place[:-1]:
-        holder = holder[key]
+    """Return a tree with another value at one place. The rest is shared with the given tree."""
+    result, holder = _open(tree, place)
     holder[place[-1]] = value
     return result
 
 
 def cut(tree: dict[str, Any], place: Place) -> dict[str, Any]:
-    """Copy a tree without one place."""
-    result = copy.deepcopy(tree)
-    holder: Any = result
-    for key in place[:-1]:
-        holder = holder[key]
+    """Return a tree without one place. The rest is shared with the given tree."""
+    result, holder = _open(tree, place)
     del holder[place[-1]]
     return result
+
+
+def _open(tree: dict[str, Any], place: Place) -> tuple[dict[str, Any], Any]:
+    """Copy what is on the way to a place: a copy of everything takes as long as a check."""
+    result = dict(tree)
+    holder: Any = result
+    for key in place[:-1]:
+        holder[key] = copy.copy(holder[key])
+        holder = holder[key]
+    return result, holder
 
 
 def at(tree: Any, place: Place) -> Any:
@@ -116,9 +125,10 @@ def damaged(draw: random.Random) -> dict[str, Any]:
     """Draw a manifest with something else in up to four places, or in most of its fields."""
     body = copy.deepcopy(draw.choice([*chain(bases().values(), goldens().values())]))
     for _ in range(draw.choice((1, 1, 2, 4, 30))):
-        found = list(places(body))
+        found = places(body)
         if found:
-            body = put(body, draw.choice(found), json_tree(draw))
+            place = draw.choice(found)
+            at(body, place[:-1])[place[-1]] = copy.deepcopy(json_tree(draw))
     return {"apiVersion": "v1", "kind": "Pod", **body}
 
 
