@@ -62,8 +62,10 @@ def known() -> list[tuple[Measured, float, float]]:
 
 def _rows(rows: list[tuple[Measured, float, float]]) -> Iterator[str]:
     used = [row for row in rows if not row[0].held_out]
+    kept = [row for row in rows if row[0].held_out]
     groups = (
-        ("not used", [row for row in rows if row[0].held_out]),
+        ("not used, h", [row for row in kept if row[0].id.startswith("h")]),
+        ("not used, i", [row for row in kept if row[0].id.startswith("i")]),
         ("used, NVIDIA", [row for row in used if not _is_amd(row[0])]),
         ("used, AMD, dense", [row for row in used if _is_amd(row[0]) and not _is_moe(row[0])]),
         ("used, AMD, with experts", [row for row in used if _is_amd(row[0]) and _is_moe(row[0])]),

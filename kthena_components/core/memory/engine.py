@@ -15,6 +15,7 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.assumed_model import assumed_model
+from kthena_components.core.memory.copies import without_draft
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
@@ -43,6 +44,8 @@ _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
 """Tokens of one block: the minimum of an engine that chooses its own length."""
+_SPECULATIVE = ("speculative", "spec-", "spec_")
+"""How the options of speculative decoding begin."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
 
@@ -190,11 +193,8 @@ def _placed(
     entry = engine.entry
     stated = model_shape(command, entry.shape)
     unnamed = isinstance(stated, Unknown) and entry.shape is None
-    shape, share, split = (
-        (assumed_model(entry, command) if unnamed else None) or stated,
-        share_of(engine, command, gpu),
-        split_of(command),
-    )
+    shape = (assumed_model(entry, command) if unnamed else None) or stated
+    share, split = share_of(engine, command, gpu, shape), split_of(command)
     unknown = first_unknown(gpu, shape, split, share)
     if unknown is not None:
         return unknown
@@ -205,6 +205,8 @@ def _placed(
         and isinstance(share, float)
     ):
         return Unknown("its sizes are not known")
+    if not _drafts(command):
+        shape = without_draft(shape)
     gib = _weights_of(engine, command, shape)
     if isinstance(gib, Unknown):
         return gib
@@ -219,6 +221,11 @@ def _placed(
         version=vllm_release(engine, command),
         assumed=isinstance(stated, Unknown),
     )
+
+
+def _drafts(command: CommandFacts) -> bool:
+    """Return whether an option asks for speculative decoding."""
+    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options)
 
 
 def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:

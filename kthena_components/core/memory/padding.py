@@ -9,8 +9,13 @@ rows of experts in 16 bits get 256 bytes more if they are multiples of 512 bytes
 layer is copied: gate and up first. The copy of down then lies in the memory of the old gate and up,
 whose rest stays unused: c10/cuda/CUDACachingAllocator.cpp splits a freed block, and a block that is
 used in part cannot be returned.
+
+vllm/model_executor/layers/quantization/fp8.py process_weights_after_loading: with ROCm, experts in
+FP8 are copied layer by layer in the order that AITER needs. The memory of the last layer's old
+weights stays reserved, and counts as weights: vllm/platforms/rocm.py get_current_memory_usage.
 """
 
+from kthena_components.core.memory.copies import copied_weights
 from kthena_components.core.memory.sizes import GIB, Split, expert_weights, fullest_weights
 from kthena_components.core.models import ModelShape
 
@@ -18,7 +23,7 @@ _INNER, _HIDDEN = 128, 256
 """Multiples of an expert's inner width on one rank, and of the hidden size."""
 _ROW, _MORE = 256, 128
 """With ROCm: the multiple of a row that is lengthened, and by how many numbers of 16 bits."""
-_UNQUANTISED = "bf16"
+_UNQUANTISED, _SHUFFLED = "bf16", "fp8"
 _GATE_AND_UP, _DOWN = 2 / 3, 1 / 3
 """Shares of an expert's weights."""
 
@@ -35,6 +40,7 @@ def loaded_weights(
         rocm_width: The inner width of an expert on one rank, if vLLM runs on a GPU of AMD.
     """
     whole = fullest_weights(shape, split, gib) + _embeddings_kept(shape, split, gib)
+    whole += copied_weights(shape, split)
     if not shape.hidden or not shape.expert_ffn:
         return whole
     ranks = split.experts or split.tensor
@@ -45,6 +51,9 @@ def loaded_weights(
         return whole + experts * (larger - 1)
     if rocm_width and shape.dtype == _UNQUANTISED and gib == shape.weights_gib:
         return whole + experts * _lengthened(shape.hidden, rocm_width)
+    if rocm_width and shape.dtype == _SHUFFLED:
+        layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
+        return whole + experts * split.pipeline / layers
     return whole
 
 

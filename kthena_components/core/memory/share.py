@@ -3,8 +3,13 @@
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.memory.sglang_reserve import default_share
-from kthena_components.core.memory.sharding import VLLM
+from kthena_components.core.memory.sglang_reserve import (
+    aiter_factor,
+    default_share,
+    vision_factor,
+)
+from kthena_components.core.memory.sharding import VLLM, attention_ranks
+from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version, read_image
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
@@ -19,10 +24,12 @@ _OF_HOST = 1.0
 
 def vllm_release(engine: EngineFacts, command: CommandFacts) -> Version | None:
     """Return the release of vLLM that the image states, None for another engine."""
+    return _release(engine, "vllm") if command.engine in VLLM else None
+
+
+def _release(engine: EngineFacts, name: str) -> Version | None:
     image = engine.entry.own.image if engine.entry.own else None
-    if command.engine not in VLLM or not isinstance(image, str):
-        return None
-    return read_image(image).vllm_version
+    return read_image(image).release_of(name) if isinstance(image, str) else None
 
 
 def usable_memory(gpu: GpuFacts) -> float:
@@ -48,7 +55,10 @@ def _is_count_option(value: object) -> bool:
 
 
 def share_of(
-    engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown | None
+    engine: EngineFacts,
+    command: CommandFacts,
+    gpu: GpuFacts | Unknown | None,
+    shape: ModelShape | Unknown,
 ) -> float | Unknown:
     """Return the share of a GPU that an engine may use: 1 for TensorRT-LLM's, of what is free."""
     stated = command.memory_fraction
@@ -56,23 +66,48 @@ def share_of(
         return 1.0
     if isinstance(stated, Unknown):
         return stated
+    if stated is not None and not 0 < stated <= 1:
+        return Unknown(f"{stated:g} is not a share of a GPU's memory")
+    if command.engine == "sglang" and isinstance(gpu, GpuFacts) and isinstance(shape, ModelShape):
+        share = _sglang_default(engine, command, gpu, shape) if stated is None else float(stated)
+        return share if isinstance(share, Unknown) else share * _of_aiter(command, gpu, shape)
     if stated is not None:
-        fits = 0 < stated <= 1
-        return float(stated) if fits else Unknown(f"{stated:g} is not a share of a GPU's memory")
-    if command.engine == "sglang" and isinstance(gpu, GpuFacts):
-        return _sglang_share(command, gpu)
+        return float(stated)
     version = vllm_release(engine, command)
     return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
 
 
-def _sglang_share(command: CommandFacts, gpu: GpuFacts) -> float | Unknown:
+def _sglang_default(
+    engine: EngineFacts, command: CommandFacts, gpu: GpuFacts, shape: ModelShape
+) -> float | Unknown:
     tensor, pipeline = command.tensor, command.pipeline
     unknown = first_unknown(tensor, pipeline)
     if unknown is not None or not (isinstance(tensor, int) and isinstance(pipeline, int)):
         return unknown or Unknown("its sizes are not known")
-    return default_share(
+    share = default_share(
         gpu.memory_gib,
         tensor * pipeline,
         chunk=count_option(command, "--chunked-prefill-size"),
         graphs=command.options.get("--disable-cuda-graph") is not True,
+    )
+    return share * vision_factor(shape, _release(engine, "sglang")) if _sees(command) else share
+
+
+def _sees(command: CommandFacts) -> bool:
+    """Return whether an engine of SGLang runs its model's vision encoder."""
+    options = command.options
+    decodes = options.get("--disaggregation-mode") == "decode"
+    return not decodes and options.get("--language-only") is not True
+
+
+def _of_aiter(command: CommandFacts, gpu: GpuFacts, shape: ModelShape) -> float:
+    ranks, length = attention_ranks(command), command.max_model_len
+    if not gpu.name.startswith("AMD") or not isinstance(ranks, int) or ranks < 1:
+        return 1.0
+    longest = shape.context if length is None else length
+    return aiter_factor(
+        shape,
+        ranks,
+        longest if isinstance(longest, int) else None,
+        command.options.get("--attention-backend"),
     )

@@ -153,6 +153,11 @@ def _of_a_stage(shape: ModelShape, split: Split, gib: float) -> float:
     return (gib - experts) / split.tensor + experts / (split.experts or split.tensor)
 
 
+def bytes_of(dtype: str) -> float:
+    """Return the bytes of one weight in a format of the table of models."""
+    return _BITS[dtype] / 8
+
+
 def expert_weights(shape: ModelShape) -> float:
     """Return the GiB of all experts; 0 if a size is not given."""
     sizes = (shape.experts, shape.hidden, shape.expert_ffn)

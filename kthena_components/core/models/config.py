@@ -72,6 +72,9 @@ class ModelShape:
     latent: int | None = None
     """Numbers that a layer of latent attention stores per token: kv_lora_rank + qk_rope_head_dim.
     None: another attention."""
+    query_latent: int | None = None
+    """Numbers of the compressed query of latent attention: q_lora_rank. None: not compressed, or
+    not given."""
     full_cache: bool = True
     """Whether every layer stores every token. False if some layers have a sliding window or a state
     of fixed size.
@@ -84,6 +87,12 @@ class ModelShape:
     """Layers without experts in a model with experts."""
     draft_layers: int = 0
     """Additional layers that only draft tokens; the size of the weights includes them."""
+    vision_layers: int | None = None
+    """`num_hidden_layers` of the vision encoder. None: not given, as where it is called `depth`."""
+    vision_hidden: int | None = None
+    """Hidden size of the vision encoder. None: no encoder, or not given, or SGLang starts the model
+    without it.
+    """
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None

@@ -40,7 +40,8 @@ def test_experts_grow_by_the_rows_that_are_lengthened(name: str) -> None:
     assert grown(known(model), split, width) == pytest.approx(share)
 
 
-def test_quantised_experts_are_not_lengthened() -> None:
+def test_experts_in_fp8_leave_the_memory_of_one_layer() -> None:
     shape = replace(known(SMALL), dtype="fp8")
-    assert grown(shape, Split(), 768) == 0
-    assert grown(known("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8"), Split(), 768) == 0
+    assert grown(shape, Split(), 768) == pytest.approx(1 / 48)
+    assert grown(shape, Split(), None) == 0
+    assert grown(replace(shape, dtype="int4"), Split(), 768) == 0

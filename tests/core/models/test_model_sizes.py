@@ -33,6 +33,7 @@ LOOSE = {
     "Muse-Glimmer-30B-NVFP4": (0.36, "gates and a tower that sees, which stay in 16 bits"),
     "Muse-Glimmer": (0.14, "gated attention, a tower that sees"),
     "Ministral-3": (0.07, "a tower that sees"),
+    "Qwen3-VL": (0.1, "a tower that sees"),
     "Qwen2.5-VL": (0.09, "a tower that sees"),
     "Qwen2-VL": (0.26, "a tower that sees"),
     "Qwen2-Audio": (0.09, "a tower that hears"),
@@ -44,8 +45,11 @@ OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B", "Kimi-K3", "opt-")
 """Rows of another kind: layers or experts of two matrices, of fewer bits or with a narrower state,
 embeddings for each layer.
 """
-PLAIN = ("nvidia/Gemma-4-31B", *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")))
-"""Dense models whose attention is not quantised."""
+PLAIN = (
+    *("nvidia/Gemma-4-31B", "nvidia/Qwen3.6-27B"),
+    *(f"{of}/Qwen3.8-27B" for of in ("nvidia", "Inferact", "RedHatAI")),
+)
+"""Dense models whose attention is not quantised, or to more bits."""
 
 
 def short(shape: ModelShape) -> str:
@@ -127,6 +131,7 @@ MORE = {
     "Qwen3-Coder-Next": "as Qwen3-Next",
     "Qwen3.5": "linear attention, a tower that sees, layers that draft",
     "Qwen3.6": "as Qwen3.5",
+    "Qwen3-VL": "a tower that sees",
     "Qwen2.5-VL": "a tower that sees",
     "Qwen2-VL": "a tower that sees",
     "Qwen2-Audio": "a tower that hears",

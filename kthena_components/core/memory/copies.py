@@ -1,0 +1,62 @@
+"""Weights that ranks hold beside their part of the model. Sizes in GiB.
+
+The projections that compress queries, keys and values in latent attention are whole on each rank:
+vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of the
+attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py.
+"""
+
+from dataclasses import replace
+
+from kthena_components.core.memory.sizes import GIB, Split, bytes_of, expert_weights
+from kthena_components.core.models import ModelShape
+
+_ROPE = 64
+"""Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
+_HEAD = 128
+"""Width of a head where the table of models has none."""
+_BYTES = 2
+"""Bytes of a number in 16 bits."""
+_WHOLE = ("fp8", "int8", "mxfp8")
+"""Formats that attention has, too. With fewer bits it mostly stays in 16."""
+
+
+def without_draft(shape: ModelShape) -> ModelShape:
+    """Return the shape of a model whose layers for drafts are not loaded.
+
+    Engines load them with speculative decoding only.
+    """
+    if not shape.draft_layers or shape.weights_gib is None:
+        return shape
+    layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 1)
+    draft = expert_weights(shape) * shape.draft_layers / layers
+    return replace(shape, draft_layers=0, weights_gib=shape.weights_gib - draft)
+
+
+def copied_weights(shape: ModelShape, split: Split) -> float:
+    """Return the GiB on a rank that other ranks hold as well, beyond its share of the model."""
+    if shape.hidden is None:
+        return 0.0
+    ranks = split.attention or split.tensor
+    compressed = _compressing(shape, shape.hidden)
+    attention = compressed + _of_heads(shape, shape.hidden)
+    numbers = attention * (1 / ranks - 1 / split.tensor) + compressed * (1 - 1 / ranks)
+    return shape.layers * numbers * _bytes(shape) / GIB / split.pipeline
+
+
+def _compressing(shape: ModelShape, hidden: int) -> int:
+    """Count the numbers of a layer that compress queries, and keys with values."""
+    return 0 if shape.latent is None else hidden * (shape.latent + (shape.query_latent or 0))
+
+
+def _of_heads(shape: ModelShape, hidden: int) -> int:
+    """Count the numbers of a layer's other projections of attention, which are split by heads."""
+    width = shape.head_dim or _HEAD
+    if shape.latent is None:
+        return 2 * hidden * width * (shape.heads + (shape.kv_heads or 0))
+    queries = (shape.query_latent or hidden) * (width + _ROPE)
+    keys_and_values = (shape.latent - _ROPE) * 2 * width
+    return shape.heads * (queries + keys_and_values + width * hidden)
+
+
+def _bytes(shape: ModelShape) -> float:
+    return bytes_of(shape.dtype) if shape.dtype in _WHOLE else _BYTES

@@ -1,0 +1,119 @@
+"""Weights on a rank as start-ups state them: what is filled up, copied, or not loaded."""
+
+import pytest
+
+from kthena_components.core.memory import Split
+from kthena_components.core.memory.copies import copied_weights, without_draft
+from kthena_components.core.memory.padding import loaded_weights
+from kthena_components.core.memory.sizes import expert_weights
+from kthena_components.core.models import ModelShape, find_model
+from tests.core.memory.start_ups import Measured
+from tests.support.for_each import for_each
+
+MTP = ("--speculative-config", '{"method":"mtp","num_speculative_tokens":1}')
+R1, KIMI, QWEN = (
+    "deepseek-ai/DeepSeek-R1-0528",
+    "moonshotai/Kimi-K2.5",
+    "RedHatAI/Qwen3-235B-A22B-FP8-dynamic",
+)
+H200, MI300X = "NVIDIA-H200", "AMD_Instinct_MI300X"
+
+
+def shape_of(model: str) -> ModelShape:
+    shape = find_model(model)
+    assert isinstance(shape, ModelShape), model
+    return shape
+
+
+# Model, ranks: what start-ups state as weights.
+FILLED = [
+    ("openai/gpt-oss-20b", 1, 13.72),
+    ("openai/gpt-oss-120b", 1, 65.97),
+    ("openai/gpt-oss-120b", 4, 17.22),
+]
+
+
+@for_each(("model", "tensor", "gib"), FILLED)
+def test_experts_in_mxfp4_are_filled_up(model: str, tensor: int, gib: float) -> None:
+    shape = shape_of(model)
+    assert shape.weights_gib is not None
+
+    loaded = loaded_weights(shape, Split(tensor=tensor), shape.weights_gib)
+
+    assert loaded == pytest.approx(gib, abs=0.1)
+    assert loaded > 1.05 * shape.weights_gib / tensor
+
+
+# Model, GPU, ranks: what start-ups state as weights, and how close it has to be.
+STATED = [
+    (R1, H200, 8, (79.58, 0.1)),
+    (R1, MI300X, 8, (81.31, 0.5)),
+    (QWEN, MI300X, 4, (55.92, 0.4)),
+    (QWEN, MI300X, 8, (28.04, 0.3)),
+    (KIMI, H200, 8, (72.02, 1.3)),
+]
+
+
+@for_each(("model", "gpu", "tensor", "stated"), STATED)
+def test_weights_are_those_that_start_ups_state(
+    model: str, gpu: str, tensor: int, stated: tuple[float, float]
+) -> None:
+    gib, by = stated
+    args = ("--enable-expert-parallel",) if model == QWEN else ()
+
+    assert weights("vllm", model, gpu, tensor, args) == pytest.approx(gib, abs=by)
+
+
+def weights(engine: str, model: str, gpu: str, tensor: int, args: tuple[str, ...]) -> float:
+    start = Measured(
+        id="", source="", engine=engine, version="0.14.1" if engine == "vllm" else "0.5.8",
+        gpu=gpu, tensor=tensor, model=model, args=args, started=True,
+    )  # fmt: skip
+    return float(getattr(start.estimate, "weights", 0))
+
+
+# Engine, options: whether the layers for drafts are loaded.
+DRAFTS = [
+    ("vllm", (), False),
+    ("vllm", ("--max-model-len", "8192"), False),
+    ("vllm", MTP, True),
+    ("sglang", (), False),
+    ("sglang", ("--speculative-algorithm", "EAGLE"), True),
+]
+
+
+@for_each(("engine", "args", "loaded"), DRAFTS)
+def test_layers_for_drafts_are_loaded_by_speculative_decoding(
+    engine: str, args: tuple[str, ...], loaded: bool
+) -> None:
+    layer = expert_weights(shape_of(R1)) / 59 / 8
+
+    more = weights(engine, R1, H200, 8, args) - weights(engine, R1, H200, 8, ())
+
+    assert more == pytest.approx(layer if loaded else 0, abs=0.01)
+
+
+def test_a_model_without_layers_for_drafts_stays_as_it_is() -> None:
+    shape = shape_of("Qwen/Qwen3-8B")
+
+    assert without_draft(shape) is shape
+
+
+# Model, ranks, ranks of the attention: GiB that other ranks hold as well. Attention of DeepSeek has
+# 11.4 billion parameters, 0.9 billion of which compress; that of Qwen3-8B has 1.5 billion.
+COPIED = [
+    (R1, 1, 1, 0),
+    (R1, 8, 8, 0.86 * 7 / 8),
+    (R1, 8, 1, 10.63 * 7 / 8),
+    ("Qwen/Qwen3-8B", 8, 8, 0),
+    ("Qwen/Qwen3-8B", 8, 2, 2.81 * (1 / 2 - 1 / 8)),
+]
+
+
+@for_each(("model", "tensor", "attention", "gib"), COPIED)
+def test_attention_is_copied_as_far_as_it_is_not_split(
+    model: str, tensor: int, attention: int, gib: float
+) -> None:
+    found = copied_weights(shape_of(model), Split(tensor=tensor, attention=attention))
+
+    assert found == pytest.approx(gib, abs=0.02)
