@@ -54,8 +54,8 @@ _FORMS: Final[dict[GroupKind, str]] = {
 _STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:[^\S\n]*["']?([^\s"',}]+)""")
 _USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
 _NEAR = 2_000
-_LATE = regex(r"[A-Z][A-Z0-9_]+")
-"""A name in capitals, which is filled in before the object is applied."""
+_LATE = regex(r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+")
+"""A name in capitals or without letters: `_`, which a kustomization's namespace replaces."""
 _JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
 _CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
 _RANDOM = "aaaaa"
