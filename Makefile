@@ -25,6 +25,8 @@ PYTEST := -m pytest --numprocesses=$(WORKERS) --dist=worksteal --durations=10
 TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
 LOCKED := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-header --no-emit-index-url --no-emit-find-links
+# Compares files with a published schema, which the package check-jsonschema brings.
+SCHEMA := $(VENV)/bin/check-jsonschema --builtin-schema vendor.
 # Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 
@@ -74,12 +76,18 @@ $(NEWEST)/.ready: requirements.in pyproject.toml
 	@touch $@
 
 .PHONY: lint
-lint: venv ## Check the format, style, types, direction of imports and unused code
+lint: venv ## Check the format, style, types, direction of imports, unused code, spelling and workflows
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy $(TYPED)
 	@$(VENV)/bin/lint-imports
 	@$(RUN) -m toolchain.unused
+	@$(VENV)/bin/codespell --check-hidden * .github .ci .devcontainer
+	@$(SCHEMA)github-workflows .github/workflows/* docs/ci/github-actions.yml templates/ci/*
+	@$(SCHEMA)github-actions action.yml
+	@$(SCHEMA)gitlab-ci docs/ci/gitlab-ci.yml
+	@$(SCHEMA)github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*))
+	@$(SCHEMA)github-issue-config .github/ISSUE_TEMPLATE/config.yml
 
 .PHONY: conformance
 conformance: venv toolchain ## Test against the real Kubernetes, Volcano and Kthena in local clusters; ARGS selects parts

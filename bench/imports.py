@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bench.engine import environment
+from bench.engine import ROOT, environment
 
 OURS: Final = "import kthena_components; from kthena_components import ModelServing"
 FIRST: Final = (
@@ -17,11 +17,20 @@ FIRST: Final = (
     "from bench.workload import servings\n"
     "compile_serving(servings('native', 1)[0])"
 )
+ONE_CHECK: Final = "check of one Deployment"
+_CHECK: Final = (
+    "from contextlib import redirect_stdout, suppress\n"
+    "from io import StringIO\n"
+    "from kthena_components.cli.main import main\n"
+    "with redirect_stdout(StringIO()), suppress(SystemExit):\n"
+    "    main(['check', 'tests/systems/kubernetes/bases/deployment.yaml'])"
+)
 CASES: Final[Mapping[str, str]] = {
     "pulumi": "import pulumi",
     "pulumi, pydantic": "import pulumi, pydantic; pydantic.BaseModel",
     "kthena_components": OURS,
     "kthena_components, one serving compiled": f"{OURS}\n{FIRST}",
+    ONE_CHECK: _CHECK,
 }
 _TIMED: Final = "import time\nbegan = time.process_time()\n{}\nprint(time.process_time() - began)"
 _LINE: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
@@ -64,5 +73,10 @@ def _own_times(variables: Mapping[str, str]) -> dict[str, int]:
 
 def _python(variables: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], env=variables, check=True, capture_output=True, text=True
+        [sys.executable, *arguments],
+        env=variables,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )

@@ -10,6 +10,7 @@ from tabulate import tabulate
 
 from bench.checking import CheckCost
 from bench.growth import GROWTH_BUDGET, Growth, growth_rows
+from bench.imports import ONE_CHECK
 from bench.packs import PackCost
 from bench.programs import Comparison, growth
 
@@ -19,6 +20,8 @@ PACK_BUDGET: Final = 1.05
 """Maximum processor time of a preview with our policy pack, as a multiple of an empty pack."""
 IMPORT_BUDGET: Final = 0.5
 """Maximum processor time of the package's import in addition to Pulumi's, as a multiple of it."""
+CHECK_BUDGET: Final = 300
+"""Maximum milliseconds of processor time of `check` of one Deployment."""
 GROWTH_SIZES: Final = 3
 
 
@@ -124,6 +127,9 @@ class Report:
         above = self.imports["kthena_components"] / self.imports["pulumi"] - 1
         budget = f"import ≤ {IMPORT_BUDGET} × pulumi, above pulumi"
         yield budget, f"{above:.2f} ×", _verdict(above, IMPORT_BUDGET)
+        start = self.imports[ONE_CHECK]
+        budget = f"{ONE_CHECK} ≤ {CHECK_BUDGET} ms"
+        yield budget, f"{start:.0f} ms", _verdict(start, CHECK_BUDGET)
 
 
 def machine() -> dict[str, Any]:

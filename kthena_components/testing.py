@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pulumi
+import yaml
 from pulumi.runtime import config as pulumi_config
 from pulumi.runtime import mocks as pulumi_mocks
 from pulumi.runtime import rpc
@@ -61,7 +63,7 @@ class ProgramResult:
 def run_program(
     program: Callable[[], Any] | str | Path,
     *,
-    project: str = "project",
+    project: str | None = None,
     stack: str = "stack",
     config: Mapping[str, str] | None = None,
     mocks: pulumi.runtime.Mocks | None = None,
@@ -73,17 +75,26 @@ def run_program(
     Args:
         program: A function without arguments, which may be async, or the path of a file, or of a
             folder with `__main__.py`. A file runs in its folder, as in `pulumi up`.
-        project: The name that `pulumi.get_project()` returns.
+        project: The name that `pulumi.get_project()` returns. Without it, that of the Pulumi.yaml
+            beside the file, or else `project`.
         stack: The name that `pulumi.get_stack()` returns.
-        config: The values that `pulumi.Config` reads, such as `{"project:image": "…"}`.
+        config: The values that `pulumi.Config` reads, such as `{"aws:region": "…"}`. A key without
+            a namespace is one of the project, as in `pulumi config set`.
         mocks: Answers for resources and functions, as in `pulumi.runtime.set_mocks`. Without them,
             a resource has its inputs as outputs.
     """
-    run = program if callable(program) else lambda: _run_file(Path(program))
+    if callable(program):
+        run, own_name = program, None
+    else:
+        file = _file_of(Path(program))
+        run, own_name = partial(_run_file, file), _project_of(file.parent)
     engine = _Engine(mocks or _Inputs())
+    name = project or own_name or "project"
+    settings = {
+        key if ":" in key else f"{name}:{key}": value for key, value in (config or {}).items()
+    }
     with ThreadPoolExecutor(1) as own:
-        names = project, stack
-        done = own.submit(copy_context().run, _run, run, engine, names, config or {})
+        done = own.submit(copy_context().run, _run, run, engine, (name, stack), settings)
         try:
             done.result()
         except RefusedError as error:
@@ -180,9 +191,22 @@ def _enter(context: Context) -> None:
     asyncio.set_event_loop(asyncio.new_event_loop())
 
 
-def _run_file(path: Path) -> None:
+def _file_of(path: Path) -> Path:
+    return (path / "__main__.py" if path.is_dir() else path).resolve()
+
+
+def _project_of(folder: Path) -> str | None:
+    """Return the name in a Pulumi.yaml; None if there is none."""
+    try:
+        settings = yaml.safe_load((folder / "Pulumi.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    name = settings.get("name") if isinstance(settings, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _run_file(file: Path) -> None:
     """Run a file in its folder, and forget the modules that it has loaded from there."""
-    file = (path / "__main__.py" if path.is_dir() else path).resolve()
     before = set(sys.modules)
     with contextlib.chdir(file.parent):
         sys.path.insert(0, os.fspath(file.parent))

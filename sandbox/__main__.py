@@ -14,6 +14,8 @@ from sandbox.processes import SandboxError
 from toolchain.programs import ToolchainError
 
 MIB = 2**20
+OWN_PROJECT = "kthena-components"
+"""The project of this repository, which `make up` deploys."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,10 +39,13 @@ def _down(folder: Path) -> None:
     stacks = deployed(folder)
     _say(f"stopped {', '.join(down(folder)) or 'nothing: no program was running'}")
     for stack, objects in sorted(stacks.items()):
+        project, _, name = stack.rpartition("/")
+        ours = project.endswith(f"/{OWN_PROJECT}")
+        command = f"make up STACK={name} ARGS=" if ours else f"pulumi up --stack {name} "
         _say(
             f"{stack} was still deployed, with {count_of(objects, 'object')}. Its state still has "
-            "them, so on another cluster `pulumi up` would change nothing: run it with --refresh "
-            f"there (`make up STACK={stack.rpartition('/')[2]} ARGS=--refresh`)"
+            "them, so on another cluster an update would change nothing. "
+            f"There, run `{command}--refresh`"
         )
 
 

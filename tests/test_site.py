@@ -1,5 +1,6 @@
 """The site of the documentation: it builds, holds a page for everything, and loads nothing else."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -9,6 +10,9 @@ import pytest
 from kthena_components.checker.catalogue import all_rules
 from kthena_components.cli.main import COMMANDS
 from toolchain.site.__main__ import build
+from toolchain.site.components import write_components
+from toolchain.site.in_languages import LANGUAGES
+from toolchain.site.messages import WRAPPED, wrap_findings
 from toolchain.site.navigation import navigation
 from toolchain.site.staging import turn_links
 
@@ -120,3 +124,26 @@ def _leads_somewhere(page: Path, address: str, read: dict[Path, _Addresses]) -> 
     if target not in read:
         return target.exists()
     return not parts.fragment or unquote(parts.fragment) in {*read[target].anchors, "__skip"}
+
+
+def test_findings_wrap_and_tables_and_code_do_not(tmp_path: Path) -> None:
+    finding = f"replicas: {'is 0, ' * 20}but must be at least 1. Write 1. [range]\n"
+    table = f"serving    role\n---------  ------\n{finding}"
+    page = "\n".join(
+        f"```{language}\n{text}```\n"
+        for language, text in (("", finding), ("yaml", finding), ("text", finding), ("", table))
+    )
+    (tmp_path / "a.md").write_text(page)
+    wrap_findings(tmp_path)
+    fences = re.findall(r"^```(.+)$|^```\n(?=\S)", (tmp_path / "a.md").read_text(), re.MULTILINE)
+    wraps = WRAPPED.removeprefix("```")
+    assert fences == [wraps, "yaml", wraps, ""]
+
+
+def test_the_example_of_a_component_is_one_block_of_tabs(tmp_path: Path) -> None:
+    for page in write_components(tmp_path)[1:]:
+        example, _, _ = (tmp_path / page).read_text().partition("\n## Fields")
+        assert re.findall(r'^=== "(.*)"$', example, re.MULTILINE) == [
+            language.name for language in LANGUAGES
+        ], page
+        assert not re.search(r"^```", example, re.MULTILINE), page

@@ -117,6 +117,26 @@ def test_config_names_secrets_and_objects_of_the_user() -> None:
         run_program(program, project="llm")  # nothing stays of the config
 
 
+def test_a_file_has_the_project_beside_it_and_its_config_needs_no_namespace(tmp_path: Path) -> None:
+    told = (
+        "import pulumi; pulumi.export('of', [pulumi.get_project(), pulumi.Config().get('image')])"
+    )
+    (tmp_path / "__main__.py").write_text(told, encoding="utf-8")
+    expected = {
+        "name: chat\nruntime: python\n": ("chat", "chat:image"),
+        "name: [chat]\n": ("project", "project:image"),
+        "name: {\n": ("project", "project:image"),
+        "": ("project", "project:image"),
+    }
+    for settings, (project, key) in expected.items():
+        (tmp_path / "Pulumi.yaml").write_text(settings, encoding="utf-8")
+        for path in (tmp_path, tmp_path / "__main__.py"):
+            for config in ({key: "a:1"}, {"image": "a:1"}):
+                assert run_program(path, config=config).outputs == {"of": [project, "a:1"]}
+        made = run_program(tmp_path, project="other", config={key: "a:1"})
+        assert made.outputs == {"of": ["other", None]}
+
+
 def test_mocks_answer_for_other_resources() -> None:
     class Mocks(pulumi.runtime.Mocks):
         def new_resource(self, args: Any) -> tuple[str, dict[str, Any]]:

@@ -154,8 +154,9 @@ def exports(environ: Mapping[str, str], report: Report) -> dict[str, str]:
 
 def _cli_variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     path = environ.get("PATH", os.defpath).split(os.pathsep)
+    own = list(map(str, [folder, *language_folders(environ)]))
     variables = {
-        "PATH": os.pathsep.join([str(folder), *(other for other in path if other != str(folder))]),
+        "PATH": os.pathsep.join([*own, *(other for other in path if other not in own)]),
         # Both need Pulumi's own sites, and would wait seconds before they fail.
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

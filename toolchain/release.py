@@ -26,31 +26,46 @@ TARGET = ROOT / "dist/release"
 LANGUAGES = ("nodejs", "go", "dotnet", "java")
 """The SDKs that are generated. A Python program uses the wheel itself."""
 SCHEMA = ROOT / "kthena_components/languages/schema.json"
+NAMING = (
+    "docs/**/*.md",
+    "examples/languages/*/Pulumi.yaml",
+    "kthena_components/templates/*/*",
+)
+"""Files that name the package with its version."""
+_NAMED = re.compile(
+    r"\bkthena(?:[_-]components)?(?:/plugin)?(?:\[[a-z,]+\])?(?:@v?|==|-| )"
+    r"(?P<version>\d+(?:\.\w+)+)"
+)
 _HEADING = re.compile(r"^## (?P<version>\S+)(?: .*)?$", re.MULTILINE)
 
 
-def stated_versions(root: Path = ROOT) -> dict[str, str]:
-    """Return the version that each place states, by its path."""
-    schema = json.loads((root / SCHEMA.relative_to(ROOT)).read_text())
-    found = {SCHEMA.relative_to(ROOT).as_posix(): str(schema["version"])}
-    found["policies/PulumiPolicy.yaml"] = str(
-        yaml.safe_load((root / "policies/PulumiPolicy.yaml").read_text())["version"]
-    )
-    for project in sorted((root / "examples/languages").glob("*/Pulumi.yaml")):
-        packages = yaml.safe_load(project.read_text()).get("packages", {})
-        found[project.relative_to(root).as_posix()] = packages["kthena"].rpartition("@")[2]
+def stated_versions(root: Path = ROOT) -> list[tuple[str, str]]:
+    """List the versions that other files state, each with the path of its file."""
+    schema, policies = SCHEMA.relative_to(ROOT).as_posix(), "policies/PulumiPolicy.yaml"
+    found = [
+        (schema, str(json.loads((root / schema).read_text())["version"])),
+        (policies, str(yaml.safe_load((root / policies).read_text())["version"])),
+    ]
+    for path in sorted(path for pattern in NAMING for path in root.glob(pattern)):
+        named = {one["version"] for one in _NAMED.finditer(path.read_text())}
+        found += [(path.relative_to(root).as_posix(), version) for version in sorted(named)]
     return found
 
 
 def disagreements(version: str, tag: str | None, root: Path = ROOT) -> Iterator[str]:
     """Say which places state another version than the package, or have none."""
-    for path, stated in stated_versions(root).items():
+    for path, stated in stated_versions(root):
         if stated != version:
             yield f"{path} states {stated}, but the package is {version}"
     if tag is not None and tag != f"v{version}":
         yield f"the tag is {tag}, but the package is {version}: tag v{version}"
     if tag is not None and not notes(version, root):
         yield f"CHANGELOG.md has no section '## {version}': rename '## Unreleased'"
+    elif tag is not None and notes("Unreleased", root):
+        yield (
+            f"CHANGELOG.md has changes below '## Unreleased', which the notes of {version} lack: "
+            "state the next version, or move them"
+        )
 
 
 def notes(version: str, root: Path = ROOT) -> str:
@@ -80,7 +95,7 @@ def main() -> int:
     build_site(ROOT / ".site")
     _pack(ROOT / ".site/html", f"kthena-components-site-{__version__}")
     _packages()
-    text = notes(__version__) or notes("Unreleased")
+    text = notes(__version__) if tag else notes("Unreleased") or notes(__version__)
     (TARGET / "notes.md").write_text(f"{text}\n")
     for made in sorted(TARGET.iterdir()):
         sys.stdout.write(f"{made.relative_to(ROOT)}  {made.stat().st_size:,} bytes\n")

@@ -80,7 +80,9 @@ def autoscaler_conflict(cluster: ClusterObjects) -> Iterator[Finding]:
             yield _conflict(target.path, seen, "keep one of the two")
         elif why:
             seen = f"is {_shown(target)}, which {why}"
-            yield _conflict(target.path, seen, "remove the autoscaler, and write replicas")
+            kind = find_kind(target.kind)
+            number = kind.number_in if kind is not None else "replicas"
+            yield _conflict(target.path, seen, f"remove the autoscaler, and write {number}")
 
 
 def _identity(scaler: Object) -> tuple[object, ...]:

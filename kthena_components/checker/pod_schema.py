@@ -178,23 +178,14 @@ def _empty(template: object, path: str) -> Iterator[Finding]:
         yield Finding(path=where, seen=seen, remedy=remedy, rule=_RULE)
 
 
-def places_of(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[str, object]]:
-    """Find the values at a place, each with its path."""
-    yield from _at(manifest, place.split("."), "")
-
-
-def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:
-    """Find the values at a path; `[]` after a key is each member of a list."""
-    if keys in ([], [""]):
-        yield path, value
-        return
-    key, *rest = keys
-    if not isinstance(value, Mapping):
-        return
-    name = key.removesuffix("[]")
-    inner, at = value.get(name), join_path(path, name)
-    if name == key:
-        yield from _at(inner, rest, at)
-    elif isinstance(inner, list | tuple):
-        for index, item in enumerate(inner):
-            yield from _at(item, rest, f"{at}[{index}]")
+def places_of(manifest: Mapping[str, Any], place: str) -> list[tuple[str, object]]:
+    """Find the values at a place, each with its path; `[]` after a key is each member of a list."""
+    found: list[tuple[str, object]] = [("", manifest)]
+    for key in filter(None, place.split(".")):
+        name = key.removesuffix("[]")
+        maps = [(path, value) for path, value in found if isinstance(value, Mapping)]
+        found = [(join_path(path, name), value.get(name)) for path, value in maps]
+        if name != key:
+            lists = [(path, value) for path, value in found if isinstance(value, list | tuple)]
+            found = [(f"{path}[{i}]", item) for path, each in lists for i, item in enumerate(each)]
+    return found

@@ -92,9 +92,7 @@ def part_read(
         return
     if kind.completes and found.context.referenced.is_named(found.body):
         return  # it is read with the object that refers to it
-    places = _Places(found, (), ())
-    if not empty:
-        places = _Places(found, _places(kind, found, facts), _pods(kind, found, view))
+    places = _Places(found, () if empty else _places(kind, found, view, facts))
     # Where anything is read, the reader of the kind knows its fields.
     asked = (s for s in signs_in(found.body, places) if not (s.by_field and places))
     sign = next((sign for sign in asked if not places.meet(found.at(sign.path))), None)
@@ -107,8 +105,8 @@ def _told(found: Object, sign: Sign, because: str) -> Finding:
     return not_checked(found.at(sign.path), Unknown(because), _RULE)
 
 
-def _places(kind: Kind[Any], found: Object, facts: ServingFacts | None) -> Iterator[str]:
-    """Yield the places that rules read, in the caller's coordinates, as far as that is cheap."""
+def _places(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None) -> Iterator[str]:
+    """Yield the places that rules read, in the caller's coordinates."""
     for engine in facts.engines if facts is not None else ():
         for pod in filter(None, (engine.entry, engine.worker)):
             yield from (pod.command_path, pod.gpus_path, *(own.path for own in pod.others))
@@ -117,39 +115,27 @@ def _places(kind: Kind[Any], found: Object, facts: ServingFacts | None) -> Itera
                 yield pod.own.path
     for place in kind.templates:
         yield from (found.at(path) for path, _ in places_of(found.body, place))
-
-
-def _pods(kind: Kind[Any], found: Object, view: Any) -> Iterator[str]:
-    """Yield the places of all pod templates, in the caller's coordinates."""
     for pods in kind.pods(view) if kind.pods is not None else ():
         yield from (found.at(pods.path), pods.at("spec.containers[0]"))
 
 
 class _Places:
-    """The places that rules read. Those that take longer are computed only as far as needed."""
+    """The places that rules read."""
 
-    def __init__(self, found: Object, cheap: Iterable[str], others: Iterable[str]) -> None:
+    def __init__(self, found: Object, places: Iterable[str]) -> None:
         self._object = found
-        self._known = list(cheap)
-        self._cheap = frozenset(self._known)
-        self._more = iter(others)
+        self._known = frozenset(places)
 
     def __contains__(self, path: object) -> bool:
         """Return whether a path is one of these places. It may miss some: it only searches fast."""
-        return self._object.at(str(path)) in self._cheap
+        return self._object.at(str(path)) in self._known
 
     def __bool__(self) -> bool:
-        return any(True for _ in self._all())
+        return bool(self._known)
 
     def meet(self, path: str) -> bool:
         """Return whether a path contains one of these places, or is inside one."""
-        return any(_meets(path, place) for place in self._all())
-
-    def _all(self) -> Iterator[str]:
-        yield from self._known
-        for place in self._more:
-            self._known.append(place)
-            yield place
+        return any(_meets(path, place) for place in self._known)
 
 
 def _meets(one: str, other: str) -> bool:
@@ -161,9 +147,9 @@ def _meets(one: str, other: str) -> bool:
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds that the API server rejects without a selector."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
+"""Types of values without fields."""
 _EMPTY = "its spec is empty"
 _FRAME = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
-"""Types of values without fields."""
 
 
 def partial_object(body: Mapping[str, Any]) -> Finding | None:

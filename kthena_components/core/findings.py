@@ -146,6 +146,8 @@ def run_rule(
 ) -> list[Finding]:
     """Give what one rule finds. Where it fails, that is a finding too, and hides no other.
 
+    A value that the rule needs and that is not known ends the rule, and is a finding, too.
+
     Args:
         rule: A function that yields findings.
         view: Its input.
@@ -154,19 +156,14 @@ def run_rule(
     """
     found: list[Finding] = []
     try:
-        found.extend(_named(rule(*view, **asked), rule_name(rule)))
+        for finding in rule(*view, **asked):
+            named = finding if finding.rule else replace(finding, rule=rule_name(rule))
+            found.append(named)
+    except NotKnownError as late:
+        found.append(not_checked(late.path, late.gap, rule_name(rule)))
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         found.append(fault(name or f"the rule {rule_name(rule)}", error))
     return found
-
-
-def _named(findings: Iterable[Finding], rule: str) -> Iterator[Finding]:
-    """Name the rule of findings, and of the value that it needs and that is not known."""
-    try:
-        for finding in findings:
-            yield finding if finding.rule else replace(finding, rule=rule)
-    except NotKnownError as late:
-        yield not_checked(late.path, late.gap, rule)
 
 
 def part_of_rule(check: Callable[P, Iterable[Finding]]) -> Callable[P, Iterator[Finding]]:

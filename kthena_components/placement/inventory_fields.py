@@ -31,7 +31,7 @@ def _amount(value: object) -> Decimal:
 def _copies(value: object) -> object:
     """Read a number of equal items as a list of items without fields."""
     if isinstance(value, bool) or not isinstance(value, int | list):
-        raise ValueError("a count, or a list")  # noqa: TRY004 - pydantic reports a ValueError
+        raise ValueError("a count, or a list such as [{name: a}]")  # noqa: TRY004 - pydantic reports a ValueError
     if isinstance(value, list):
         return value
     if not 0 <= value <= MOST_COPIES:

@@ -123,7 +123,7 @@ def _rendered(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
                 path=f"secrets[{index}]",
                 seen=f"'{secret.title}' would be written in plain text to "
                 f"{spec.directory(config.stack)}/1-manifest/{file}",
-                remedy=f"add {secret.name} to allow_plain_secrets and keep the file out of version "
-                "control, or write output: cluster",
+                remedy=f"add {secret.name} to the list kthena-components:allow_plain_secrets and "
+                "keep the file out of version control, or write output: cluster",
                 rule="secret-rendered",
             )

@@ -103,6 +103,10 @@ COMPLETING = CLAIMING | frozenset(
     ("serving.kserve.io", kind) for kind in ("ClusterServingRuntime", "ServingRuntime")
 )
 """Kinds of objects that complete others (`Kind.completes`)."""
+WITHOUT_NAMESPACE = frozenset(
+    pair for pair in COMPLETING if pair[1] in {"ClusterServingRuntime", "DeviceClass"}
+)
+"""Those of them that serve all namespaces of a cluster."""
 NAMED_BY: Mapping[tuple[str, str], Sequence[str]] = {
     ("serving.kserve.io", "InferenceService"): ("spec", "predictor", "model", "runtime"),
     ("resource.nvidia.com", "ComputeDomain"): ("spec", "channel", "resourceClaimTemplate", "name"),

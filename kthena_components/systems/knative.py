@@ -80,6 +80,8 @@ SYSTEM = System(
                 paths=r"spec\.template\b",
                 how="a new revision starts beside the old one, which then ends",
             ),
+            number_in="autoscaling.knative.dev/min-scale and max-scale in the annotations of its "
+            "template",
             unscalable="Knative scales by itself",
             without={
                 "templates": "Knative fills in what Kubernetes asks for, such as names of "

@@ -108,6 +108,8 @@ class Scaling(Generic[V]):
     """What changes the number of copies of a kind, and what must not."""
 
     copies: str = ""  # field of the spec with the number of copies of all its engines
+    number_in: str = "replicas"
+    """What states the number of its pods, for users without an autoscaler."""
     unscalable: str = ""
     """Why no autoscaler may target it, as a clause after `which`; empty if one may."""
     keeps_number: Callable[[V], str] | None = None

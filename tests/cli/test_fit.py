@@ -49,6 +49,24 @@ def data(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     return found
 
 
+def test_a_program_that_is_not_rendered_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    project = tmp_path / "project"
+    project.mkdir()
+    settings = project / "Pulumi.yaml"
+    settings.write_text("name: chat\nruntime: python\n")
+    program = project / "__main__.py"
+    program.write_text("print(1)\n")
+    for path in (project, program):
+        status, out, err = fit(capsys, str(path), "--inventory", cluster)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"kthena-components fit: {path}: is a program, whose manifests")
+    written(project, "rendered.yaml", serving())
+    assert fit(capsys, str(project), "--inventory", cluster)[0] == 0
+
+
 def test_a_serving_that_fits_has_a_rack_and_nodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

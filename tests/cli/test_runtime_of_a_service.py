@@ -1,5 +1,7 @@
 """A runtime of KServe is read with the InferenceService that names it, and listed only without."""
 
+import pytest
+
 from tests.cli.conftest import Command, Write
 
 RUNTIME = """\
@@ -26,6 +28,7 @@ spec:
       storageUri: hf://Qwen/Qwen3-8B
       resources: {limits: {nvidia.com/gpu: 4}}
 """
+FOUND = "tensor 2 × pipeline 1 = 2 ranks, but its pod has 4 GPUs"
 UNREAD = "no rule reads an engine in the object"
 
 
@@ -39,10 +42,26 @@ def test_a_runtime_that_a_service_names_is_not(run: Command, write: Write) -> No
     write("m/service.yaml", SERVICE.replace("RUNTIME", "ours"))
     told = run("m").out
     assert UNREAD not in told
-    assert "tensor 2 × pipeline 1 = 2 ranks, but its pod has 4 GPUs" in told
+    assert FOUND in told
 
 
 def test_a_runtime_that_another_service_does_not_name_is(run: Command, write: Write) -> None:
     write("m/runtime.yaml", RUNTIME)
     write("m/service.yaml", SERVICE.replace("RUNTIME", "theirs"))
     assert UNREAD in run("m").out
+
+
+@pytest.mark.programs
+@pytest.mark.on_path("kustomize")
+def test_a_runtime_of_the_cluster_serves_all_kustomizations(run: Command, write: Write) -> None:
+    of_cluster = RUNTIME.replace("kind: S", "kind: ClusterS").replace(", namespace: serving", "")
+    write("m/apps/kustomization.yaml", "resources: [service.yaml]")
+    write("m/apps/service.yaml", SERVICE.replace("RUNTIME", "ours"))
+    write("m/platform/runtime.yaml", RUNTIME)
+    assert FOUND not in run("m").out
+
+    write("m/platform/runtime.yaml", of_cluster)
+    assert FOUND in run("m").out
+
+    write("m/other/runtime.yaml", of_cluster.replace('"2"', '"4"'))
+    assert FOUND not in run("m").out

@@ -34,6 +34,13 @@ WRONG = {
         ["Qwen/Qwen3-32Bx", "--gpu", "h100"],
         "is not in the table of models; write Qwen/Qwen3-32B, or give its config.json with --hf-",
     ),
+    "the beginning of a model's name": (
+        ["qwen3-235b", "--gpu", "h100"],
+        "'qwen3-235b' is not in the table of models; write Qwen/Qwen3-235B-A22B, or give",
+    ),
+    "the beginning of several names": (
+        ["llama-3.3-70b", "--gpu", "h100"], "; write meta-llama/Llama-3.3-70B-Instruct, or give",
+    ),
     "an unknown GPU": ([QWEN, "--gpu", "h1000"], "'h1000' is not in the table of GPUs; near"),
     "a length above the model's": (
         [LLAMA, "--gpu", "h100", "--context", "200000"],

@@ -7,6 +7,7 @@ from kthena_components.cluster.pending import plain
 from kthena_components.cluster.status import Servings, render_status, waits
 from kthena_components.core.values.unknown import Unknown
 from tests.cluster.objects import pod, pod_group, racks, refused, tree
+from tests.support.pages import block
 
 HARD = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
 MESSAGE = (
@@ -74,13 +75,14 @@ def test_group_10_comes_after_group_9() -> None:
 def test_a_gang_that_does_not_fit_says_what_is_missing_where() -> None:
     pods = [pod(f"big-0-{n}", "big-0") for n in range(5)]
     group = refused(pod_group("big-0", "Inqueue", 5, **HARD), MESSAGE)
-    assert reasons(seen(pods=pods, pod_groups=[group])) == [
-        (
-            "serving/big-0: needs 5 pods at once in one HyperNode of tier 1 or lower; 0 of 5 "
-            "pods are placed. Scheduler: 4 pods would fit, but big-0-4 does not fit on any of the "
-            "4 nodes of r0: 4 have too little nvidia.com/gpu free"
-        )
-    ]
+    said = (
+        "serving/big-0: needs 5 pods at once in one HyperNode of tier 1 or lower; 0 of 5 "
+        "pods are placed. Scheduler: 4 pods would fit, but big-0-4 does not fit on any of the "
+        "4 nodes of r0: 4 have too little nvidia.com/gpu free"
+    )
+    assert reasons(seen(pods=pods, pod_groups=[group])) == [said]
+    there = said.replace("big-0-4", "big-0-serve-0-0").replace("r0:", "rack-1:")
+    assert block("docs/sandbox.md", "serving/big-0: ") == f"{there}.\n"
 
 
 @pytest.mark.parametrize(

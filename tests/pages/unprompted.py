@@ -51,7 +51,7 @@ UNPROMPTED: Mapping[str, Mapping[str, str]] = {
         "pulumi package add kthena": "tests/pulumi/test_languages.py",
         "pulumi package add ../kthena_components/plugin": "tests/pulumi/test_package_folder.py",
         "cd examples/languages/typescript": "tests/pulumi/test_languages.py",
-        "python -m toolchain.registry_schema": "tests/toolchain/test_registry_schema.py",
+        'eval "$(make -s env)"': "tests/pulumi/test_registry.py",
     },
     "docs/monitoring.md": {"kubectl get configmap": _CLUSTER},
     "docs/performance.md": {"make bench": "takes many minutes"},

@@ -92,6 +92,10 @@ RUNNING = {
 }
 WRONG: list[tuple[str, Body, list[str]]] = [
     ("an unknown field", {"gpu": 8}, ["gpu: there is no field 'gpu' here: write 'gpus'."]),
+    ("the GPU's type at the top", {"gpu": "h200"},
+     ["gpu: there is no field 'gpu' here: write product at the top instead."]),
+    ("the GPU's type of a rack", {"racks": [{"nodes": 1, "gpu_type": "h200"}]},
+     ["racks[0].gpu_type: there is no field 'gpu_type' here: write racks[0].product instead."]),
     (
         "an unknown field of a node",
         {"racks": [{"nodes": [{"taint": []}]}]},
@@ -110,7 +114,7 @@ WRONG: list[tuple[str, Body, list[str]]] = [
          "or 2Ti: change it.")],
     ),
     ("racks that are no number", {"racks": "4"},
-     ["racks: is '4', but must be a count, or a list: change it."]),
+     ["racks: is '4', but must be a count, or a list such as [{name: a}]: change it."]),
     (
         "too many",
         {"racks": 10**9},

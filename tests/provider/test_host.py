@@ -9,6 +9,7 @@ import pytest
 from kthena_components import __version__
 from kthena_components.languages.names import schema_text
 from kthena_components.provider.host import KthenaProvider
+from tests.support.pages import block
 from tests.support.recorder import Recorded, attempt
 
 PARALLELISM = {"tensor": 8.0, "pipeline": 2.0}
@@ -49,6 +50,12 @@ def test_a_refusal_is_one_text_without_values_of_properties() -> None:
         "ModelServing 'chat' is refused: 1 problem\n"
         "  roles[0].workerReplicas: is -1, but must be at least 0. Write at least 0. [range]"
     )
+
+
+def test_the_page_quotes_a_refusal() -> None:
+    made = construct({"roles": [ROLE], "expose": {"port": 80.0, "targetPort": 99999999.0}})
+    _, _, shown = block("docs/languages.md", "error: kthena:index").partition("has a problem: ")
+    assert f"{made.error}\n" == shown
 
 
 def test_messages_name_the_fields_as_the_user_writes_them() -> None:

@@ -26,6 +26,7 @@ from tests.pulumi.languages import (
 )
 from tests.support.convertible import leader_worker_set
 from tests.support.engine import ROOT, Stack
+from tests.support.pages import block
 
 pytestmark = pytest.mark.programs
 TEN_LINES = ROOT / "examples" / "ten-lines"
@@ -64,6 +65,9 @@ def test_a_language_renders_what_python_renders(
     run.require()
     assert files_of(stack) == python
     assert stack.outputs == {"endpoint": "http://chat.default.svc:80"}
+    shown, _, _ = block("docs/languages.md", " +  kthena:index").partition("\n\n")
+    made = {f" +  {step.type} {step.name} create" for step in run.steps if step.op == "create"}
+    assert {*shown.splitlines()} == {line for line in made if " pulumi:" not in line}
     assert stack.preview("--expect-no-changes").code == 0
 
 

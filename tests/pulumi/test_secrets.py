@@ -30,7 +30,8 @@ def test_a_token_is_rendered_only_when_the_stack_allows_it(tmp_path: Path) -> No
     rendered = (
         f"{file}secrets[0]: 'default/hf-token' would be written in plain text to "
         "rendered/prod/1-manifest/v1-secret-default-hf-token.yaml. Add hf-token to "
-        "allow_plain_secrets and keep the file out of version control, or write output: cluster. "
+        "the list kthena-components:allow_plain_secrets and "
+        "keep the file out of version control, or write output: cluster. "
         "[secret-rendered]"
     )
     missing = (

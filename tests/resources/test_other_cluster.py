@@ -16,6 +16,7 @@ from kthena_components.resources import _cluster_warnings as _elsewhere
 from kthena_components.resources import cluster
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens
+from tests.support.pages import block
 from tests.support.recorder import RecordingMonitor, record
 from tests.support.specs import ENGINE_RAY
 
@@ -65,12 +66,16 @@ def program() -> None:
 
 def test_an_object_that_is_not_there_is_told_once(warnings: Warnings) -> None:
     (told,) = warnings()
-    assert told.endswith(
+    seen = (
         f" is in the state of this stack, created {OLD}, but not on SERVER: the state is of "
         "another cluster, or somebody has deleted the object. Pulumi does not create what the "
         "state has. Run 'pulumi up --refresh', which forgets what is gone and creates it again. "
         "[state-of-another-cluster]"
     )
+    assert told.endswith(seen)
+    shown = block("docs/sandbox.md", "warning: PodDisruptionBudget")
+    there = seen.replace(OLD, "2026-11-23T19:07:46Z").replace("SERVER", "https://127.0.0.1:16594")
+    assert shown == f"warning: PodDisruptionBudget serving/chat-kthena:{there}\n"
 
 
 def test_an_object_of_the_same_name_is_told_too(warnings: Warnings) -> None:

@@ -15,6 +15,7 @@ from kthena_components.core.naming import STACK
 from kthena_components.resources import _duplicate_objects as _claims
 from tests.resources.build import late, serving, unknown
 from tests.support.discovery import discovery, paths, tokens
+from tests.support.pages import block
 from tests.support.recorder import Recorded, attempt, record
 from tests.support.specs import ENGINE_RAY, GUIDE
 
@@ -70,6 +71,15 @@ def test_a_preview_tells_each_serving_of_another_stack(run: Run) -> None:
     assert seen.error is None
     assert len(told) == _claims.MOST
     assert all(text.endswith(TOLD) for text in told)
+
+
+def test_the_page_quotes_the_warning() -> None:
+    names = {"project/other": "chat/prod", "project/stack": "chat/dev",
+             "SERVER": "https://cluster.example:6443"}  # fmt: skip
+    shown = f"warning: Service default/chat: {TOLD}\n"
+    for name, own in names.items():
+        shown = shown.replace(name, own)
+    assert block("docs/faults.md", "warning: Service") == shown
 
 
 @pytest.mark.parametrize("everything", [OURS, NOBODYS])

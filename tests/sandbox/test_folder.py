@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sandbox.__main__ import main
 from sandbox.cluster import Size, deployed, require_free
 from sandbox.layout import Layout, make
 from sandbox.processes import Processes, SandboxError
+from tests.support.pages import ROOT, block
 
 
 @pytest.fixture
@@ -62,11 +64,15 @@ def test_a_folder_of_ones_own_is_repeated(
 def test_stacks_that_are_still_deployed_are_named(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sandbox.__main__.deployed", lambda _: {"acme/shop/dev": 2})
+    own = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["name"]
+    stacks = {"acme/shop/dev": 2, f"organization/{own}/sandbox": 6}
+    monkeypatch.setattr("sandbox.__main__.deployed", lambda _: stacks)
     assert main(["down", "--folder", str(layout.folder)]) == 0
     said = capsys.readouterr().err
-    assert "acme/shop/dev was still deployed, with 2 objects." in said
-    assert "`make up STACK=dev ARGS=--refresh`" in said
+    other, ours = said.splitlines()[-2:]
+    assert other.startswith("acme/shop/dev was still deployed, with 2 objects.")
+    assert other.endswith("There, run `pulumi up --stack dev --refresh`")
+    assert f"{ours}\n" == block("docs/sandbox.md", "organization/")
 
 
 def test_a_sandbox_whose_server_is_down_has_no_stacks(layout: Layout) -> None:

@@ -11,7 +11,8 @@ KEY: Final = "secrets[0].data.HUGGING_FACE_HUB_TOKEN"
 RENDERED: Final = (
     "secrets[0]: 'default/hf-token' would be written in plain text to "
     "rendered/prod/1-manifest/v1-secret-default-hf-token.yaml. Add hf-token to "
-    "allow_plain_secrets and keep the file out of version control, or write output: cluster. "
+    "the list kthena-components:allow_plain_secrets and "
+    "keep the file out of version control, or write output: cluster. "
     "[secret-rendered]"
 )
 UNUSED: Final = (

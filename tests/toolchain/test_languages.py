@@ -1,11 +1,12 @@
 """The language hosts: built only where Pulumi is built, too."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from toolchain.locate import ensure_languages, language_folders
+from toolchain.locate import ensure, ensure_languages, exports, language_folders
 from toolchain.programs import CLI, Program, known_programs
 
 HOSTS = {f"pulumi-language-{name}" for name in ("yaml", "nodejs", "go")}
@@ -23,6 +24,10 @@ def test_hosts_are_built_where_pulumi_is_not_installed(
     ensure_languages(environ, lambda _: None)
     assert {host for folder in language_folders(environ) for host in HOSTS & {
         path.name for path in folder.iterdir()}} == HOSTS  # fmt: skip
+
+    ensure(environ, lambda _: None)
+    path = exports(environ, lambda _: None)["PATH"].split(os.pathsep)
+    assert set(map(str, language_folders(environ))) <= set(path)
 
 
 def test_an_installed_pulumi_has_its_own_hosts(

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tree_sitter_c_sharp
 import yaml
 from mypy import api
+from tree_sitter import Language, Parser
 
 from kthena_components.languages.names import read_schema, snake_case
 from tests.support.for_each import for_each
@@ -69,3 +71,22 @@ def test_the_examples_in_python_have_the_types_of_the_package(tmp_path: Path) ->
     program.write_text("\n".join(["from kthena_components.resources.args import *", *parts, ""]))
     printed, errors, status = api.run(["--strict", "--no-error-summary", str(program)])
     assert (printed + errors, status) == ("", 0)
+
+
+def test_the_examples_in_csharp_can_be_parsed() -> None:
+    """No compiler of C# is among the tools of this repository, but a grammar finds broken ones."""
+    parser = Parser(Language(tree_sitter_c_sharp.language()))
+
+    def is_broken(program: str) -> bool:
+        return parser.parse(program.encode()).root_node.has_error
+
+    programs = {
+        name: re.findall(r"^```csharp\n(.*?)^```$", one["description"], re.DOTALL | re.MULTILINE)
+        for name, one in read_schema()["resources"].items()
+    }
+    assert [name for name, found in programs.items() if len(found) != 1] == []
+    fields = {name: "\n".join(shown(name)["C#"]) for name in kinds()}
+    written = {name: f"var it = new It\n{{\n{text}\n}};\n" for name, text in fields.items()}
+    written |= {name: only for name, (only,) in programs.items()}
+    assert [name for name, text in written.items() if is_broken(text)] == []
+    assert [name for name, text in written.items() if not is_broken(text.replace("}", "", 1))] == []

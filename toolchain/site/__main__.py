@@ -9,6 +9,7 @@ from pathlib import Path
 from kthena_components import __version__
 from toolchain.site.commands import write_commands
 from toolchain.site.components import write_components
+from toolchain.site.messages import wrap_findings
 from toolchain.site.navigation import navigation
 from toolchain.site.plain import write_plain
 from toolchain.site.rules import write_rules
@@ -27,6 +28,7 @@ def build(folder: Path) -> None:
     made = [
         *stage_pages(pages), *write_components(pages), *write_rules(pages), *write_commands(pages)
     ]  # fmt: skip
+    wrap_findings(pages)
     shutil.copy(ROOT / "toolchain/site/site.css", pages)
     (folder / "zensical.toml").write_text(_settings(navigation(made)))
     program = str(Path(sys.executable).parent / "zensical")

@@ -60,8 +60,7 @@ def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     names = ", ".join(action.option_strings) or str(action.metavar or action.dest)
     takes = "" if action.nargs == 0 or not action.option_strings else f" {_metavar(action)}"
     told = formatter._expand_help(action) if action.help else ""  # noqa: SLF001
-    choices = f" One of {', '.join(map(str, action.choices))}." if action.choices else ""
-    cell = f"{told}{choices}".replace("|", "\\|").replace("<", "&lt;")
+    cell = told.replace("|", "\\|").replace("<", "&lt;")
     return f"| `{names}{takes}` | {cell} |"
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from toolchain.site.in_languages import examples
+from toolchain.site.in_languages import LANGUAGES, examples, tab
 from toolchain.site.staging import ROOT
 
 Schema = Mapping[str, Any]
 _SCHEMA = ROOT / "kthena_components/languages/schema.json"
 _PREFIX = "kthena:index:"
-_DEFAULT = re.compile(r"Default:? ((?:[^.`]|`[^`]*`|\.(?=\S))+)\.")
+_DEFAULT = re.compile(r"Default:? (?P<value>(?:[^.`]|`[^`]*`|\.(?=\S))+)\.")
 _SIMPLE = {
     "integer": "whole number",
     "number": "number",
@@ -71,23 +71,33 @@ def _page(schema: Schema, name: str, body: Schema) -> Iterator[str]:
 
 def _told(body: Schema) -> tuple[str, str]:
     """Split the description of a component: a sentence, and its example in each language."""
-    told, _, examples = body["description"].partition("\n\n")
-    shown = re.sub(r"^(?:\{\{%.*|## .*)\n?", "", examples, flags=re.MULTILINE)
-    return told, shown.replace("### ", "## Example: ", 1)
+    told, _, shown = body["description"].partition("\n\n")
+    (title,) = re.findall(r"^### (.*)$", shown, re.MULTILINE)
+    programs = dict(re.findall(r"^```(\w+)\n(.*?)^```$", shown, re.DOTALL | re.MULTILINE))
+    written = (tab(language, programs[language.fence].split("\n")[:-1]) for language in LANGUAGES)
+    return told, "\n".join([f"## Example: {title}\n", *written])
 
 
 def _table(schema: Schema, fields: Mapping[str, Schema], required: set[str]) -> Iterator[str]:
     if not fields:
         yield "None.\n"
         return
-    yield "| field | type | meaning |\n|---|---|---|"
+    yield "| field | meaning |\n|---|---|"
     for name, field in fields.items():
         told = field.get("description", "").replace("|", "\\|").replace("<", "&lt;")
-        stated = _DEFAULT.search(told)
-        default = f"default {stated[1]}" if stated else ""
-        kind = f"{_type(schema, field)}<br>{'required' if name in required else default}"
-        yield f"| {_names(name)} | {kind.removesuffix('<br>')} | {told} |"
+        default = "required" if name in required else _default(told)
+        parts = filter(None, (_names(name), _type(schema, field), default))
+        yield f"| {'<br>'.join(parts)} | {told} |"
     yield ""
+
+
+def _default(told: str) -> str:
+    """Return the default that a description states; one word is code."""
+    stated = _DEFAULT.search(told)
+    if stated is None:
+        return ""
+    value = stated["value"]
+    return f"default `{value}`" if re.fullmatch(r"[\w.-]+", value) else f"default {value}"
 
 
 def _names(name: str) -> str:

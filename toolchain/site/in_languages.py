@@ -1,7 +1,7 @@
 """Writes an example of each field of a type in six languages, in the names of their SDKs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -176,7 +176,10 @@ def examples(name: str, schema: Schema, required: Sequence[str]) -> Iterator[str
     """Write a tab for each language, with a line for each field of a type."""
     values = example_values()[name]
     for language in LANGUAGES:
-        yield f'=== "{language.name}"\n'
-        yield f"    ```{language.fence}"
-        yield from (f"    {line}" for line in language.fields(schema, required, values))
-        yield "    ```\n"
+        yield tab(language, language.fields(schema, required, values))
+
+
+def tab(language: Language, lines: Iterable[str]) -> str:
+    """Write the tab of one language. Tabs that follow each other are one block."""
+    code = (f"    {line}".rstrip() for line in (f"```{language.fence}", *lines, "```"))
+    return "\n".join([f'=== "{language.name}"\n', *code, ""])

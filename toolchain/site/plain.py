@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from toolchain.site.messages import WRAPPED
+
 _HEAD = """# kthena_components
 
 > Pulumi components for multi-node LLM serving on Kubernetes, and a command that checks any
@@ -19,7 +21,7 @@ def write_plain(pages: Path, html: Path) -> None:
     lines = []
     for page in sorted(pages.rglob("*.md")):
         name = page.relative_to(pages).as_posix()
-        text = page.read_text()
+        text = page.read_text().replace(WRAPPED, "```")
         (html / name).parent.mkdir(parents=True, exist_ok=True)
         (html / name).write_text(text)
         lines.append(f"- [{_title(text, name)}]({name})")

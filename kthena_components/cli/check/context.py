@@ -6,7 +6,13 @@ from functools import cached_property
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
-from kthena_components.core.facts.context import ConfigMap, ConfigMaps, Definitions
+from kthena_components.core.facts.context import (
+    ConfigMap,
+    ConfigMaps,
+    Context,
+    Definitions,
+    ReferencedObjects,
+)
 from kthena_components.core.facts.sharing import MARKS, Sharing
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.schema.crds import CrdTable
@@ -21,7 +27,7 @@ from kthena_components.reading.files import (
     reads_again,
     shown_name,
 )
-from kthena_components.systems import INDEX
+from kthena_components.systems import INDEX, WITHOUT_NAMESPACE
 
 _HOLDS = regex(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
 _DEFINITION = "CustomResourceDefinition"
@@ -157,25 +163,32 @@ class LateDefinitions(Definitions):
                         yield name, item.body
 
 
-def shared_by_all(paths: Iterable[str], stated: Container[str]) -> tuple[Sharing, LateDefinitions]:
-    """Read from files what serves all objects, wherever they are: shared accelerators and CRDs.
+def shared_by_all(paths: Iterable[str], stated: Container[str]) -> Context:
+    """Read from files what serves all objects, wherever they are.
 
-    A device plugin is configured by a ConfigMap or by the values of its chart, which are no object.
+    These are shared accelerators, CRDs, and objects without a namespace that complete others. A
+    device plugin is configured by a ConfigMap or by the values of its chart, which are no object.
     CRDs do not count for the systems whose release the user states.
     """
-    sharing, defining = Sharing(), list[str]()
+    sharing, defining, wide = Sharing(), list[str](), ReferencedObjects(WITHOUT_NAMESPACE)
+    kinds = [kind for _, kind in WITHOUT_NAMESPACE]
     for path in filter(reads_again, paths):
         text = read_text(path)
         if isinstance(text, Unreadable):
             continue
         if _DEFINITION in text:
             defining.append(path)
+        if any(kind in text for kind in kinds):
+            for document in _documents(text, path, *kinds):
+                for item in objects_of(document) if isinstance(document, Document) else ():
+                    wide.add(item.body)
         if not any(f"{mark}:" in text for mark in MARKS):
             continue
         for document in read_documents(text, shown_name(path), lambda *_: True):
             if isinstance(document, Document):
                 sharing.add(document.body, shown_name(path))
-    return sharing, LateDefinitions(defining, stated)
+    definitions = LateDefinitions(defining, stated)
+    return Context(sharing=sharing, definitions=definitions, referenced=wide)
 
 
 def _documents(text: str, path: str, *wanted: str) -> Iterable[Any]:

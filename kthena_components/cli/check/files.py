@@ -131,10 +131,8 @@ def _told_once(
     if given.asked.whole:
         clusters = [[*plain, *built]]
     results: list[Result] = []
-    sharing, definitions = shared_by_all(
-        [*files, *(each.path for each in built)], given.settings.versions
-    )
-    around = Context(sharing=sharing, definitions=definitions)
+    paths = [*files, *(each.path for each in built)]
+    around = shared_by_all(paths, given.settings.versions)
     for sources in clusters:
         for each in check_sources(sources, found.named, given, summary, around):
             if isinstance(each, Result) and each.rendered_by:
@@ -179,7 +177,7 @@ def check_sources(
     paths = [source.path for source in sources]
     maps, limits = LateConfigMaps(paths, texts.read), LimitRanges()
     policies = PodPolicies(complete=given.asked.whole)
-    completing = ReferencedObjects(COMPLETING, NAMED_BY)
+    completing = ReferencedObjects(COMPLETING, NAMED_BY, beyond=around.referenced)
     adds = {
         "LimitRange": limits.add,
         **{kind: completing.add for _, kind in (*COMPLETING, *NAMED_BY)},

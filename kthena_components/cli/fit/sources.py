@@ -16,6 +16,13 @@ from kthena_components.systems.volcano.emit_cluster import emit_queue
 
 Body = Mapping[str, Any]
 
+_SOURCES = frozenset({".py", ".ts", ".js", ".go"})
+"""Suffixes of programs."""
+_PROGRAM = (
+    "is a program, whose manifests only Pulumi knows. Let a stack render them (pulumi config set "
+    "kubernetes:renderYamlToDirectory rendered; pulumi up), and name that folder."
+)
+
 
 class SourceError(ValueError):
     """What is asked about cannot be read. One sentence for each reason."""
@@ -48,7 +55,24 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
                 paths.append(word)
             else:
                 wrong.append(f"{error}; and there is no file or folder '{word}'.")
-    notes = list[str]()
+    read, notes, unreadable = _read([path for path in paths if not _is_source(path)])
+    found += read
+    wrong += unreadable
+    for path in paths:
+        if _is_source(path) or (not found and Path(path, "Pulumi.yaml").exists()):
+            wrong.append(f"{path}: {_PROGRAM}")
+    if wrong:
+        raise SourceError(wrong)
+    return found, notes
+
+
+def _is_source(path: str) -> bool:
+    return Path(path).suffix in _SOURCES
+
+
+def _read(paths: Sequence[str]) -> tuple[list[Body], list[str], list[str]]:
+    """Return the objects in paths, notes, and what cannot be read."""
+    found, notes, wrong = list[Body](), list[str](), list[str]()
     for each in _in_paths(paths) if paths else ():
         if not isinstance(each, Unreadable):
             found.append(each)
@@ -56,9 +80,7 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
             notes.append(str(each))
         else:
             wrong.append(f"{each}.")
-    if wrong:
-        raise SourceError(wrong)
-    return found, notes
+    return found, notes, wrong
 
 
 def stack_objects(stack: ReadStack) -> list[Body]:

@@ -94,11 +94,21 @@ def _weighed(asked: argparse.Namespace, model: ModelShape) -> ModelShape:
 def _in_table(asked: argparse.Namespace) -> ModelShape:
     model = find_model(asked.model)
     if isinstance(model, Unknown):
-        close = nearest(asked.model, all_names())
+        close = _meant(asked.model)
         meant = f"write {close}, or " if close else ""
         raise UsageError(f"{model.because}; {meant}give its config.json with --hf-config PATH")
     named = replace(model, name=asked.model) if "/" in asked.model else model
     return named if asked.precision in {None, model.dtype} else _copy(named, asked.precision)
+
+
+def _meant(name: str) -> str | None:
+    """Return the model whose name begins like this, or else the nearest name."""
+    begun = [full for full in all_names() if name and _short(full).startswith(_short(name))]
+    return min(begun, key=lambda full: len(_short(full))) if begun else nearest(name, all_names())
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2].casefold()
 
 
 def _copy(model: ModelShape, precision: str) -> ModelShape:

@@ -28,6 +28,8 @@ class Started(NamedTuple):
     gap: Unknown | None
     """Why a command cannot be read."""
     given: Inputs
+    words: Sequence[str]
+    """The command and args, or what the image starts."""
 
 
 def read_commands(
@@ -52,10 +54,10 @@ def read_started(
     container: Mapping[str, Any], pod: PodVolumes, path: str, env: Mapping[str, str]
 ) -> Started:
     """Read what a container starts, with the variables that will be injected into it."""
-    argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
+    words, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     # Without a command the image decides what gets the words; it may well be a shell.
-    split = split_command(argv) if container.get("command") else None
-    argv = argv if split is None else split.words
+    split = split_command(words) if container.get("command") else None
+    argv = words if split is None else split.words
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image, folder = _text(container.get("image")), _text(container.get("workingDir"))
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder=folder)
@@ -73,7 +75,7 @@ def read_started(
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
-    return Started(command, gap, given)
+    return Started(command, gap, given, words)
 
 
 def engine_places(found: Sequence[tuple[CommandFacts | None, Unknown | None]]) -> list[int]:

@@ -147,6 +147,8 @@ class ReferencedObjects:
     """Their API groups and kinds. Others are ignored."""
     named_by: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     """Kinds of the objects that refer to them, with the fields that lead to the name."""
+    beyond: "ReferencedObjects | None" = None
+    """Those of other files, which count if this cluster has none of the kind and name."""
     _found: dict[_Key, dict[str, Mapping[str, Any] | None]] = field(default_factory=dict)
     """By name and namespace. None: several of one name differ."""
     _named: set[tuple[tuple[str, str], object]] = field(default_factory=set)
@@ -154,7 +156,7 @@ class ReferencedObjects:
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
-        return bool(self._found)
+        return bool(self._found or self.beyond)
 
     def add(self, body: Mapping[str, Any]) -> None:
         """Add an object of the kinds that has a name, or what another object refers to."""
@@ -178,6 +180,8 @@ class ReferencedObjects:
         matches.
         """
         spaces = self._found.get((kind, name), {})
+        if not spaces and self.beyond is not None:
+            return self.beyond.find(kind, name, namespace)
         if namespace in spaces:
             return spaces[namespace]
         if namespace:

@@ -45,10 +45,11 @@ def network_variables(
     """
     names = [mapping(item).get("name") for item in sequence(container.get("env"))]
     files = dict.fromkeys(mount.contents for mount in given.files)
+    line = "\n".join(argv)
     found: dict[str, VariableFacts] = {}
     for name in _NAMES:
         value: MaybeText | None = given.env.get(name)
-        if any(name in word for word in argv) or any(each.mention(name) for each in files):
+        if name in line or any(each.mention(name) for each in files):
             value = Unknown(f"the command may set {name}")
         elif value is None:
             by = next((by for prefix, by in given.hidden if name.startswith(prefix)), None)

@@ -212,7 +212,7 @@ def _container(
     env: Mapping[str, str],
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
-    start, words = read_started(container, pod, path, env), read_argv(container)
+    start = read_started(container, pod, path, env)
     claims = read_claims(container, spec, pod.context)
     place = f"{path}.resources"
     devices = tuple(read_devices(container, place, claims, on_gke=selects_gke(spec)))
@@ -231,9 +231,9 @@ def _container(
         on_cpus=on_cpus(container, devices, start.command),
         on_host=spec.get("hostNetwork") not in (None, False),
         cluster_names=asks_cluster(spec),
-        variables=network_variables(container, start.given, words, path),
+        variables=network_variables(container, start.given, start.words, path),
         stated=variable_names(container),
-        idle=idle_command(words) if _is_bare(container, spec) else "",
+        idle=idle_command(start.words) if _is_bare(container, spec) else "",
         missing=tuple(start.given.missing),
     )
 

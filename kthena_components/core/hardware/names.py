@@ -123,6 +123,11 @@ def _by_plain_word() -> Mapping[str, tuple[Gpu, ...]]:
     return {_plain(word): gpus for word, gpus in _by_word().items()}
 
 
+def gpu_of_type(name: str) -> Gpu | None:
+    """Find the GPU of an instance type, ignoring case, whether KAITO knows the type or not."""
+    return _types().get(name.casefold())
+
+
 @cache
 def _types() -> Mapping[str, Gpu]:
     """Return the GPU of each instance type."""

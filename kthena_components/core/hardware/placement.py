@@ -4,8 +4,10 @@ A reader never raises. Preferences and exclusions of a pod state nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.hardware.names import gpu_of_type
 from kthena_components.core.hardware.table import Gpu, find_instance, gpu_of, gpu_of_label
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown, is_unresolved
@@ -45,7 +47,8 @@ def _facts(gpu: Gpu) -> GpuFacts:
 def _by_instance(value: str) -> GpuFacts | Unknown:
     instance = find_instance(value)
     if isinstance(instance, Unknown):
-        return instance
+        gpu = gpu_of_type(value)
+        return instance if gpu is None else replace(_facts(gpu), name=f"{gpu.name} of {value}")
     gpu = gpu_of(instance)
     memory = instance.memory_gib if gpu is None else gpu.memory_gib
     return GpuFacts(name=f"{instance.gpu} of {instance.name}", memory_gib=memory)

@@ -24,13 +24,14 @@ def shm_present(engine: EngineFacts) -> Iterator[Finding]:
     Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
     enough for small models, and a runtime may be configured to provide more. On TPUs and on AWS
     Neuron one process serves all devices of a pod. It stays advisory for a ModelBooster, whose pods
-    Kthena writes.
+    Kthena writes. KubeRay mounts memory there, unless plasma-directory is in rayStartParams.
 
     Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
     Level: advisory.
     Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory;
-    vllm/platforms/neuron.py, which sets the executor uni.
+    vllm/platforms/neuron.py, which sets the executor uni; kuberay
+    ray-operator/controllers/ray/common/pod.go addEmptyDir.
     """
     # One entry in an overlay applies to the entry and the workers.
     yield from dict.fromkeys(f for pod in pods_of(engine) for f in _shm(engine, pod))

@@ -9,6 +9,7 @@ from kthena_components.core.remedies import either, set_option
 from kthena_components.core.rules.data_parallel_layout import product
 from kthena_components.core.rules.support.fixes import give_gpus, gpu_remedy, sizes_of
 from kthena_components.core.rules.support.messages import each_engine, title
+from kthena_components.core.rules.visible_gpus import seen_by
 from kthena_components.core.values.unknown import Unknown, all_known
 
 _GROWING = ("--enable-elastic-ep", "--elastic-ep-initial-size", "--max-ep-size")
@@ -28,9 +29,10 @@ def world_size_equals_gpus(engine: EngineFacts) -> Iterator[Finding]:
     Fewer ranks than devices are reported although the engine starts: unused devices stay idle, and
     no other pod can have them. If that is intended, for example to use their memory or links, waive
     the rule with an annotation on the object: waive.kthena-components/world-size-equals-gpus:
-    "2026-12-31 why". They are not checked where a configuration of NVIDIA's device plugin in the
-    same files offers time slices of a GPU, or shares of MPS, under the requested name. Nor are
-    engines on CPUs, whose ranks use NUMA nodes: an image, a variable or an option says so.
+    "2026-12-31 why". They are not checked where CUDA_VISIBLE_DEVICES shows the engine as many as it
+    has ranks, or where a configuration of NVIDIA's device plugin in the same files offers time
+    slices of a GPU, or shares of MPS, under the requested name. Nor are engines on CPUs, whose
+    ranks use NUMA nodes: an image, a variable or an option says so.
 
     A pod of vLLM that joins an engine of another object (--headless, without --nnodes) is counted
     alone: by the copies that it starts.
@@ -74,7 +76,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         if ranks > held and (more := _claimed(engine)):
             yield _unchecked(engine, more.because)
             return
-        if ranks < held and (why := _on_purpose(engine, command)):
+        if ranks < held and (why := _on_purpose(engine, command) or _hidden(engine, ranks)):
             yield _unchecked(engine, why)
             return
         yield Finding(
@@ -108,6 +110,20 @@ def _on_purpose(engine: EngineFacts, command: CommandFacts) -> str:
     if any(command.options.get(flag) for flag in _GROWING):
         return "an elastic engine may grow into its other GPUs while it runs"
     return ""
+
+
+def _hidden(engine: EngineFacts, ranks: int) -> str:
+    """Say that CUDA_VISIBLE_DEVICES leaves an engine as many GPUs as it has ranks, or may do so."""
+    entry, pods = engine.entry, engine.pods
+    devices = entry.command.devices if entry.command is not None else None
+    if isinstance(devices, Unknown):
+        return devices.because
+    if devices is None or not isinstance(entry.gpus, int) or not isinstance(pods, int):
+        return ""
+    seen = seen_by(devices, entry.gpus).count
+    each = "its pod" if pods == 1 else "each pod"
+    shown = f"CUDA_VISIBLE_DEVICES shows it {seen} of the {entry.gpus} GPUs of {each}"
+    return shown if seen * pods == ranks else ""
 
 
 def _by_file(command: CommandFacts) -> str:

@@ -19,12 +19,16 @@ from kthena_components.core.spec.launch import ENGINE_CONTAINER
 from kthena_components.core.spec.serving_spec import GroupSpec, RoleSpec
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.read import inside, mapping, sequence
+from kthena_components.core.values.regex import regex
 
 Location = Sequence[str | int]
 
 _SIZES = "engine.parallelism"
 _GPUS = "resources.gpus_per_pod"
 _TYPE = "gpu type"
+_TYPES = ("accelerator", "gputype", "gpumodel", "gpuproduct")
+_PRODUCT = "product"
+"""The field of an inventory that names the GPU of its nodes."""
 _OF_ROLES: Mapping[str, str] = {
     **dict.fromkeys(("tp", "tpsize", "tensorparallel", "tensorparallelsize"), f"{_SIZES}.tensor"),
     **dict.fromkeys(
@@ -33,15 +37,23 @@ _OF_ROLES: Mapping[str, str] = {
     **dict.fromkeys(("dp", "dpsize", "dataparallel", "dataparallelsize"), f"{_SIZES}.data"),
     **dict.fromkeys(("ep", "expertparallel", "enableexpertparallel"), f"{_SIZES}.expert"),
     **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu", "nvidia/gpu"), _GPUS),
-    **dict.fromkeys(("accelerator", "gputype", "gpumodel", "gpuproduct"), _TYPE),
+    **dict.fromkeys(_TYPES, _TYPE),
+    **dict.fromkeys(("version", "imagetag", "tag"), "engine.image"),
     **dict.fromkeys(("args", "engineargs", "vllmargs"), "engine.extra_args"),
     **dict.fromkeys(("shmsize", "sharedmemory"), "resources.shm"),
     "terminationgraceperiodseconds": "drain_seconds",
 }
 """Names, without dashes, underscores and capitals, and the field of a role that is meant."""
 _AMOUNTS = frozenset({"limits", "requests"})
-_PODS = frozenset({"nnodes", "nodes", "numnodes"})
-_OF_SERVINGS = {"priorityclassname": "priority_class"}
+_PODS = frozenset({"nnodes", "nodes", "numnodes", "pods", "numpods", "podcount", "podsperengine"})
+_OF_SERVINGS: Mapping[str, str] = {
+    "priorityclassname": "priority_class",
+    **dict.fromkeys(("groups", "numgroups", "groupcount"), "replicas"),
+    "service": "expose",
+}
+_COUNT = regex(r"[1-9][0-9]{0,5}")
+_SERVICE = "expose"
+"""The field whose unknown fields are those of a Service, which have no other place here."""
 _MOST = 2
 """Most places that a remedy names."""
 
@@ -59,6 +71,8 @@ def elsewhere(
     """
     name = str(location[-1])
     if issubclass(model, GroupSpec):
+        if location[0] == _SERVICE:
+            return None
         role, group = (*location[:2],), True
         if len(location) <= len(role) or role[0] != "roles":
             role = ("roles", 0) if len(sequence(mapping(data).get("roles"))) == 1 else ()
@@ -66,6 +80,9 @@ def elsewhere(
     elif issubclass(model, RoleSpec):
         role, here, group = (), "", False
     else:
+        is_type = _plain(name) in {"gpu", *_TYPES} and not _is_number(value)
+        if is_type and _PRODUCT in model.model_fields:
+            return _write([join_path(path_of(location[:-1]), _PRODUCT)])
         return _write(_same_name(model, name, location, ""))
     stated: Any = data
     for part in role:
@@ -92,7 +109,8 @@ def _of_role(plain: str, role: str, value: object, stated: Any) -> str | None:
         return f"write cpu, memory and gpus_per_pod in {join_path(role, 'resources')}"
     if plain in _PODS:
         at = join_path(role, "worker_replicas")
-        return f"write {at}: the pods of an engine, less the first"
+        workers = f" {int(str(value)) - 1}," if _COUNT.fullmatch(str(value)) else ""
+        return f"write {at}:{workers} the pods of an engine, less the first"
     return None if alias is None else _write([join_path(role, alias)])
 
 
@@ -145,6 +163,8 @@ def _pod(role: str, stated: Any) -> str:
 
 def _of_pod(name: str, role: str, stated: Any) -> str | None:
     """Find the field of a pod or of a container that is meant."""
+    if _plain(name) == "annotations":
+        return _write([f"{_pod(role, stated).removesuffix('.spec')}.metadata.annotations"])
     pod = {_plain(field): field for field in shape_of("PodSpec").fields}
     if _plain(name) in pod:
         return _write([f"{_pod(role, stated)}.{pod[_plain(name)]}"])

@@ -1,13 +1,15 @@
 """Dataclasses that are cheap to define: `check` defines more than 200 before it reads a file.
 
 The standard library compiles up to six methods of each class, which takes a third of the start of
-`check`. Here, three of them are not compiled, since only the names of the fields differ.
+`check`. Here, only `__init__` is compiled, and only when the first object of a class is made: a run
+makes objects of few of them. The other methods differ only in the names of the fields.
 """
 
 import dataclasses
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, TypeVar, cast, dataclass_transform
+from types import MemberDescriptorType
+from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
 
@@ -26,19 +28,86 @@ def dataclass(
     def define(cls: Class) -> Class:
         own = set(vars(cls))
         made: Any = dataclasses.dataclass(
-            frozen=frozen, slots=slots, kw_only=kw_only, eq=order, order=order, repr=False
+            init=False, slots=slots, kw_only=kw_only, eq=order, order=order, repr=False
         )(cls)
         fields = dataclasses.fields(made)
+        if "__init__" not in own:
+            made.__init__ = _late_init(made, frozen=frozen)
         if "__repr__" not in own:
             made.__repr__ = _repr(tuple(field.name for field in fields if field.repr))
         if eq and not order and "__eq__" not in own:
             made.__eq__ = _equal(tuple(field.name for field in fields if field.compare))
-        if eq and not order and "__hash__" not in own:
+        if eq and "__hash__" not in own:
             hashed = (field for field in fields if field.compare and field.hash is not False)
             made.__hash__ = _hash(tuple(field.name for field in hashed)) if frozen else None
+        if frozen:
+            made.__setattr__, made.__delattr__ = _frozen("assign to"), _frozen("delete")
+            made.__getstate__, made.__setstate__ = _state, _restore
         return cast("Class", made)
 
     return define
+
+
+def _late_init(made: Any, *, frozen: bool) -> Callable[..., None]:
+    """Return an `__init__` that compiles the real one, which takes its place."""
+
+    def first(self: Any, *values: Any, **named: Any) -> None:
+        made.__init__ = _init(made, frozen=frozen)
+        made.__init__(self, *values, **named)
+
+    return first
+
+
+def _init(made: Any, *, frozen: bool) -> Callable[..., None]:
+    """Compile the `__init__` of a class."""
+    known: dict[str, Any] = {"MISSING": dataclasses.MISSING}
+    before, behind, lines = ["self"], ["*"], list[str]()
+    in_dict: list[str] = []
+    for field in dataclasses.fields(made):
+        name, value, usual = field.name, field.name, ""
+        if field.default is not dataclasses.MISSING:
+            known[f"usual_{name}"], usual = field.default, f"=usual_{name}"
+            value = name if field.init else f"usual_{name}"
+        elif field.default_factory is not dataclasses.MISSING:
+            known[f"make_{name}"], usual = field.default_factory, "=MISSING"
+            value = f"make_{name}()" + (f" if {name} is MISSING else {name}" if field.init else "")
+        elif not field.init:
+            continue
+        if field.init:
+            (behind if field.kw_only else before).append(f"{name}{usual}")
+        if not frozen:
+            lines.append(f"self.{name} = {value}")
+        elif isinstance(slot := getattr(made, name, None), MemberDescriptorType):
+            known[f"put_{name}"] = slot.__set__
+            lines.append(f"put_{name}(self, {value})")
+        else:
+            in_dict.append(f"{name}={value}")
+    if in_dict:  # a class without slots: all at once, because there may be more than 50
+        lines.append(f"self.__dict__.update({', '.join(in_dict)})")
+    if hasattr(made, "__post_init__"):
+        lines.append("self.__post_init__()")
+    parameters = ", ".join(before + (behind if len(behind) > 1 else []))
+    text = "\n    ".join([f"def __init__({parameters}):", *lines, "pass"])
+    exec(text, known)  # noqa: S102 - it has nothing but the names of our own fields
+    compiled: Callable[..., None] = known["__init__"]
+    compiled.__qualname__ = f"{made.__qualname__}.__init__"
+    return compiled
+
+
+def _frozen(what: str) -> Callable[..., NoReturn]:
+    def refuse(_: Any, name: str, *__: Any) -> NoReturn:
+        raise dataclasses.FrozenInstanceError(f"cannot {what} field {name!r}")
+
+    return refuse
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _restore(self: Any, state: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)
 
 
 def _repr(names: tuple[str, ...]) -> Callable[[Any], str]:

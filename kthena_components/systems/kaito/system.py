@@ -45,6 +45,7 @@ SYSTEM = System(
             WORKSPACE,
             pods=pods,
             templates=("inference.template",),
+            number_in="resource.count",
             kept=kept,
             without=_KEPT_RUNNING,
         ),

@@ -103,6 +103,7 @@ SYSTEM = System(
             demand=demand,
             rules=_RULES,
             rollouts=rollouts,
+            number_in="minReplicas and maxReplicas",
             keeps_number=keeps_number,
             makes=makes,
             kept=kept,

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts
-from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import admitted_together, fill_requests
 from kthena_components.core.objects.engine_containers import Sketch
@@ -22,7 +21,7 @@ from kthena_components.core.values.unknown import (
     product,
 )
 from kthena_components.systems.ray.serve_config import CONFIG, Served
-from kthena_components.systems.ray.view import Cluster, Group, RayView
+from kthena_components.systems.ray.view import Cluster, Group, RayView, read_group_pod
 
 _UNEQUAL = Unknown("its groups of workers have different GPUs")
 _SEVERAL = Unknown("its groups of workers start engines themselves")
@@ -51,7 +50,8 @@ def _pod(found: Object, group: Group) -> PodFacts:
     """Return the facts of a group's pods, with paths in the caller's input."""
     if not found.path:
         return group.pod
-    pod = read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
+    at = found.at(f"{group.path}.template")
+    pod = read_group_pod(group.template, at, group.params, found.context)
     return replace(pod, command_path=found.at(group.command_at)) if group.command_at else pod
 
 

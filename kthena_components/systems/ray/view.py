@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.facts.container import SharedMemory
+from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import join_path
@@ -80,6 +82,24 @@ class Group:
             kind = device.resource.rpartition("/")[2]
             total += device.count if kind.endswith("gpu") or kind.startswith("mig-") else 0
         return total
+
+
+def read_group_pod(
+    template: object, at: str, params: Mapping[str, Any], context: Context
+) -> PodFacts:
+    """Read the pods of a group, with the shared memory that KubeRay mounts.
+
+    It mounts memory at /dev/shm of the first container, unless something is mounted there, or the
+    group states another place for Ray's objects. Source: ray-operator/controllers/ray/common/pod.go
+    BuildPod, addEmptyDir.
+    """
+    pod = read_pod(template, at, context=context)
+    own = pod.own
+    if own is None or own.shm is not SharedMemory.NOTHING or "plasma-directory" in params:
+        return pod
+    if own.path != f"{at}.spec.containers[0]":
+        return pod
+    return replace(pod, own=replace(own, shm=SharedMemory.MEMORY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +206,14 @@ def _head(stated: object, path: str, found: Object) -> Group:
     """
     at, template = join_path(path, "headGroupSpec"), with_ray_start(stated, _HEAD, found)
     place = f"{at}.template"
-    pod, entrypoint = read_pod(template, place, context=found.context), found.spec.get(ENTRYPOINT)
+    params, entrypoint = mapping(inside(stated, "rayStartParams")), found.spec.get(ENTRYPOINT)
+    pod = read_group_pod(template, place, params, found.context)
     own = pod.command is not None and pod.command.engine is not None
     command_at = ""
     own = own or any(found.spec.get(f"{ENTRYPOINT}{part}") for part in _RESERVED)
     if isinstance(entrypoint, str) and stated is not None and not own and found.kind == "RayJob":
         started = with_command(template, ["sh", "-c", entrypoint])
-        other = read_pod(started, place, context=found.context)
+        other = read_group_pod(started, place, params, found.context)
         if other.command is not None and other.command.engine is not None:
             command_at, template = f"spec.{ENTRYPOINT}", started
             pod = replace(other, command_path=command_at)
@@ -219,7 +240,9 @@ def _workers(stated: object, path: str, scaled: object, found: Object) -> Group:
         stated=stated,
         fields=fields,
         template=template,
-        pod=read_pod(template, f"{path}.template", context=found.context),
+        pod=read_group_pod(
+            template, f"{path}.template", mapping(fields.get("rayStartParams")), found.context
+        ),
         low=low,
         high=high,
     )

@@ -164,6 +164,9 @@ def test_a_loop_that_may_end_the_script_leaves_nothing_sure_behind_it() -> None:
         ("(exit 3); case $(exit 4) in *) vllm serve -tp $?;; esac", "-tp <late>"),
         ("declare -r TP={1..3}\nvllm serve -tp $?", "-tp <late>"),
         ("vllm serve $(TP) -pp 2 && true", "<late> -pp 2"),
+        ("python3 - <<'E'\nimport os\nE\nvllm serve -tp 8", "-tp 8"),
+        ("vllm serve - \\\n <<E -tp 8\nx\nE", "- -tp 8"),
+        ("vllm serve - 2>/log -tp 8", "- -tp 8"),
         ("vllm serve \u3000 é=\U00031860 {a,\U00031860}", "\u3000 é=\U00031860 a \U00031860"),
     ],
 )

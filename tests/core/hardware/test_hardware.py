@@ -82,6 +82,10 @@ STATED = {
         {"nodeSelector": {TYPE: "trn1.2xlarge"}},
         GpuFacts(name="AWS Trainium accelerators of trn1.2xlarge", memory_gib=32),
     ),
+    "instance-that-kaito-does-not-know": (
+        {"nodeSelector": {TYPE: "g6e.12xlarge"}},
+        GpuFacts(name="NVIDIA L40S of g6e.12xlarge", memory_gib=44.99),
+    ),
     "affinity": (affinity([is_in(PRODUCT, "NVIDIA-H200")]), H200),
     "several-values": (affinity([is_in(PRODUCT, "NVIDIA-H200", "NVIDIA-H100-PCIe")]), H200),
     "several-terms": (

@@ -158,6 +158,16 @@ WRONG = {
 }
 
 
+def test_both_sizes_are_set_to_ones_that_the_model_accepts() -> None:
+    sizes, gpus = "roles[0].engine.parallelism", "roles[0].resources.gpus_per_pod"
+    wrong = {f"{sizes}.tensor": 4, f"{sizes}.pipeline": 3, gpus: 3}
+    with pytest.raises(SpecError) as refused:
+        compile_serving(changed(ENGINE_RAY, wrong))
+    remedies = {found.rule: found.remedy for found in refused.value.findings}
+    assert remedies["world-size-equals-gpus"] == "set tensor to 1 and pipeline to 6"
+    compile_serving(changed(ENGINE_RAY, {**wrong, f"{sizes}.tensor": 1, f"{sizes}.pipeline": 6}))
+
+
 def test_copies_that_balance_outside_are_counted_by_the_pod() -> None:
     (line,) = said(engine("-tp 2 -dp 8 -dpl 2 --data-parallel-hybrid-lb", pods=2))
     assert line == (

@@ -34,9 +34,47 @@ CASES: dict[str, tuple[Any, str, Args]] = {
     ),
     "roles[0].nnodes": (
         2,
+        "write roles[0].worker_replicas: 1, the pods of an engine, less the first",
+        {"roles[0].worker_replicas": 1},
+    ),
+    "roles[0].pods": (
+        2,
+        "write roles[0].worker_replicas: 1, the pods of an engine, less the first",
+        {"roles[0].worker_replicas": 1},
+    ),
+    "pods": (
+        "2",
+        "write roles[0].worker_replicas: 1, the pods of an engine, less the first",
+        {"roles[0].worker_replicas": 1},
+    ),
+    "roles[0].num_nodes": (
+        0,
         "write roles[0].worker_replicas: the pods of an engine, less the first",
         {"roles[0].worker_replicas": 1},
     ),
+    "roles[0].annotations": (
+        {"a": "b"},
+        "write roles[0].overlay.metadata.annotations instead",
+        {"roles[0].overlay": {"metadata": {"annotations": {"a": "b"}}}},
+    ),
+    "annotations": (
+        {"a": "b"},
+        "write roles[0].overlay.metadata.annotations instead",
+        {"roles[0].overlay": {"metadata": {"annotations": {"a": "b"}}}},
+    ),
+    "roles[0].engine.version": (
+        "0.33.0",
+        "write roles[0].engine.image instead",
+        {"roles[0].engine.image": "vllm/vllm-openai:v0.17.0"},
+    ),
+    "groups": (2, "write replicas at the top instead", {"replicas": 2}),
+    "service": ({}, "write expose at the top instead", {"expose": {}}),
+    "expose.type": (
+        "LoadBalancer",
+        "remove it; known: port, role, target_port",
+        {"expose": {}},
+    ),
+    "expose.host": ("chat.ai", "remove it; known: port, role, target_port", {"expose": {}}),
     "roles[0].node_selector": (
         H100,
         f"write {POD}.nodeSelector instead",

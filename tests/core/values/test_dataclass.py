@@ -63,9 +63,75 @@ def test_they_compare_and_show_themselves_alike() -> None:
     assert dataclasses.replace(pairs[0][0], a=2) == pairs[4][0]
 
 
+BY: tuple[Any, Any] = dataclass, dataclasses.dataclass
+
+
+def _wide(by: Any) -> Any:
+    """Define a class without slots, whose fields are set in all ways."""
+
+    @by(frozen=True)
+    class Wide:
+        first: int
+        second: list[int] = field(default_factory=list)
+        third: int = field(default=3, kw_only=True)
+        made: list[int] = field(default_factory=lambda: [5], init=False)
+
+    return Wide
+
+
+def _derived(by: Any) -> Any:
+    """Define a class with slots of its own and of another one, and with more after its start."""
+
+    @by(frozen=True, slots=True)
+    class Base:
+        first: int
+
+    @by(frozen=True, slots=True)
+    class Derived(Base):
+        second: int = 2
+        last: int = field(init=False)
+        third: int = field(default=4, init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "last", self.first + self.second)
+
+    return Derived
+
+
+CALLS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((), {}), ((1,), {}), ((1, 2), {}), ((1, 2, 3), {}), ((1, 2, 3, 4), {}),
+    ((), {"first": 1}), ((1,), {"first": 1}), ((1,), {"third": 4}), ((1,), {"last": 4}),
+    ((), {"first": 1, "second": 7}), ((1,), {"made": [1]}), ((1,), {"more": 1}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("define", [_wide, _derived])
+def test_they_are_made_alike(define: Any) -> None:
+    def told(made: Any, values: tuple[int, ...], named: dict[str, Any]) -> str:
+        try:
+            return repr(made(*values, **named))
+        except TypeError as error:
+            return str(error)
+
+    ours, standard = map(define, BY)
+    for values, named in CALLS:
+        assert told(ours, values, named) == told(standard, values, named)
+    assert ours(1) == dataclasses.replace(ours(2), first=1)
+
+    def shared(made: Any) -> list[bool]:
+        one, other = made(1), made(1)
+        return [getattr(one, f.name) is getattr(other, f.name) for f in dataclasses.fields(made)]
+
+    assert shared(ours) == shared(standard)
+
+
 def test_a_frozen_one_does_not_change_and_another_is_not_hashed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(Ours(a=1), "a", 2)  # noqa: B010 - mypy sees an assignment
+    for made in (Ours(a=1), _wide(dataclass)(1)):
+        name = dataclasses.fields(made)[0].name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, name, 2)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(made, name)
     with pytest.raises(TypeError):
         hash(Changing(1))
     assert Changing(1) == Changing(1)

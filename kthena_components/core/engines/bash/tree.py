@@ -15,9 +15,9 @@ from kthena_components.core.engines.bash.statements import Statements
 from kthena_components.core.engines.bash.syntax import Block
 from kthena_components.core.engines.bash.words import (
     ANCHORS,
-    BlankError,
     JoinedError,
     Node,
+    SkippedError,
     UnreadError,
 )
 from kthena_components.core.values.regex import regex
@@ -29,7 +29,10 @@ _MOST_TRIES = 50
 _DEEPEST = 100
 _REMEMBERED = 4096
 _BLANK = regex(rb"(?:[ \t\n]|\\\n)*")
-_ESCAPED = regex(rb"(?:[ \t\n]|\\\n)*\\[ \t]")
+_ESCAPED = regex(rb"(?:[ \t\n]|\\\n)*\\([ \t])")
+"""A blank behind a backslash, which the grammar skips."""
+_DASH = regex(rb"(?:[ \t]|\\\n)+(-)(?:[ \t]|\\\n)*")
+"""A dash alone, which the grammar skips in front of a here-document or of `2>`."""
 _CONTINUES = regex(rb"(?<!\\)((?:\\\\)*)\\\n\Z")
 """A line break that the script's end continues: no shell minds, but the grammar does."""
 _NOT_ASCII = regex(rb"[\x80-\xff]")
@@ -64,8 +67,8 @@ def _parse(text: str) -> Block | Unknown:
     for _ in range(_MOST_TRIES):
         try:
             return _read(source)
-        except BlankError as error:
-            source = b"%b' '%b" % (source[: error.at], source[error.at + 2 :])
+        except SkippedError as error:
+            source = b"%b'%b'%b" % (source[: error.start], error.word, source[error.end :])
         except JoinedError as error:
             source = b"%b;%b" % (source[: error.end], source[error.end + 1 :])
         except (UnreadError, UnicodeDecodeError) as error:
@@ -123,6 +126,9 @@ def _check_blanks(children: Sequence[Node], source: bytes, start: int, end: int)
         raise _skipped(source, at, end)
 
 
-def _skipped(source: bytes, start: int, end: int) -> BlankError | UnreadError:
-    blank = _ESCAPED.match(source, start, end)
-    return BlankError(blank.end() - 2) if blank else UnreadError("the grammar skipped a part of it")
+def _skipped(source: bytes, start: int, end: int) -> SkippedError | UnreadError:
+    if blank := _ESCAPED.match(source, start, end):
+        return SkippedError(blank.end() - 2, blank.end(), blank[1])
+    if dash := _DASH.fullmatch(source, start, end):
+        return SkippedError(*dash.span(1), dash[1])
+    return UnreadError("the grammar skipped a part of it")

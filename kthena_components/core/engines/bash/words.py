@@ -49,13 +49,17 @@ class UnreadError(Exception):
     """A script, or a part of one, that is not read."""
 
 
-class BlankError(Exception):
-    """A blank behind a backslash, which is a character of a word; the grammar skips it."""
+class SkippedError(Exception):
+    """Characters of a word that the grammar skips unless they are quoted."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, start: int, end: int, word: bytes) -> None:
         super().__init__()
-        self.at = at
-        """Where the backslash stands."""
+        self.start = start
+        """Where they begin."""
+        self.end = end
+        """Where they end."""
+        self.word = word
+        """What they mean: a backslash is not part of it."""
 
 
 class JoinedError(UnreadError):

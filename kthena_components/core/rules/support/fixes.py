@@ -121,11 +121,22 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
     if not ways or _suits(engine, command, sizes):
         ways += _other_gpus(engine, command, ranks, alike=alike, torn=torn)
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
-        both = (set_size(command, "tensor", gpus), set_size(command, "pipeline", pods))
-        ways.append(together(*both, text=f"set tensor to {gpus} and pipeline to {pods}"))
+        ways.append(_whole_nodes(engine, command, gpus, pods))
     if apart:
         ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
     return either(*ways) if ways else Remedy(_ANY_WAY)
+
+
+def _whole_nodes(engine: EngineFacts, command: CommandFacts, gpus: int, pods: int) -> Remedy:
+    """Set both sizes: the largest tensor size that fills pods and suits the model."""
+    tried = (gpus, *range(min(gpus - 1, _MOST_TENSOR), 0, -1))
+    whole = (size for size in tried if gpus % size == 0)
+    pairs = ({"tensor": size, "pipeline": gpus // size * pods} for size in whole)
+    suited = (pair for pair in pairs if _suits(engine, command, pair))
+    wanted = next(suited, {"tensor": gpus, "pipeline": pods})
+    text = " and ".join(f"{size} to {number}" for size, number in wanted.items())
+    both = (set_size(command, size, number) for size, number in wanted.items())
+    return together(*both, text=f"set {text}")
 
 
 def _other_gpus(
@@ -189,6 +200,8 @@ _ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})
 _FIELD = {"context": "prefill_context"}
 """Fields of CommandFacts with another name in messages."""
 _ANY_WAY = "change the parallelism or the GPUs"
+_MOST_TENSOR = 64
+"""Larger sizes are not tried: a manifest may request any number of GPUs."""
 
 
 def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
