@@ -3,12 +3,14 @@
 KWOK reports every pod as ready at once, with or without probes.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from conformance.support.cluster import NAMESPACE, Scene
-from kthena_components.cluster.client import Cluster
+from kthena_components.cluster.client import Cluster, ClusterError
 from sandbox.cluster import Sandbox
 
 APP = "app"
@@ -63,8 +65,10 @@ def _also(selector: dict[str, Any], operator: str) -> dict[str, Any]:
 def answer(scene: Scene, number: int) -> None:
     """Let the pods of the engine be ready, if all of them run and find the first one."""
     pods = [pod for pod in scene.pods(f"{APP}={ENGINE}") if pod["status"].get("phase") == "Running"]
-    first = min(pods, key=lambda pod: str(pod["metadata"]["name"]), default=None)
-    if len(pods) < number or first is None or not _is_found(scene, first):
+    ranks = {_argument(pod, "--node-rank"): pod for pod in pods}
+    if ranks.keys() != {str(rank) for rank in range(number)}:
+        return
+    if not all(_finds(scene, pod, ranks["0"]) for pod in pods):
         return
     for pod in pods:
         if not is_ready(pod):
@@ -89,16 +93,41 @@ def ready_pods(scene: Scene) -> int:
     return sum(map(is_ready, scene.pods(f"{APP}={ENGINE}")))
 
 
-def _is_found(scene: Scene, pod: dict[str, Any]) -> bool:
-    """Return whether a DNS server has the name of a pod: that of a ready address of its Service."""
-    service, name = pod["spec"].get("subdomain"), pod["spec"].get("hostname")
-    if not service:
-        return True
-    slices = scene.api.list(
-        "discovery.k8s.io/v1", "EndpointSlice", NAMESPACE, f"{_SERVICE}={service}"
-    )
+def _finds(scene: Scene, pod: dict[str, Any], first: dict[str, Any]) -> bool:
+    """Return whether a pod looks for the first one at a name that a DNS server has.
+
+    These names are those of the ready addresses of a Service.
+    """
+    host, _, domain = _argument(pod, "--dist-init-addr").partition(":")[0].partition(".")
+    service = f"{_SERVICE}={domain.partition('.')[0]}"
+    try:
+        slices = scene.api.list("discovery.k8s.io/v1", "EndpointSlice", NAMESPACE, service)
+    except ClusterError:  # no text that may be a Service's name
+        return False
     return any(
-        point.get("hostname") == name and point["conditions"].get("ready")
+        point.get("hostname") == host
+        and point["conditions"].get("ready")
+        and point["targetRef"]["name"] == first["metadata"]["name"]
         for one in slices
         for point in one.get("endpoints") or ()
     )
+
+
+def _argument(pod: dict[str, Any], option: str) -> str:
+    """Return an argument of the engine, as the kubelet passes it: a variable that is not set stays.
+
+    Source: kubernetes third_party/forked/golang/expansion.
+    """
+    (container,) = pod["spec"]["containers"]
+    variables = {each["name"]: _value(pod, each) for each in container.get("env") or ()}
+    stated = next(word for word in container["args"] if word.startswith(f"{option}="))
+    text = stated.partition("=")[2]
+    return re.sub(r"\$\((\w+)\)", lambda found: variables.get(found[1], found[0]), text)
+
+
+def _value(pod: dict[str, Any], variable: Mapping[str, Any]) -> str:
+    if "valueFrom" not in variable:
+        return str(variable.get("value", ""))
+    path = variable["valueFrom"].get("fieldRef", {}).get("fieldPath", "")
+    label = re.fullmatch(r"metadata\.labels\['(.+)'\]", path)
+    return str(pod["metadata"]["labels"][label[1]]) if label else ""

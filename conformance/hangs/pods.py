@@ -64,6 +64,28 @@ def _waiting_task() -> Body:
     )  # fmt: skip
 
 
+_SVC = {"svc": ["--publish-not-ready-addresses=true"]}
+_ARGS = "spec.containers[0].args"
+
+
+def _task_of_two(plugins: Body, first: str = "chat-serve-0.chat") -> Body:
+    """Return a Volcano Job whose pods get their ranks from the plugin env."""
+    pods = _engine("$(VC_TASK_INDEX)", first, **_PROBE)
+    task = {"name": "serve", "replicas": _TWO, "minAvailable": _TWO, "template": pods}
+    return job(task, minAvailable=_TWO, plugins=plugins)
+
+
+def _workers_of_kthena() -> Body:
+    """Return a LeaderWorkerSet whose pods get their ranks from a variable of Kthena."""
+    pods = _engine("$(WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)", **_PROBE)
+    return leader_worker_set(_TWO, {"workerTemplate": pods})
+
+
+def _args(rank: str, first: str) -> list[str]:
+    found: list[str] = _engine(rank, first)["spec"]["containers"][0]["args"]
+    return found
+
+
 def _never_ready(pods: int) -> Look:
     """Return a check that some pods run, and that the engine never answers."""
 
@@ -100,6 +122,28 @@ STARTS = (
          hangs=_never_ready(1), ends=_answers),
     Pair(title="a Service that names ready pods only", rule="first-pod-published",
          objects={"set": _stateful_set(podManagementPolicy="Parallel"), "service": _service()},
+         hangs=_never_ready(_TWO), ends=_answers),
+    Pair(title="a Volcano Job without the plugin svc", rule="leader-pod-exists",
+         objects={"job": _task_of_two({"env": []})},
+         remedy={"job.spec.plugins": {"env": [], **_SVC}},
+         hangs=_never_ready(_TWO), ends=_answers),
+    Pair(title="a Volcano Job whose plugin svc names ready pods only", rule="leader-pod-exists",
+         objects={"job": _task_of_two({"env": [], "svc": []})},
+         remedy={"job.spec.plugins": {"env": [], **_SVC}},
+         hangs=_never_ready(_TWO), ends=_answers),
+    Pair(title="a Volcano Job that looks for a pod of no task", rule="leader-pod-exists",
+         objects={"job": _task_of_two({"env": [], **_SVC}, "chat-leader-0.chat")},
+         remedy={f"job.spec.tasks[0].template.{_ARGS}":
+                 _args("$(VC_TASK_INDEX)", "chat-serve-0.chat")},
+         hangs=_never_ready(_TWO), ends=_answers),
+    Pair(title="a Volcano Job without the plugin env", rule="size-variables",
+         objects={"job": _task_of_two(_SVC)},
+         remedy={"job.spec.plugins": {"env": [], **_SVC}},
+         hangs=_never_ready(_TWO), ends=_answers),
+    Pair(title="a LeaderWorkerSet with a variable of Kthena", rule="size-variables",
+         objects={"set": _workers_of_kthena()},
+         remedy={f"set.spec.leaderWorkerTemplate.workerTemplate.{_ARGS}":
+                 _args("$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)")},
          hangs=_never_ready(_TWO), ends=_answers),
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from kthena_components.checker.cluster_rules import ASKED_RULES, OWN_RULES
 from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES, crd_schema
 from kthena_components.checker.input_findings import FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.checker.leader_selected import leader_selected
+from kthena_components.checker.object_name import object_name
 from kthena_components.checker.pod_schema import pod_schema, pod_values
 from kthena_components.checker.stack_findings import EDGE_DOCS
 from kthena_components.checker.unread_kinds_and_parts import kind_read
@@ -62,7 +63,7 @@ def _groups() -> Iterator[tuple[str, Iterable[Rule] | Mapping[str, str]]]:
     Rules about servings come first, those about this package's input last.
     """
     systems = tuple(all_systems())
-    yield ANY_MANIFEST, (*CHECKS, pod_schema, pod_values, crd_schema, kind_read)
+    yield ANY_MANIFEST, (*CHECKS, object_name, pod_schema, pod_values, crd_schema, kind_read)
     yield REVIEW, PRODUCTION
     for system in systems:
         for kind in system.kinds:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.members import ports_in, with_pods
+from kthena_components.checker.object_name import object_name
 from kthena_components.checker.pod_schema import check_templates
 from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
 from kthena_components.checker.waivers import RULE as WAIVER
@@ -175,10 +176,11 @@ def check_whole(
 ) -> CheckedObject:
     """Check one manifest, and read what the rules over all objects need."""
     kind = find_kind(group_kind(body))
-    if kind is None:
-        return CheckedObject(findings=_unread(body, path))
-    if not kind.is_checked:
-        return CheckedObject(findings=[])
+    if kind is None or not kind.is_checked:
+        named = _named(read_object(body, path))
+        named = _waived(named, body, path, today, asked) if named else []
+        findings = _unread(body, path) + [each for each in named if each.rule != WAIVER]
+        return CheckedObject(findings=findings)
     if versions:
         context = replace(context, versions={**context.versions, **versions})
     context = like_release(group_kind(body), context)
@@ -198,12 +200,16 @@ def check_whole(
         ports = _ports(kind, view, facts)
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it nevertheless
         findings.append(fault(READING, error))
-    findings += [finding.under(path) for finding in _own(kind, view)]
+    findings += [finding.under(path) for finding in _own(kind, view)] + _named(found)
     findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, run_rule(part_read, kind, found, view, facts, said, name=PART_READ))
     found_all = _waived(findings, body, path, today, asked)
     return CheckedObject(findings=found_all, demand=demand, ports=ports)
+
+
+def _named(found: Object) -> list[Finding]:
+    return [tidy(finding).under(found.path) for finding in run_rule(object_name, found)]
 
 
 def _unread(body: Body, path: str) -> list[Finding]:

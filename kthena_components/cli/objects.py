@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from kthena_components.checker.manifest import has_rules, is_compared
+from kthena_components.checker.object_name import may_be_wrong
 from kthena_components.checker.unread_kinds_and_parts import is_foreign
 from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.engines.dialects import takes_number
@@ -16,6 +17,7 @@ from kthena_components.core.objects.engine_detection import may_hold_signs
 from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.images import mark_triggered
+from kthena_components.core.values.read import group_kind
 from kthena_components.reading.documents import Document
 
 _LIST = "List"
@@ -77,12 +79,12 @@ def is_wanted(version: object, kind: object, text: str) -> bool:
     """Tell whether an object may have to be checked.
 
     There are rules for it, or it is a list, or nobody knows its kind and its text has words of an
-    engine or of accelerators.
+    engine or of accelerators, or its name may be wrong.
     """
     if is_checked(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST)):
         return True
     body = {"apiVersion": version, "kind": kind}
-    return is_foreign(body) and may_hold_signs(text)
+    return (is_foreign(body) and may_hold_signs(text)) or may_be_wrong(group_kind(body), text)
 
 
 def is_checked(version: object, kind: object) -> bool:

@@ -6,7 +6,7 @@ must be what they read from the object.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from kthena_components.checker.waivers import annotated
@@ -27,13 +27,15 @@ from kthena_components.convert.describe_pods import (
     known_paths,
 )
 from kthena_components.convert.lost_fields import Loss, find_unread
+from kthena_components.core import naming
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, GangFacts
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.plan.controller_variables import rewrite
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import Unknown, product
+from kthena_components.core.values.unknown import Unknown, Varying, product
 from kthena_components.systems.system import Body
 
 _APART = frozenset({"where", "options", "problems", "missing_files"})
@@ -210,7 +212,18 @@ def _compared(
         yield f"the GPUs of the {name}", before.gpus, after.gpus
         yield f"all GPUs of the {name}", before.all_gpus, after.all_gpus
         yield f"the model of GPU of the {name}", before.gpu, after.gpu
-        yield f"the engine of the {name}", *_first_difference(before.command, after.command)
+        own, new = before.command, after.command
+        new = _as_first(own, new) if name == "entry" else new
+        yield f"the engine of the {name}", *_first_difference(own, new)
+
+
+def _as_first(before: CommandFacts | None, after: CommandFacts | None) -> CommandFacts | None:
+    """Return the new command of the first pod, whose WORKER_INDEX is 0."""
+    rank = None if after is None else after.node_rank
+    own = isinstance(rank, Varying) and rank.name == naming.WORKER_INDEX
+    if own and before is not None and after is not None and before.node_rank == 0:
+        return replace(after, node_rank=0)
+    return after
 
 
 def _first_difference(before: object, after: object) -> tuple[object, object]:

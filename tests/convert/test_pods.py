@@ -178,6 +178,15 @@ def test_the_number_of_a_worker_counts_from_the_leader() -> None:
     assert ranks(part) == [0, 1]
 
 
+def test_the_rank_that_volcanos_plugin_pytorch_gives_is_that_of_the_pod() -> None:
+    own = f"{SERVER} --dist-init-addr $MASTER_ADDR:20000 --node-rank $RANK"
+    tasks = ("master", 1, own), ("worker", 1, own)
+    assert ranks(serving(volcano_job(*tasks, plugins={"pytorch": []}))) == [0, 1]
+    late = own.replace("20000", "$MASTER_PORT")
+    (text,) = refusals(volcano_job(("master", 1, late), tasks[1], plugins={"pytorch": []}))
+    assert "uses MASTER_PORT, which only the controller of the object gives to its pods" in text
+
+
 def test_a_variable_of_the_old_controller_is_never_left_unset() -> None:
     other = "ray start --block --address=$VC_WORKER_HOSTS:6379"
     (text,) = refusals(volcano_job(("head", 1, HEAD), ("worker", 2, other)))

@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import subprocess
 import sys
 import tarfile
 from dataclasses import dataclass
@@ -64,6 +65,29 @@ def test_a_table_is_written_as_it_is_read(engine: str) -> None:
     keys = tables.keys_of(table)
     written = tables.write(table["engine"], table["reader"], tables.releases_of(table), keys)
     assert sorted(written.splitlines()) == sorted(text.splitlines())
+
+
+def test_releases_with_the_same_keys_are_a_row_unless_one_ignores_others() -> None:
+    releases: list[tables.Release] = [(source(number), ()) for number in range(4)]
+    own: dict[str, Any] = {"keys": ["a"]}
+    found = {
+        "0.0.0": {"--c": {**own, "ignores": True}},
+        "0.1.0": {"--c": own},
+        "0.2.0": {"--c": own},
+    }
+    text = tables.write("e", "r", releases, found)
+    table = json.loads(text)
+    assert [(row["since"], row["until"]) for row in table["keys"]] == [
+        ("0.0.0", "0.0.0"),
+        ("0.1.0", "0.2.0"),
+    ]
+    assert tables.keys_of(table) == {**found, "0.3.0": {}}
+
+
+def test_a_package_that_fails_with_stubs_gets_one_even_if_it_is_installed() -> None:
+    code = "from toolchain.engine_flags import stubs; stubs.install('vllm'); import pandas; "
+    code += "assert stubs.is_stubbed(pandas.DataFrame)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=TABLES.parents[3])
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "ray"])

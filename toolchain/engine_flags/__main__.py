@@ -60,7 +60,7 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
     engine, read, reader = ENGINES[name]
     path = TABLES / f"{name}.json"
     known: list[tables.Release] = []
-    keys: dict[str, dict[str, list[str]]] = {}
+    keys: dict[str, dict[str, dict[str, Any]]] = {}
     if path.exists() and not again:
         table = json.loads(path.read_text())
         known, keys = tables.releases_of(table), tables.keys_of(table)

@@ -23,6 +23,8 @@ _ABSENT = frozenset(
     | {"torch_neuronx", "torch_xla", "tpu_commons", "tpu_inference", "transformers_neuronx"}
 )
 """Packages of other platforms than CUDA. An engine checks whether they are installed."""
+_STUBBED = frozenset({"pandas"})
+"""Packages that get stubs even if they are installed: they fail with stubs of what they import."""
 _VALUES: dict[str, Any] = {
     "custom_op": lambda *_, **__: lambda _: Stub(),
     "get_device_capability": lambda *_: (9, 0),
@@ -183,12 +185,24 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None: ...
 
 
+class _Instead(_Finder):
+    """Finds the modules that get stubs even if they are installed."""
+
+    def find_spec(
+        self, name: str, *_: Sequence[str] | types.ModuleType | None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find a module of these packages."""
+        is_ours = name.partition(".")[0] in _STUBBED
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if is_ours else None
+
+
 def install(engine: str) -> None:
     """Install stubs for all missing modules.
 
     Args:
         engine: The package whose parser runs. Its missing and compiled modules get stubs, too.
     """
+    sys.meta_path.insert(0, _Instead(engine))
     sys.meta_path.append(_Finder(engine))
     sys.modules["regex"] = re
     real = importlib.metadata.version

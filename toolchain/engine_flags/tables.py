@@ -21,8 +21,8 @@ class Source:
 
 
 Release: TypeAlias = tuple[Source, Sequence[Flag]]
-Keys: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
-"""By release and option, the keys inside its JSON, where the release refuses others."""
+Keys: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""By release and option, the keys inside its JSON, and whether the release ignores others."""
 
 
 def write(engine: str, reader: str, releases: Sequence[Release], keys: Keys | None = None) -> str:
@@ -50,23 +50,27 @@ def _merge_keys(releases: Sequence[Release], keys: Keys) -> list[dict[str, Any]]
         last: dict[str, Any] | None = None
         for version in versions:
             found = keys.get(version, {}).get(option)
-            if last is not None and (found is None or list(found) != last["keys"]):
+            if last is not None and (found is None or found != _stated(last)):
                 last = None
             if found is not None and last is None:
-                last = {"option": option, "since": version, "until": version, "keys": list(found)}
+                last = {"option": option, "since": version, "until": version, **found}
                 rows.append(last)
             elif last is not None:
                 last["until"] = version
     return rows
 
 
-def keys_of(table: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
+def _stated(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: row[field] for field in ("keys", "ignores") if field in row}
+
+
+def keys_of(table: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     """Read the keys of a table back, by release and option."""
     versions = [source["version"] for source in table["releases"]]
-    found: dict[str, dict[str, list[str]]] = {version: {} for version in versions}
+    found: dict[str, dict[str, dict[str, Any]]] = {version: {} for version in versions}
     for row in table.get("keys", ()):
         for version in versions[versions.index(row["since"]) : versions.index(row["until"]) + 1]:
-            found[version][row["option"]] = row["keys"]
+            found[version][row["option"]] = _stated(row)
     return found
 
 

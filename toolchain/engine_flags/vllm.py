@@ -22,13 +22,13 @@ def read(root: Path) -> list[Flag]:
     return [_flag(option) for option in options]
 
 
-def read_keys(root: Path) -> dict[str, list[str]]:
-    """Read the keys inside the JSON options of an unpacked release that refuses others.
+def read_keys(root: Path) -> dict[str, dict[str, Any]]:
+    """Read the keys inside the JSON options of an unpacked release.
 
     Raises:
         ValueError: The classes of the release did not load.
     """
-    found: dict[str, list[str]] = run("toolchain.engine_flags.vllm_keys", root.resolve(), "-O")
+    found: dict[str, dict[str, Any]] = run("toolchain.engine_flags.vllm_keys", root.resolve(), "-O")
     return found
 
 

@@ -21,21 +21,27 @@ CLASSES = {
     "--speculative-config": "SpeculativeConfig",
 }
 """The class in vllm.config of each option."""
+INSIDE = {"--compilation-config.pass_config": ("CompilationConfig", "PassConfig")}
+"""Maps inside an option, with the class that has their class up to 0.8, and that class."""
 _NOBODYS = "no_such_key_of_any_release"
 
 
-def keys_of(made: Any) -> list[str] | None:
-    """Return the keys that a class takes; None if it takes any other key without an error."""
+def keys_of(made: Any) -> dict[str, Any] | None:
+    """Return the keys of a class, and whether it ignores others; None if it may take any."""
+    names = _fields(made)
+    if names is None:
+        return None
     try:
         made(**{_NOBODYS: 1})
     except Exception as error:  # noqa: BLE001 - pydantic and dataclasses raise different ones
-        if _NOBODYS not in str(error):
-            return None
-    else:
-        return None
-    if not dataclasses.is_dataclass(made):
-        return sorted(made.model_fields) if hasattr(made, "model_fields") else None
-    return sorted(field.name for field in dataclasses.fields(made) if field.init)
+        return {"keys": names} if _NOBODYS in str(error) else None
+    return {"keys": names, "ignores": True}
+
+
+def _fields(made: Any) -> list[str] | None:
+    if dataclasses.is_dataclass(made):
+        return sorted(field.name for field in dataclasses.fields(made) if field.init)
+    return sorted(made.model_fields) if hasattr(made, "model_fields") else None
 
 
 def main(root: str) -> None:
@@ -45,5 +51,8 @@ def main(root: str) -> None:
     build_parser(Path(root))
     config: Any = importlib.import_module("vllm.config")
     found = {option: getattr(config, name, None) for option, name in CLASSES.items()}
+    for option, (outer, name) in INSIDE.items():
+        found[option] = getattr(getattr(config, outer, None), name, None)
+        found[option] = getattr(config, name, found[option])
     keys = {option: keys_of(made) for option, made in found.items() if made is not None}
     json.dump({option: listed for option, listed in keys.items() if listed is not None}, out)

@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys that some releases take in an option that is a JSON object."""
+    """The keys that some releases take in a JSON object: an option, or a map inside of one."""
 
     option: str
     keys: frozenset[str]
@@ -51,6 +51,8 @@ class Keys:
     """Index of the first release, from 0."""
     until: int
     """Index of the last release."""
+    ignores: bool
+    """Whether these releases ignore other keys; if not, they refuse them."""
 
 
 @cache
@@ -71,7 +73,7 @@ class Table:
     reader: str
     """Source of the options, for messages."""
     keys: tuple[Keys, ...] = ()
-    """The keys inside JSON options, in the releases that refuse others."""
+    """The keys inside JSON options."""
 
     def is_release(self, version: Version) -> bool:
         """Return whether a known version was read from the release, not from a candidate."""
@@ -86,11 +88,11 @@ class Table:
         place = self.place(version)
         return [row for row in self.rows if row.since <= place <= row.until]
 
-    def keys_in(self, option: str, version: Version) -> frozenset[str] | None:
+    def keys_in(self, option: str, version: Version) -> Keys | None:
         """Return the keys that a release takes in a JSON option; None if it takes any."""
         place = self.place(version)
         found = (row for row in self.keys if row.option == option)
-        return next((row.keys for row in found if row.since <= place <= row.until), None)
+        return next((row for row in found if row.since <= place <= row.until), None)
 
     def releases_with(self, option: str, key: str) -> tuple[str, str] | None:
         """Return the first and the last release that takes a key; None if none does."""
@@ -101,7 +103,7 @@ class Table:
 
     @property
     def keyed(self) -> tuple[str, ...]:
-        """Return the options with keys, in alphabetical order."""
+        """Return the options with keys, and maps inside of them, in alphabetical order."""
         return _keyed(self.keys)
 
     @property
@@ -155,8 +157,8 @@ def _version(text: str) -> Version:
 
 
 def _keys(row: Mapping[str, Any], place: Mapping[str, int]) -> Keys:
-    names = frozenset(row["keys"])
-    return Keys(row["option"], names, place[row["since"]], place[row["until"]])
+    names, since, until = frozenset(row["keys"]), place[row["since"]], place[row["until"]]
+    return Keys(row["option"], names, since, until, ignores=row.get("ignores", False))
 
 
 def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:

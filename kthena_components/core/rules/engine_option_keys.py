@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.engines.table import Table, load
+from kthena_components.core.engines.table import Keys, Table, load
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
@@ -13,13 +13,15 @@ from kthena_components.core.values.display import display
 def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
     """The engine's release has every key of the JSON objects in its options.
 
-    The options are --speculative-config, --compilation-config, --kv-transfer-config and
-    --eplb-config of vLLM, whole or as --eplb-config.num_redundant_experts. The keys are those of
-    the classes of each release, where that release refuses others: docs/engines.md.
+    The options are --speculative-config, --compilation-config with its pass_config,
+    --kv-transfer-config and --eplb-config of vLLM, whole or as --eplb-config.num_redundant_experts.
+    The keys are those of the classes of each release: docs/engines.md. Older releases ignore other
+    keys, so what they say has no effect; newer ones refuse them.
 
     Pass: --speculative-config '{"model": "m", "num_speculative_tokens": 3}'.
-    Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'.
-    Level: mandatory; advisory if the image states no release.
+    Fail: --speculative-config '{"model": "m", "num_speculative_token": 3}'; with vLLM 0.12,
+    --compilation-config.cudagraph_modes=NONE.
+    Level: mandatory; advisory if the release ignores the key, or the image states no release.
     Source: vllm/config of the releases, run as they are published.
     """
     for start in starts(facts, "vllm"):
@@ -27,15 +29,15 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
         if release is None:
             continue
         for option in table.keyed:
-            stated = start.option(option)
-            if not isinstance(stated, Mapping):
-                continue
+            name, _, inner = option.partition(".")
+            stated = start.option(name)
+            stated = stated.get(inner) if inner and isinstance(stated, Mapping) else stated
             taken = table.keys_in(option, release.version)
-            if taken is None:
+            if taken is None or not isinstance(stated, Mapping):
                 continue
-            wrong = [key for key in stated if isinstance(key, str) and not _is_in(key, taken)]
-            for key in wrong:
-                yield from _refused(start, table, option, key, taken)
+            for key in stated:
+                if isinstance(key, str) and not _is_in(key, taken.keys):
+                    yield from _wrong(start, table, taken, key)
 
 
 def _is_in(key: str, taken: frozenset[str]) -> bool:
@@ -43,14 +45,13 @@ def _is_in(key: str, taken: frozenset[str]) -> bool:
     return key in taken or key.replace("-", "_") in taken
 
 
-def _refused(
-    start: Start, table: Table, option: str, key: str, taken: frozenset[str]
-) -> Iterator[Finding]:
+def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
     release = start.command.release
-    level = Level.MANDATORY if release is not None and release.sure else Level.ADVISORY
-    seen = f"states {display(key)} in {option}, which {start.product} does not have there"
-    remedy = plain(suggest(key, taken))
-    if span := table.releases_with(option, key):
+    sure = release is not None and release.sure and not taken.ignores
+    lacks = "ignores, because it has none" if taken.ignores else "does not have there"
+    seen = f"states {display(key)} in {taken.option}, which {start.product} {lacks}"
+    remedy = plain(suggest(key, taken.keys))
+    if span := table.releases_with(taken.option, key):
         seen += f": vLLM {span[0]} to {span[1]} do"
         remedy = f"remove it, or use one of these releases; {remedy}"
-    yield from start.refused(seen, remedy, level)
+    yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)

@@ -30,7 +30,7 @@ METADATA = Fields(
     },
 )
 _WORD = regex(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_STEM = 58
+STEM = 58
 """Characters of a generateName that the API server keeps in front of its five random ones."""
 _ANNOTATIONS = 256 * 1024
 _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
@@ -65,7 +65,7 @@ def _stem(stem: object, rule: str) -> Iterator[Finding]:
         return
     # The API server allows a trailing dash, and does not check the character before it.
     whole = f"{stem[:-2]}a" if len(stem) > 1 and stem.endswith("-") else stem
-    if not is_dns_name(whole) or not is_dns_name(f"{stem[:_STEM]}aaaaa"):
+    if not is_dns_name(whole) or not is_dns_name(f"{stem[:STEM]}aaaaa"):
         seen = f"is {display(stem)}, which is not the beginning of a DNS-1123 subdomain"
         remedy = "write lower-case letters, digits and dashes, for example 'chat-'"
         yield Finding(path="metadata.generateName", seen=seen, remedy=remedy, rule=rule)

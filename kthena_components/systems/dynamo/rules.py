@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
-from kthena_components.core.remedies import either, remove, write
+from kthena_components.core.remedies import either, remove, together, write
 from kthena_components.core.rules.support.admission import (
     at_least,
     joined,
@@ -148,11 +148,13 @@ _ANNOTATIONS = {
 def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     """A graph has 1 to 25 components with unique names, and valid counts and values.
 
-    multinode.nodeCount is 2 or more; replicas are 0 or more. An endpoint picker (epp) has 1 pod,
-    and a graph has at most one. Annotations have values that the operator supports.
+    multinode.nodeCount is 2 or more, and has no other name or place; replicas are 0 or more. An
+    endpoint picker (epp) has 1 pod, and a graph has at most one. Annotations have values that the
+    operator supports.
 
     Pass: 3 components, one with nodeCount 2; the annotation for vLLM's executor with mp.
-    Fail: nodeCount 1; 2 components named decode; the annotation for vLLM's executor with mpi.
+    Fail: nodeCount 1; numberOfNodes 2, as it was named at first; 2 components named decode; the
+    annotation for vLLM's executor with mpi.
     Level: mandatory.
     Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
     shared.go; deploy/operator/api/v1beta1.
@@ -171,6 +173,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
         if gap := unknown_in(multinode):
             yield not_checked(f"{item.path}.multinode", gap)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
+        yield from _misplaced_nodes(item)
         if not isinstance(nodes, Unknown):
             yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is the default")
         yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
@@ -179,6 +182,27 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
         value = graph.annotations.get(key)
         yield from one_of(f"metadata.annotations.{key}", value, allowed)
     yield from _pickers(graph)
+
+
+def _misplaced_nodes(item: Component) -> Iterator[Finding]:
+    """Report a number of nodes in a field that the CRD does not have.
+
+    Source: the field of early releases is in ai-dynamo/dynamo docs/guides, Multinode Deployment
+    Guide; api/v1alpha1/dynamocomponentdeployment_types.go MultinodeSpec has that of later ones.
+    """
+    at, multinode = f"{item.path}.multinode", mapping(item.fields.get("multinode"))
+    others = {
+        f"{item.path}.{name}": item.fields.get(name) for name in ("numberOfNodes", "nodeCount")
+    }
+    others[f"{at}.numberOfNodes"] = multinode.get("numberOfNodes")
+    for path, number in others.items():
+        if number is None:
+            continue
+        seen = "is no field of Dynamo's CRD"
+        seen += ", so an engine of this component has 1 pod" if item.nodes == 1 else ""
+        new = remove() if "nodeCount" in multinode else write({"nodeCount": number}, at=at)
+        text = "write it as multinode.nodeCount"
+        yield from refuse(path, seen, together(remove(), new, text=text) if number else remove())
 
 
 def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:

@@ -31,7 +31,12 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
-from kthena_components.systems.volcano.plugins import hosts, injects_hosts
+from kthena_components.systems.volcano.plugins import (
+    first_task,
+    hosts,
+    injects_hosts,
+    pytorch_variables,
+)
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 _VOLCANO = "volcano"
@@ -74,8 +79,13 @@ def _parts(found: Object) -> list[_Part]:
         (task, _name(task, index), _count(task.fields, "replicas", 1))
         for index, task in enumerate(tasks_of(found))
     ]
-    variables = _variables(found, named)
-    return [_part(found, task, name, number, variables) for task, name, number in named]
+    of_pytorch = ({"name": key, "value": value} for key, value in pytorch_variables(found).items())
+    variables, first = [*_variables(found, named), *of_pytorch], first_task(found)
+    with_rank = [*variables, {"name": "RANK", "value": "0"}]
+    return [
+        _part(found, task, name, number, with_rank if name == first else variables)
+        for task, name, number in named
+    ]
 
 
 def _part(found: Object, task: Task, name: str, number: MaybeInt, variables: Variables) -> _Part:

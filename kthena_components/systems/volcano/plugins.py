@@ -5,10 +5,12 @@ patchDefaultPlugins, which adds svc to the plugins that need it.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from kthena_components.core.facts.pod_hosts import HostedPods, PodHosts
 from kthena_components.core.objects.object import Object, copies_in
 from kthena_components.core.values.read import (
+    inside,
     is_name,
     mapping,
     sequence,
@@ -16,6 +18,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
+from kthena_components.core.values.unknown import total
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 INDEX = ("VC_TASK_INDEX", "VK_TASK_INDEX")
@@ -23,7 +26,7 @@ _WITH_SVC = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
 _PUBLISHING = "publish-not-ready-addresses"
 _ANY = ("VC_", "VK_", "MASTER_", "RANK", "WORLD_SIZE", "MPI_", "TF_")
 """Beginnings of all variables that plugins set."""
-_PYTORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+PYTORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
 
 def arguments(stated: object) -> Mapping[str, str]:
@@ -77,13 +80,63 @@ def _variables(plugins: Mapping[str, object], names: list[str]) -> Iterator[str]
         for name in names:
             yield from (f"{_key(name)}_HOSTS", f"{_key(name)}_NUM")
     if "pytorch" in plugins and arguments(plugins["pytorch"]).get("master", "master") in names:
-        yield from _PYTORCH
+        yield from PYTORCH
     if "tensorflow" in plugins:
         yield "TF_CONFIG"
     if "mpi" in plugins:
         yield "MPI_HOST"
-    if "hcclrank" in plugins:
-        yield "RANK"
+
+
+class PytorchPlugin(NamedTuple):
+    """The tasks of the plugin pytorch, and its port."""
+
+    master: str
+    worker: str
+    port: str
+
+    @classmethod
+    def read(cls, found: Object) -> "PytorchPlugin | None":
+        """Read the plugin; None if the Job does not have it, or its arguments are not known."""
+        plugins = _stated(found)
+        if plugins is None or "pytorch" not in plugins:
+            return None
+        given = arguments(plugins["pytorch"])
+        master, worker = given.get("master", "master"), given.get("worker", "worker")
+        if master not in task_names(found):
+            return None
+        return cls(master, worker, given.get("port", "23456"))
+
+
+def pytorch_variables(found: Object) -> Mapping[str, str]:
+    """Return the variables that the plugin pytorch appends in all pods alike: all but RANK."""
+    plugin = PytorchPlugin.read(found)
+    if plugin is None:
+        return {}
+    named = dict(zip(task_names(found), tasks_of(found), strict=True))
+    ours = {plugin.master, plugin.worker} & named.keys()
+    size = total([copies_in(named[name].fields.get("replicas"), 1) for name in ours])
+    address = _master(found, plugin, named[plugin.master])
+    return {
+        **({"MASTER_ADDR": address} if address else {}),
+        "MASTER_PORT": plugin.port,
+        **({"WORLD_SIZE": str(size)} if isinstance(size, int) else {}),
+    }
+
+
+def first_task(found: Object) -> str | None:
+    """Return the task whose pods get RANK 0 by the plugin pytorch; the worker's count from 1."""
+    plugin = PytorchPlugin.read(found)
+    return None if plugin is None or plugin.master == plugin.worker else plugin.master
+
+
+def _master(found: Object, plugin: PytorchPlugin, task: Task) -> str:
+    """Return the address of the master task's first pod; empty if it is not known."""
+    spec = mapping(inside(task.template, "spec"))
+    host = spec.get("hostname") or f"{found.name}-{plugin.master}-0"
+    domain = spec.get("subdomain") or found.name
+    late = unknown_in(task.template) or unknown_in(inside(task.template, "spec"))
+    known = not late and is_name(found.name) and is_name(host) and is_name(domain)
+    return f"{host}.{domain}" if known else ""
 
 
 def _key(task: str) -> str:

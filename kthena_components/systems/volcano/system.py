@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.objects.cluster_objects import Gang
 from kthena_components.core.objects.object import (
     HYPER_NODE,
@@ -26,7 +27,13 @@ from kthena_components.systems.kubernetes.facts import first_pod
 from kthena_components.systems.system import Body, Kind, System
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES, described_topology
 from kthena_components.systems.volcano.facts import facts
-from kthena_components.systems.volcano.plugins import INDEX, variables
+from kthena_components.systems.volcano.plugins import (
+    INDEX,
+    PYTORCH,
+    PytorchPlugin,
+    task_names,
+    variables,
+)
 from kthena_components.systems.volcano.rules.gang_fits_hypernode import gang_fits_hypernode
 from kthena_components.systems.volcano.rules.gang_minimum_and_subgroups import POD_GROUP_RULES
 from kthena_components.systems.volcano.rules.gang_pods_and_foreign_groups import (
@@ -103,14 +110,18 @@ def tells(found: Object) -> Told:
     """Return the variables of the plugins env and svc, with one engine in the Job.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/env/env.go (VC_TASK_INDEX),
-    svc/svc.go (hosts).
+    svc/svc.go (hosts), distributed-framework/pytorch/pytorch.go (RANK).
     """
     engines, name = facts(found).engines, name_of(found.body)
     tasks = {str(task.fields.get("name")) for task in tasks_of(found)}
     first = engines[0].name if engines else ""
     exactly = variables(found)
     # `convert` rewrites and names them all, whether a plugin sets them or not.
-    told = Told(ordinal=INDEX, others=("VC_", "VK_"), exactly=exactly)
+    plugin = PytorchPlugin.read(found)
+    others = ("VC_", "VK_", *(() if plugin is None else PYTORCH))
+    told = Told(ordinal=INDEX, others=others, exactly=exactly)
+    if plugin is not None and len(engines) == 1 and _is_ranked(found, engines[0], plugin):
+        told = replace(told, leader=("MASTER_ADDR",), size=("WORLD_SIZE",), rank=("RANK",))
     if len(engines) != 1 or first not in tasks:
         return told
     hosts, alone = f"VC_{first.replace('-', '_').upper()}", engines[0].worker is None
@@ -122,8 +133,18 @@ def tells(found: Object) -> Told:
             rf"\$\{{{re.escape(hosts)}_HOSTS%%,\*\}}",
             *(() if alone else (reference(f"{hosts}_HOSTS"),)),
         ),
-        size=(f"{hosts}_NUM",) if alone else (),
+        size=(f"{hosts}_NUM",) if alone else told.size,
     )
+
+
+def _is_ranked(found: Object, engine: EngineFacts, plugin: PytorchPlugin) -> bool:
+    """Return whether the plugin's tasks are the pods of an engine, and its master the first."""
+    paths = {
+        found.at(f"{task.path}.template"): name
+        for task, name in zip(tasks_of(found), task_names(found), strict=True)
+    }
+    worker = paths.get(engine.worker_template(paths))
+    return engine.name == plugin.master and worker == plugin.worker != plugin.master
 
 
 def states(found: Object) -> Mapping[str, Any]:

@@ -73,6 +73,14 @@ NATIVE = job(
     task("master", f"{NODES} --node-rank 0"),
     task("worker", f"{NODES} --headless --node-rank $((VC_TASK_INDEX + 1))", 3),
 )
+TORCH = NODES.replace("--nnodes 4", "--nnodes $WORLD_SIZE").replace(
+    " x", " $MASTER_ADDR --master-port $MASTER_PORT --node-rank $RANK"
+)
+PYTORCH = job(
+    task("head", TORCH),
+    task("worker", f"{TORCH} --headless", 3),
+    plugins={"pytorch": ["--master=head"]},
+)
 CLIENT: Args = {"name": "client", "replicas": 2, "template": template()}
 RIGHT: dict[str, tuple[Args, list[tuple[object, ...]]]] = {
     "one": (ONE, [("server", 1, 2, 8)]),
@@ -91,9 +99,12 @@ RIGHT: dict[str, tuple[Args, list[tuple[object, ...]]]] = {
         job(task("head", f"ray start --head && {SERVE}"), task("worker", RAY_WORKER, 0)),
         [("head", 1, 1, 8)],
     ),
+    "pytorch": (PYTORCH, [("head", 4, 1, 8)]),
+    "pytorch-beside-others": (job(*PYTORCH["spec"]["tasks"], CLIENT, plugins={"pytorch": ["-master", "head"]}), [("head", 4, 1, 8)]),
+    "pytorch-of-one-host": (changed(PYTORCH, {"spec.tasks[0].template.spec.hostname": "one"}), [("head", 4, 1, 8)]),
     "no-name": (job({**task("", SERVE), "name": None}), [("default0", 1, 1, 8)]),
     "no-replicas": (changed(ONE, {"spec.tasks[0].replicas": REMOVED}), [("server", 1, 1, 8)]),
-}
+}  # fmt: skip
 
 
 def test_a_task_whose_pods_have_too_few_gpus_is_refused() -> None:
@@ -121,6 +132,23 @@ WRONG: dict[str, tuple[Args, str]] = {
     "native-pods": (
         changed(NATIVE, {"spec.tasks[1].replicas": 2}),
         "engine 'master' has 3 pods, but is started with --nnodes 4.",
+    ),
+    "pytorch-pods": (changed(PYTORCH, {"spec.tasks[1].replicas": 2}), "starts tensor 8 × pipeline 4 = 32 ranks, but its 3 pods × 8 GPUs hold 24."),
+    "pytorch-counts-others": (
+        changed(PYTORCH, {"spec.plugins.pytorch": ["--master=head", "--worker=other"]}),
+        "engine 'head' has 4 pods, but is started with --nnodes 1.",
+    ),
+    "pytorch-rank": (
+        changed(PYTORCH, {"spec.tasks[1]": task("worker", f"{TORCH} --headless".replace("$RANK", "$((RANK + 1))"), 3)}),
+        "has 4 pods with --node-rank 0, 2, 3, 4, but --nnodes 4 needs 4 pods with 0, 1, 2, 3",
+    ),
+    "pytorch-port": (
+        changed(PYTORCH, {"spec.tasks[1]": task("worker", f"{TORCH} --headless".replace("$MASTER_PORT", "29500"), 3)}),
+        "has its first rank at port 23456, and its workers look for it at port 29500",
+    ),
+    "pytorch-stated-port": (
+        changed(PYTORCH, {"spec.plugins.pytorch": ["--master=head", "--port=29501"], "spec.tasks[1]": task("worker", f"{TORCH} --headless".replace("$MASTER_PORT", "29500"), 3)}),
+        "has its first rank at port 29501, and its workers look for it at port 29500",
     ),
     "native-gpus": (
         changed(NATIVE, {"spec.tasks[1].template.spec.containers[0].resources.limits": {"nvidia.com/gpu": 4}}),
@@ -188,6 +216,10 @@ OPEN: dict[str, tuple[Args, Unknown]] = {
     "late-plugins": (
         changed(RAY, {"spec.plugins": LATE}),
         Unknown("the value is known only after the deployment"),
+    ),
+    "late-pytorch-replicas": (
+        changed(PYTORCH, {"spec.tasks[1].replicas": LATE}),
+        Unknown("replicas is not known yet"),
     ),
     "late-replicas": (
         changed(RAY, {"spec.tasks[1].replicas": LATE}),

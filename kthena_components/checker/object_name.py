@@ -1,0 +1,177 @@
+"""The rule object-name: the names of Kubernetes' own objects."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kthena_components.core.findings import Finding
+from kthena_components.core.naming import (
+    DNS_1035,
+    DNS_LABEL,
+    NAME_LIMIT,
+    dns_name,
+    is_dns_name,
+)
+from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.remedies import write
+from kthena_components.core.schema.metadata import STEM
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, mapping, unknown_in
+from kthena_components.core.values.regex import regex
+
+_SUBDOMAIN = "a DNS-1123 subdomain: lower-case letters, digits, '-' and '.'"
+_LABEL = "a DNS-1123 label: lower-case letters, digits and '-', and no '.'"
+_SERVICE = "a DNS-1035 label: lower-case letters, digits and '-', with a letter in front"
+_SEGMENT = "part of a path: without '/' and '%', and neither '.' nor '..'"
+_KINDS: Final[dict[str, dict[str, str]]] = {
+    _SUBDOMAIN: {
+        "": "Pod ConfigMap Secret ServiceAccount PersistentVolumeClaim PersistentVolume Node "
+        "ReplicationController PodTemplate ResourceQuota LimitRange Endpoints",
+        "apps": "Deployment ReplicaSet DaemonSet",
+        "batch": "Job CronJob",
+        "autoscaling": "HorizontalPodAutoscaler",
+        "networking.k8s.io": "Ingress IngressClass NetworkPolicy",
+        "scheduling.k8s.io": "PriorityClass",
+        "storage.k8s.io": "StorageClass",
+        "coordination.k8s.io": "Lease",
+        "node.k8s.io": "RuntimeClass",
+        "resource.k8s.io": "ResourceClaim ResourceClaimTemplate DeviceClass",
+    },
+    _LABEL: {"": "Namespace", "apps": "StatefulSet"},
+    _SERVICE: {"": "Service"},
+    _SEGMENT: {
+        "policy": "PodDisruptionBudget",
+        "rbac.authorization.k8s.io": "Role ClusterRole RoleBinding ClusterRoleBinding",
+    },
+}
+"""The kinds with each form of name, by API group."""
+_FORMS: Final[dict[GroupKind, str]] = {
+    (group, kind): form
+    for form, groups in _KINDS.items()
+    for group, kinds in groups.items()
+    for kind in kinds.split()
+}
+_STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:[^\S\n]*["']?([^\s"',}]+)""")
+_USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
+_NEAR = 2_000
+_LATE = regex(r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+")
+"""A name in capitals or without letters: `_`, which a kustomization's namespace replaces."""
+_JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
+_CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
+_RANDOM = "aaaaa"
+"""Five characters like those that the API server adds to a generateName."""
+_TIME = len("-29432160")
+"""What a CronJob adds to its name for a Job: the minutes since 1970."""
+
+
+def object_name(found: Object) -> Iterator[Finding]:
+    """The name of an object of Kubernetes itself has the form and the length that its kind allows.
+
+    A Service's name is a DNS-1035 label of at most 63 characters, that of a Namespace or a
+    StatefulSet a DNS-1123 label. Most others are DNS-1123 subdomains of at most 253 characters. A
+    CronJob's has at most 52 characters, a Job's 63, and an indexed Job is a label that leaves room
+    for the last index of its pods. Roles, their bindings and PodDisruptionBudgets may have nearly
+    any name. For a StatefulSet's name of more than 52 characters, there is name-fits.
+    In a preview, kinds without other rules, such as Services, are not checked.
+
+    Pass: a Service chat-1; a ConfigMap chat.v1; a CronJob of 52 characters; a Role system:chat.
+    Fail: a Service 1-chat or chat.v1; a StatefulSet chat.v1; a ConfigMap chat_v1; a CronJob of 53
+    characters; an indexed Job of 62 characters with 10 completions.
+    Level: mandatory. The API server rejects the object.
+    Source: kubernetes v1.34 pkg/apis/core/validation, pkg/apis/apps/validation and
+    pkg/apis/batch/validation; pkg/controller/cronjob/cronjob_controllerv2.go getJobName; compared
+    with the API server.
+    """
+    form = _FORMS.get(found.group_kind)
+    if form is None:
+        return
+    form = _LABEL if _last_index(found) else form
+    for field, random in (("name", ""), ("generateName", _RANDOM)):
+        name = found.metadata.get(field)
+        if isinstance(name, str) and name:
+            if not unknown_in(name) and _LATE.fullmatch(name) is None:
+                yield from _check(found, form, field, name, random)
+            return
+        if isinstance(name, int | float) and found.kind != "Pod":  # pod-schema reports it
+            remedy = write(_valid(str(name), form, found.kind))
+            yield Finding(path=f"metadata.{field}", seen=f"is {name}, and no text", remedy=remedy)
+            return
+
+
+def may_be_wrong(of: GroupKind, text: str) -> bool:
+    """Return whether an object may have a wrong name, by the text of its file.
+
+    Many ConfigMaps are large, and no other rule reads them: only these are parsed.
+    """
+    if of not in _FORMS:
+        return False
+    place = text.find("metadata")
+    found = _STATED.search(text, place, place + _NEAR) if place >= 0 else None
+    return found is not None and _USUAL.fullmatch(found.group(1)) is None
+
+
+def _last_index(found: Object) -> str:
+    """Return what an indexed Job, or the one of a CronJob, adds to its name for its last pod."""
+    spec = found.spec
+    if found.group_kind == _CRON_JOB:
+        spec = mapping(mapping(spec.get("jobTemplate")).get("spec"))
+    elif found.group_kind != _JOB:
+        return ""
+    pods = count(spec.get("completions"))
+    is_indexed = spec.get("completionMode") == "Indexed" and isinstance(pods, int) and pods > 0
+    return f"-{pods - 1}" if is_indexed and isinstance(pods, int) else ""
+
+
+def _check(found: Object, form: str, field: str, stated: str, random: str) -> Iterator[Finding]:
+    limit, why = _limit(found, form)
+    most = limit - len(random)
+    name = stated[:STEM] if random else stated
+    cut = random and stated.endswith(".") and form is not _SEGMENT
+    if cut or not _has_form(name + random, form):
+        seen = f"is {display(stated)}, but the name of this {found.kind} is {form}"
+    elif len(name) > most:
+        after = f" before {len(random)} random ones" if random else ""
+        seen = f"is {display(stated)}, {len(stated)} characters; at most {most} are allowed"
+        seen += f"{after}{why}"
+    else:
+        return
+    valid = _valid(stated, form, found.kind)
+    remedy = write(f"{valid[: most - 1]}-" if random else valid[:most].rstrip("-."))
+    yield Finding(path=f"metadata.{field}", seen=seen, remedy=remedy)
+
+
+def _limit(found: Object, form: str) -> tuple[int, str]:
+    """Return the maximum length of a name, and the reason if the form is not the reason."""
+    last = _last_index(found)
+    if found.group_kind == _CRON_JOB:
+        room = DNS_LABEL - _TIME - len(last)
+        if room < _CRON_JOB_NAME:
+            return room, f", because a pod gets it with a time and '{last}'"
+        return _CRON_JOB_NAME, ", because its Jobs get it with a time"
+    if last:
+        return DNS_LABEL - len(last), f", because the last pod gets it with '{last}'"
+    if found.group_kind == _JOB and not found.spec.get("manualSelector"):
+        return DNS_LABEL, ", because its pods get it as a label"
+    if form is _SEGMENT:
+        return _NO_LIMIT, ""
+    is_long = form is _SUBDOMAIN or found.kind == "StatefulSet"
+    return (NAME_LIMIT if is_long else DNS_LABEL), ""
+
+
+def _has_form(name: str, form: str) -> bool:
+    if form is _SEGMENT:
+        return name not in {".", ".."} and not {"/", "%"} & {*name}
+    if form is _SERVICE:
+        return DNS_1035.fullmatch(name) is not None
+    return is_dns_name(name[:NAME_LIMIT]) and (form is _SUBDOMAIN or "." not in name)
+
+
+def _valid(name: str, form: str, kind: str) -> str:
+    """Turn a name into one that has the form, as similar as possible."""
+    if form is _SEGMENT:
+        return re.sub("[/%]", "-", name).strip(".") or "chat"
+    if form is _SUBDOMAIN:
+        parts = filter(None, map(dns_name, name.split(".")))
+        return ".".join(parts) or "chat"
+    text = dns_name(name) or "chat"
+    return text if form is _LABEL or text[0].isalpha() else f"{kind.lower()}-{text}"
