@@ -12,7 +12,7 @@ from functools import cache
 
 from kthena_components.checker.catalogue import all_rules
 from kthena_components.core.engines.lmdeploy import DIALECT as LMDEPLOY
-from kthena_components.core.engines.table import load
+from kthena_components.core.engines.option_table import load
 from kthena_components.core.engines.tgi import DIALECT as TGI
 from kthena_components.core.schema.pod import TABLE
 from kthena_components.core.spec.fields import Spec

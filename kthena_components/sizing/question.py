@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.sglang import IMAGE as SGLANG_IMAGE
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.vllm_launch import IMAGE as VLLM_IMAGE
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.models import ModelShape

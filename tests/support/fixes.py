@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from kthena_components.core.engines.table import rows_of
+from kthena_components.core.engines.option_table import rows_of
 from kthena_components.core.remedies import REMOVED, Change, Fix
 
 TEXT_MAPS = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kthena_components.core.engines.option_table import load
 from kthena_components.core.engines.options import TITLES as ENGINES
-from kthena_components.core.engines.table import load
 from kthena_components.core.schema.versions import TITLES, VERSIONS, read_release
 
 _PROGRAMS = Path(__file__).parents[1] / "versions.json"

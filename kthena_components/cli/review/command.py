@@ -21,7 +21,6 @@ from kthena_components.cli.review.branch import BranchReview, ReviewOptions, rev
 from kthena_components.cli.review.branch_diff import base_files, open_sides
 from kthena_components.cli.review.comment import write_check, write_comment
 from kthena_components.cli.review.git import GitError, Repository, find_repository, open_repository
-from kthena_components.cli.review.gpu_table import identity
 from kthena_components.cli.review.inventories import read_inventories
 from kthena_components.cli.review.placement import (
     add_inventory,
@@ -37,6 +36,7 @@ from kthena_components.cli.review.preview import (
     Weight,
     read_preview,
 )
+from kthena_components.cli.review.serving_sizes import identity
 from kthena_components.cli.review.stack import Reviewed, reviewed
 from kthena_components.core.findings import Finding, Level, today
 from kthena_components.core.values.read import mapping, sequence

@@ -9,15 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tabulate import tabulate
 
 from kthena_components.cli.review.escaping import cell_text
-from kthena_components.cli.review.gpu_table import (
-    ARROW,
-    Gpus,
-    Pair,
-    Row,
-    between,
-    deployed,
-    gpus_of,
-)
 from kthena_components.cli.review.image_tags import changed_tags
 from kthena_components.cli.review.planned_changes import (
     Effect,
@@ -28,6 +19,15 @@ from kthena_components.cli.review.planned_changes import (
 )
 from kthena_components.cli.review.post_comment import MARK, fitting
 from kthena_components.cli.review.preview import Said, Weight, title_of
+from kthena_components.cli.review.serving_sizes import (
+    ARROW,
+    Gpus,
+    Pair,
+    Row,
+    between,
+    deployed,
+    gpus_of,
+)
 from kthena_components.cli.review.stack import Reviewed
 from kthena_components.core.findings import count_of
 from kthena_components.core.values.regex import regex

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tabulate import tabulate
 
 from kthena_components.cli.review.escaping import cell_text
-from kthena_components.cli.review.gpu_table import between, identity
 from kthena_components.cli.review.inventories import Inventory
 from kthena_components.cli.review.preview import Preview
+from kthena_components.cli.review.serving_sizes import between, identity
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.safe_text import visible

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.checker.manifest import read_manifest
-from kthena_components.cli.review.gpu_table import identity
 from kthena_components.cli.review.preview import Step
+from kthena_components.cli.review.serving_sizes import identity
 from kthena_components.core import naming
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display

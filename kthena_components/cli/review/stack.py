@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kthena_components.cli.review.gpu_table import Gpus, Pair, gpus_of, pairs_of, unregistered
 from kthena_components.cli.review.preview import STACK_TYPE, Preview, Said, Weight
+from kthena_components.cli.review.serving_sizes import Gpus, Pair, gpus_of, pairs_of, unregistered
 from kthena_components.core.findings import RULE_FAULT, count_of
 from kthena_components.core.values.dataclass import dataclass
 

@@ -15,6 +15,7 @@ from kthena_components.core.engines.engine_search import Search
 from kthena_components.core.engines.facts import Blocked, CommandFacts, Problem
 from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.launchers import Ray
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Dialect, understand
 from kthena_components.core.engines.placeholders import Hidden, Scope, expand_kubernetes
 from kthena_components.core.engines.programs import (
@@ -26,7 +27,6 @@ from kthena_components.core.engines.programs import (
     may_start_one,
     shell_operand,
 )
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kthena_components.core.engines.argv import words_of
+from kthena_components.core.engines.option_table import Row, load, release_for, rows_of
 from kthena_components.core.engines.options import (
     TITLES,
     Dialect,
@@ -14,7 +15,6 @@ from kthena_components.core.engines.options import (
     build_dialect,
     understand,
 )
-from kthena_components.core.engines.table import Row, load, release_for, rows_of
 from kthena_components.core.engines.values import REFUSED, Refused, read_value
 
 

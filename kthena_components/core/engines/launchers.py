@@ -7,10 +7,10 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from kthena_components.core.engines.facts import MAX_PROBLEMS, CommandFacts, Problem, capped
+from kthena_components.core.engines.option_table import load
 from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import MPI, RANK_LAUNCHER, RAY_SCRIPT_NAME, base_name
-from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert, too_small
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex

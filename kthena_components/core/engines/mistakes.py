@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from kthena_components.core.engines.option_table import load
 from kthena_components.core.engines.options import TITLES, Dialect, Meaning, Option, probably
 from kthena_components.core.engines.shapes import Meant, meant_option
-from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert
 from kthena_components.core.remedies import either, rename_option, without
 from kthena_components.core.values.dataclass import dataclass

@@ -26,8 +26,8 @@ from kthena_components.core.engines.launch import (
     missing_options,
     port_clash,
 )
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.placeholders import Scope, stated_variable
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.vllm import is_set, offloads
 from kthena_components.core.remedies import write
 from kthena_components.core.values.images import Version

@@ -12,10 +12,10 @@ from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import engine_options
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash, script
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.programs import RANK_LAUNCHER
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.remedies import either, remove, write
 
 

@@ -15,9 +15,9 @@ from kthena_components.core.engines.config_files import (
 from kthena_components.core.engines.dialects import MODEL_IN_FRONT, dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.mistakes import Mistake
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Release
 from kthena_components.core.engines.placeholders import Scope, has_gap, stated_variable
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.remedies import either, set_option
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 

@@ -8,10 +8,10 @@ from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of, option_elsewhere
 from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import Dialect, understand
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.sglang import unsupported_sglang, write_sglang
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.trtllm import unsupported_trtllm, write_trtllm
 from kthena_components.core.engines.vllm_launch import (
     DRAIN,

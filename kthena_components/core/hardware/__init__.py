@@ -10,9 +10,7 @@ from kthena_components.core.hardware.choice import (
     largest_gpu,
     parse_choice,
 )
-from kthena_components.core.hardware.names import find_gpu, node_label, short_name
-from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
-from kthena_components.core.hardware.table import (
+from kthena_components.core.hardware.gpu_table import (
     Gpu,
     Instance,
     find_instance,
@@ -21,6 +19,8 @@ from kthena_components.core.hardware.table import (
     known_gpus,
     known_instances,
 )
+from kthena_components.core.hardware.names import find_gpu, node_label, short_name
+from kthena_components.core.hardware.placement import GpuFacts, parted_chips, stated_gpu
 
 __all__ = [
     "NO_CHOICE",

@@ -5,9 +5,9 @@ from dataclasses import field
 from functools import cache, lru_cache
 from typing import Any
 
+from kthena_components.core.hardware.gpu_table import Gpu, known_gpus
 from kthena_components.core.hardware.names import find_gpu
 from kthena_components.core.hardware.placement import GpuFacts
-from kthena_components.core.hardware.table import Gpu, known_gpus
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from kthena_components.core.hardware.table import (
+from kthena_components.core.hardware.gpu_table import (
     Gpu,
     gpu_of,
     known_gpus,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.engines.table import Keys, Table, load
+from kthena_components.core.engines.option_table import Keys, Table, load
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain

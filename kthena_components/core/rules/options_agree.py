@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kthena_components.core.engines.table import rows_of
+from kthena_components.core.engines.option_table import rows_of
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.remedies import either, set_option, without

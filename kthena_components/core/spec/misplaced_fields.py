@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from kthena_components.core.engines.dialects import dialect_of
+from kthena_components.core.engines.option_table import release_for
 from kthena_components.core.engines.options import TITLES, Dialect
-from kthena_components.core.engines.table import release_for
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.schema.pod import shape_of
 from kthena_components.core.spec.launch import ENGINE_CONTAINER

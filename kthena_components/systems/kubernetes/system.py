@@ -31,6 +31,7 @@ from kthena_components.systems.kubernetes.rules.first_pod import (
     first_pod_published,
     kept_set,
 )
+from kthena_components.systems.kubernetes.rules.object_twice import object_twice
 from kthena_components.systems.kubernetes.rules.resource_claims import (
     resource_claim_exists,
     resource_claim_request,
@@ -41,9 +42,8 @@ from kthena_components.systems.kubernetes.rules.selected_pods_answer import (
     selected_pods_answer,
 )
 from kthena_components.systems.kubernetes.rules.service_named_vllm import service_named_vllm
-from kthena_components.systems.kubernetes.rules.services_and_twice_objects import (
+from kthena_components.systems.kubernetes.rules.service_pods import (
     headless_service,
-    object_twice,
     service_selects_pods,
 )
 from kthena_components.systems.system import PRODUCTION, Body, Kind, Restart, Rollout, System

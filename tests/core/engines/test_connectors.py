@@ -14,7 +14,7 @@ from kthena_components.core.engines.kv_transfer import (
     has_connector,
     releases_with,
 )
-from kthena_components.core.engines.table import load
+from kthena_components.core.engines.option_table import load
 from tests.support.for_each import for_each
 
 REGISTERED: dict[str, list[str]] = json.loads(

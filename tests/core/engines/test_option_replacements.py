@@ -6,8 +6,8 @@ import pytest
 
 from kthena_components.core.engines import Problem, read_command
 from kthena_components.core.engines.mistakes import EQUIVALENTS, SUCCESSORS
+from kthena_components.core.engines.option_table import load
 from kthena_components.core.engines.options import TITLES
-from kthena_components.core.engines.table import load
 from tests.support.for_each import for_each
 
 IMAGES = {"vLLM": "vllm/vllm-openai:v", "SGLang": "lmsysorg/sglang:v"}

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from kthena_components.core.engines import image_entrypoint, read_command, table
+from kthena_components.core.engines import image_entrypoint, option_table, read_command
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
@@ -267,14 +267,14 @@ def test_a_table_is_read_with_the_first_command_of_its_engine(
 ) -> None:
     read: list[str] = []
 
-    def load(engine: str) -> table.Table:
+    def load(engine: str) -> option_table.Table:
         read.append(engine)
         return real(engine)
 
-    real = table.load
-    monkeypatch.setattr(table, "load", load)
-    table.release_for.cache_clear()
+    real = option_table.load
+    monkeypatch.setattr(option_table, "load", load)
+    option_table.release_for.cache_clear()
     read_command(shlex.split(command), {})
-    table.release_for.cache_clear()
+    option_table.release_for.cache_clear()
 
     assert sorted(set(read)) == tables

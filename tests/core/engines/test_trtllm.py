@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.engines.table import load
+from kthena_components.core.engines.option_table import load
 from tests.support.for_each import for_each
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:"

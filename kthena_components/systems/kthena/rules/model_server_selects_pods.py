@@ -15,7 +15,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.view import Server
-from kthena_components.systems.kubernetes.rules.services_and_twice_objects import may_make_pods
+from kthena_components.systems.kubernetes.rules.service_pods import may_make_pods
 
 _MOST_COMPARED = 1_000_000
 """Maximum number of comparisons of pods with ModelServers."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import cache
 
-from kthena_components.core.engines.table import load, rows_of
+from kthena_components.core.engines.option_table import load, rows_of
 from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
 from kthena_components.core.values.display import display

@@ -1,4 +1,4 @@
-"""Checks references between the objects of a cluster: names, queues and Services."""
+"""The rules headless-service and service-selects-pods: a Service and its pods."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,37 +20,7 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import Unknown
 
-_ALWAYS = frozenset({"default", "root"})
-"""Queues that Volcano's scheduler creates itself."""
-_SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
-
-
-def object_twice(cluster: ClusterObjects) -> Iterator[Finding]:
-    """No two objects of a cluster have the same API group, kind, namespace and name.
-
-    Pass: a StatefulSet and a Service that are both named chat.
-    Fail: two Services named chat in one namespace: the second overwrites the first.
-    Level: mandatory.
-    Source: Kubernetes documentation, Object Names and IDs.
-    """
-    first: dict[tuple[str, str, str, str], Object] = {}
-    for entry in cluster.objects:
-        name, namespace = entry.name, entry.namespace
-        if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
-            continue
-        if not isinstance(entry.version, str) or first_unknown(entry.version, entry.kind):
-            continue
-        other = first.setdefault((*entry.group_kind, namespace, name), entry)
-        if other is not entry:
-            where = f" in namespace {display(namespace)}" if namespace else ""
-            before = other.path or f"object {other.index + 1}"
-            yield Finding(
-                path=entry.at("metadata.name"),
-                seen=f"is {display(name)}, which is also the {entry.kind}{where} of "
-                f"{before}, and the "
-                "second would overwrite the first",
-                remedy="rename or remove one of the two",
-            )
+_SERVICE, _STATEFUL_SET = ("", "Service"), ("apps", "StatefulSet")
 
 
 def headless_service(cluster: ClusterObjects) -> Iterator[Finding]:
