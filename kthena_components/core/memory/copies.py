@@ -7,6 +7,7 @@ attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py
 
 from dataclasses import replace
 
+from kthena_components.core.memory.indexers import indexer_numbers
 from kthena_components.core.memory.sizes import GIB, Split, bytes_of, expert_weights
 from kthena_components.core.models import ModelShape
 
@@ -40,6 +41,7 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     compressed = _compressing(shape, shape.hidden)
     attention = compressed + _of_heads(shape, shape.hidden)
     numbers = attention * (1 / ranks - 1 / split.tensor) + compressed * (1 - 1 / ranks)
+    numbers += indexer_numbers(shape) * (1 - 1 / split.tensor)
     return shape.layers * numbers * _bytes(shape) / GIB / split.pipeline
 
 

@@ -16,6 +16,7 @@ from kthena_components.core.memory import (
 )
 from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.copies import without_draft
+from kthena_components.core.memory.indexers import SglangCell, index_cache_on_gpu, sglang_cell
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
@@ -26,6 +27,7 @@ from kthena_components.core.memory.sharding import (
 )
 from kthena_components.core.memory.share import (
     count_option,
+    sglang_release,
     share_of,
     usable_memory,
     vllm_release,
@@ -46,6 +48,13 @@ _AUTO = 16
 """Tokens of one block: the minimum of an engine that chooses its own length."""
 _SPECULATIVE = ("speculative", "spec-", "spec_")
 """How the options of speculative decoding begin."""
+_SPARSE = (
+    "--nsa-prefill-backend",
+    "--nsa-decode-backend",
+    "--dsa-prefill-backend",
+    "--dsa-decode-backend",
+)
+"""Options for the backends of sparse attention in SGLang, with their older and newer names."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
 
@@ -147,10 +156,22 @@ class Placed:
             return None
         if self.command.engine == "sglang" and self.shape.state_layers:
             return left / (1 + _STATES)
+        if self.sparse_cell is not None:
+            return left * self.sparse_cell.growth
         if self.command.engine == "trtllm":
             fraction = self.command.memory_fraction
             return left * (fraction if isinstance(fraction, float) else _FREE)
         return left
+
+    @property
+    def sparse_cell(self) -> SglangCell | None:
+        """How SGLang stores a token of sparse attention; None for other engines and models."""
+        stated, options = self.command.kv_cache_dtype, self.command.options
+        if self.command.engine != "sglang" or isinstance(stated, Unknown):
+            return None
+        backends = [options[name] for name in _SPARSE if name in options]
+        release = sglang_release(self.engine)
+        return sglang_cell(self.shape, stated, self.gpu.name, release, backends)
 
     @property
     def length_flag(self) -> str:
@@ -299,12 +320,13 @@ def cache_of(placed: Placed) -> MaybeInt:
         if shape.full_layers is None:
             return 0
         shape = replace(shape, layers=shape.full_layers)
-    kind = cache_type(stated)
+    cell = placed.sparse_cell
+    kind = cache_type(stated) if cell is None else cell.kind
     if isinstance(kind, Unknown):
         return kind
     each = cache_per_token_on_gpu(shape, placed.split, kind)
     if each is not None:
-        return each
+        return each + index_cache_on_gpu(shape, placed.split)
     if cache_per_token_on_gpu(shape, placed.split) is None:
         return Unknown("the table of models has no size of its cache")
     return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")

@@ -27,6 +27,11 @@ def vllm_release(engine: EngineFacts, command: CommandFacts) -> Version | None:
     return _release(engine, "vllm") if command.engine in VLLM else None
 
 
+def sglang_release(engine: EngineFacts) -> Version | None:
+    """Return the release of SGLang that the image states."""
+    return _release(engine, "sglang")
+
+
 def _release(engine: EngineFacts, name: str) -> Version | None:
     image = engine.entry.own.image if engine.entry.own else None
     return read_image(image).release_of(name) if isinstance(image, str) else None
@@ -90,7 +95,7 @@ def _sglang_default(
         chunk=count_option(command, "--chunked-prefill-size"),
         graphs=command.options.get("--disable-cuda-graph") is not True,
     )
-    return share * vision_factor(shape, _release(engine, "sglang")) if _sees(command) else share
+    return share * vision_factor(shape, sglang_release(engine)) if _sees(command) else share
 
 
 def _sees(command: CommandFacts) -> bool:

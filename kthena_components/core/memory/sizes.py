@@ -144,7 +144,7 @@ def weights_on_gpu(shape: ModelShape, split: Split, gib: float) -> float:
 
 def fullest_weights(shape: ModelShape, split: Split, gib: float) -> float:
     """Return the weights of a GPU in the fullest stage: layers are not split between stages."""
-    return _of_a_stage(shape, split, gib) * _stage(shape, split) / shape.layers
+    return _of_a_stage(shape, split, gib) * stage_layers(shape, split) / shape.layers
 
 
 def _of_a_stage(shape: ModelShape, split: Split, gib: float) -> float:
@@ -169,7 +169,7 @@ def expert_weights(shape: ModelShape) -> float:
     return layers * _MATRICES * math.prod(numbers) * bits / 8 / GIB
 
 
-def _stage(shape: ModelShape, split: Split) -> int:
+def stage_layers(shape: ModelShape, split: Split) -> int:
     """Count the layers of the fullest stage."""
     return -(-shape.layers // split.pipeline)
 
@@ -193,7 +193,7 @@ def cache_per_token_on_gpu(shape: ModelShape, split: Split, kind: CacheType = NA
     each, whole = _of_a_layer(shape, split, kind), _of_a_layer(shape, split, NATIVE)
     if each is None or whole is None:
         return None
-    total = _stage(shape, split) * each
+    total = stage_layers(shape, split) * each
     if kind.packed:
         total = max(total, _with_ends(shape, split, each, whole))
     return -(-total // split.decode_context)

@@ -75,6 +75,11 @@ class ModelShape:
     query_latent: int | None = None
     """Numbers of the compressed query of latent attention: q_lora_rank. None: not compressed, or
     not given."""
+    index_heads: int | None = None
+    """Heads of the indexer of sparse attention: index_n_heads. None: not each layer has one, or not
+    given."""
+    index_dim: int | None = None
+    """Width of such a head: index_head_dim."""
     full_cache: bool = True
     """Whether every layer stores every token. False if some layers have a sliding window or a state
     of fixed size.

@@ -71,7 +71,10 @@ def feed_forward(shape: ModelShape) -> int:
 def attention(shape: ModelShape) -> int:
     hidden = shape.hidden or 0
     width = shape.head_dim or (128 if shape.latent else hidden // shape.heads)
-    return 2 * shape.layers * hidden * width * (shape.heads + (shape.kv_heads or 0))
+    projections = 2 * hidden * width * (shape.heads + (shape.kv_heads or 0))
+    keys, heads = shape.index_dim or 0, shape.index_heads or 0
+    indexer = (shape.query_latent or 0) * heads * keys + hidden * (keys + heads)
+    return shape.layers * (projections + indexer)
 
 
 def allowance(shape: ModelShape) -> float:

@@ -1,0 +1,169 @@
+"""The indexers of sparse attention: weights on each rank, and bytes of a token."""
+
+from dataclasses import replace
+
+import pytest
+
+from kthena_components.core.memory import GIB, Split
+from kthena_components.core.memory.copies import copied_weights
+from kthena_components.core.memory.engine import Placed, placed_engines
+from kthena_components.core.memory.estimate import Estimate
+from kthena_components.core.memory.indexers import index_cache_on_gpu, indexer_numbers
+from kthena_components.core.models import ModelShape, find_model
+from tests.core.memory.start_ups import Measured
+from tests.support.for_each import for_each
+
+V32, V32_FP4 = "deepseek-ai/DeepSeek-V3.2", "nvidia/DeepSeek-V3.2-NVFP4"
+GLM, GLM_FP8, GLM_FP4 = "zai-org/GLM-5", "zai-org/GLM-5.1-FP8", "nvidia/GLM-5-NVFP4"
+H200, B200, MI355X = "NVIDIA-H200", "NVIDIA-B200", "AMD_Instinct_MI355_OAM"
+RTX_PRO = "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition"
+FP8, BF16 = ("--kv-cache-dtype", "fp8_e4m3"), ("--kv-cache-dtype", "bfloat16")
+
+
+def shape_of(model: str) -> ModelShape:
+    shape = find_model(model)
+    assert isinstance(shape, ModelShape), model
+    return shape
+
+
+def start(model: str, engine: str, version: str, gpu: str, args: tuple[str, ...] = ()) -> Measured:
+    return Measured(
+        id="", source="", engine=engine, version=version, gpu=gpu, tensor=8, model=model,
+        args=args, started=True,
+    )  # fmt: skip
+
+
+def bytes_of_a_token(measured: Measured) -> int:
+    estimate = measured.estimate
+    assert isinstance(estimate, Estimate)
+    return estimate.each
+
+
+# Model: numbers of one layer's indexer. wq_b, wk and weights_proj.
+NUMBERS = [
+    (V32, 1536 * 64 * 128 + 7168 * 128 + 7168 * 64),
+    (GLM, 2048 * 32 * 128 + 6144 * 128 + 6144 * 32),
+    ("deepseek-ai/DeepSeek-R1", 0),
+    ("Qwen/Qwen3-8B", 0),
+    ("zai-org/GLM-5.2", 0),
+]
+
+
+@for_each(("model", "numbers"), NUMBERS)
+def test_an_indexer_has_its_projections(model: str, numbers: int) -> None:
+    assert indexer_numbers(shape_of(model)) == numbers
+
+
+# Model, GiB of all its indexers: 16 bits unless attention is in FP8.
+WHOLE = [(V32, 0.79), (V32_FP4, 1.59), (GLM, 1.36), (GLM_FP8, 0.68), (GLM_FP4, 1.36)]
+
+
+@for_each(("model", "gib"), WHOLE)
+def test_each_rank_has_all_indexers(model: str, gib: float) -> None:
+    shape = shape_of(model)
+    none = replace(shape, index_heads=None, index_dim=None)
+
+    for split in (Split(), Split(tensor=8), Split(tensor=8, attention=1)):
+        more = copied_weights(shape, split) - copied_weights(none, split)
+        assert more == pytest.approx(gib * (1 - 1 / split.tensor), abs=0.01)
+
+
+# Model, engine, release, GPU: weights that a start-up states, and how close the model is.
+STATED = [
+    (V32, "0.16.0", H200, 80.62, 0.3),
+    (V32, "0.18.0", B200, 80.77, 0.4),
+    (V32_FP4, "0.18.0", B200, 48.62, 0.6),
+    (GLM_FP8, "0.19.1", H200, 89.34, 0.9),
+]
+
+
+@for_each(("model", "version", "gpu", "gib", "by"), STATED)
+def test_weights_are_those_that_start_ups_state(
+    model: str, version: str, gpu: str, gib: float, by: float
+) -> None:
+    estimate = start(model, "vllm", version, gpu).estimate
+
+    assert isinstance(estimate, Estimate)
+    assert estimate.weights == pytest.approx(gib, abs=by)
+
+
+# Start-up: tokens and GiB that its log states. The first has 54.52 of latents and 10.97 of keys:
+# sgl-project/sglang#11309.
+LOGS = [
+    (start(V32, "sglang", "0.5.3", B200), 1_462_784, 65.49),
+    (start(V32, "sglang", "0.5.4", B200), 975_424, 43.67),
+    (start(GLM_FP4, "sglang", "0.5.9", RTX_PRO, BF16), 314_304, 29.32),
+]
+
+
+@for_each(("measured", "tokens", "gib"), LOGS)
+def test_a_token_takes_the_bytes_of_logs(measured: Measured, tokens: int, gib: float) -> None:
+    assert bytes_of_a_token(measured) * tokens / GIB == pytest.approx(gib, abs=0.01)
+
+
+TRTLLM = ("--nsa-decode-backend", "trtllm")
+FLASHMLA = ("--dsa-prefill-backend", "flashmla_kv", "--dsa-decode-backend", "flashmla_kv")
+TILELANG = ("--nsa-prefill-backend", "tilelang")
+# Release of SGLang, GPU, options: bytes that are allocated and counted for a token and layer.
+CELLS = [
+    ("0.5.3", H200, (), 1284, 1152),
+    ("0.5.3", B200, (), 788, 576),
+    ("0.5.4", H200, (), 1284, 1284),
+    ("0.5.4", H200, ("--kv-cache-dtype", "auto"), 1284, 1284),
+    ("0.5.8", H200, FP8, 788, 708),
+    ("0.5.8", B200, TRTLLM, 788, 708),
+    ("0.5.8", B200, BF16, 1284, 1284),
+    ("0.5.8", MI355X, FP8, 788, 708),
+    ("0.5.9", B200, (), 788, 708),
+    ("0.5.9", B200, TRTLLM, 708, 708),
+    ("0.5.10", B200, (), 708, 708),
+    ("0.5.10", MI355X, FP8, 708, 708),
+    ("0.5.10", MI355X, (), 1284, 1284),
+    ("0.5.10", H200, FP8, 788, 708),
+    ("0.5.10", H200, (*FP8, *TILELANG), 788, 708),
+    ("0.5.12", B200, FLASHMLA[:2], 708, 708),
+    ("0.5.12", MI355X, (*FP8, *FLASHMLA[:2]), 788, 708),
+    ("0.5.16", B200, FLASHMLA, 788, 708),
+    ("0.5.17", B200, FLASHMLA, 788, 788),
+    ("0.5.17", H200, FP8, 788, 788),
+]
+
+
+@for_each(("version", "gpu", "args", "allocated", "counted"), CELLS)
+def test_sglang_allocates_more_than_it_counts(
+    version: str, gpu: str, args: tuple[str, ...], allocated: int, counted: int
+) -> None:
+    measured = start(GLM_FP8, "sglang", version, gpu, args)
+    ((_, placed),) = placed_engines(measured.serving)
+    assert isinstance(placed, Placed)
+
+    assert bytes_of_a_token(measured) == 78 * allocated
+    budget = placed.room - placed.loaded - placed.overhead
+    assert placed.left == pytest.approx(budget * allocated / counted)
+
+
+# Model, engine, options: bytes of a token on one GPU of eight.
+OTHERS = [
+    (V32, "vllm", (), 61 * (1152 + 132)),
+    (V32, "vllm", ("--kv-cache-dtype", "fp8_ds_mla"), 61 * (656 + 132)),
+    ("deepseek-ai/DeepSeek-R1", "vllm", (), 61 * 1152),
+    ("deepseek-ai/DeepSeek-R1", "sglang", FP8, 61 * 576),
+    ("Qwen/Qwen3-235B-A22B", "sglang", FP8, 94 * 256),
+]
+
+
+@for_each(("model", "engine", "args", "each"), OTHERS)
+def test_an_indexer_adds_its_key_to_each_token(
+    model: str, engine: str, args: tuple[str, ...], each: int
+) -> None:
+    version = "0.18.0" if engine == "vllm" else "0.5.8"
+
+    assert bytes_of_a_token(start(model, engine, version, B200, args)) == each
+
+
+def test_keys_of_indexers_are_split_between_stages_and_ranks_of_the_context() -> None:
+    shape = shape_of(GLM)
+
+    assert index_cache_on_gpu(shape, Split(tensor=8)) == 78 * 132
+    assert index_cache_on_gpu(shape, Split(tensor=8, pipeline=4)) == 20 * 132
+    assert index_cache_on_gpu(shape, Split(tensor=8, decode_context=8)) == 1287
