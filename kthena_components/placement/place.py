@@ -78,7 +78,8 @@ class _Asked:
         """Answer for one group."""
         where = _placement(self._cluster, job)
         if starts(job):
-            note = f"a quota keeps {count_of(job.missing, 'pod')} from being created"
+            who = "a LimitRange" if any(one.refusals for one in group.pods) else "a quota"
+            note = f"{who} keeps {count_of(job.missing, 'pod')} from being created"
             return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True,
                            note=note if job.missing else "")  # fmt: skip
         key = likeness(self._cluster, group, others=self._scheduler.others_decide(job)), job.missing
