@@ -167,6 +167,7 @@ INVENTORY: tuple[Resource, ...] = (
     _listed("v1", "Node", "nodes", wide=True),
     _listed("v1", "Pod", "pods"),
     _listed("v1", "ResourceQuota", "resourcequotas"),
+    _listed("v1", "LimitRange", "limitranges"),
     _listed("v1", "PersistentVolume", "persistentvolumes", wide=True),
     _listed("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     _listed("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", wide=True),

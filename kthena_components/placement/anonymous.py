@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.cluster.objects import name_of, namespace_of
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.placement.model import (
     Cluster,
@@ -37,6 +38,7 @@ def without_names(cluster: Cluster) -> Cluster:
     return replace(
         cluster,
         quotas=tuple(_quota(each) for each in cluster.quotas),
+        limit_ranges=tuple(map(_limit_range, cluster.limit_ranges)),
         volumes=tuple(map(_volume, cluster.volumes)),
         running=tuple(Running(group=_group(one.group), nodes=one.nodes) for one in cluster.running),
         waiting=tuple(map(_group, cluster.waiting)),
@@ -65,6 +67,7 @@ def with_names_of(cluster: Cluster, groups: Iterable[PodGroup]) -> Cluster:
         quotas=tuple(
             replace(each, namespace=_word(words, each.namespace)) for each in cluster.quotas
         ),
+        limit_ranges=tuple(_moved(each, words) for each in cluster.limit_ranges),
         volumes=tuple(_renamed_volume(each, words) for each in cluster.volumes),
         running=tuple(
             Running(group=_renamed(one.group, words), nodes=one.nodes) for one in cluster.running
@@ -228,6 +231,19 @@ def _subgroup(policy: SubGroupPolicy, group: PodGroup) -> SubGroupPolicy:
 def _quota(quota: Quota) -> Quota:
     space = fingerprint("ns", quota.namespace)
     return replace(quota, namespace=space, name=fingerprint("quota", quota.namespace, quota.name))
+
+
+def _limit_range(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    space, name = namespace_of(body), name_of(body)
+    named = {"name": fingerprint("limits", space, name), "namespace": fingerprint("ns", space)}
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": named,
+            "spec": mapping(body.get("spec"))}  # fmt: skip
+
+
+def _moved(body: Mapping[str, Any], words: Mapping[str, str]) -> Mapping[str, Any]:
+    """Give a LimitRange the name of its namespace back."""
+    space = _word(words, namespace_of(body))
+    return {**body, "metadata": {**mapping(body.get("metadata")), "namespace": space}}
 
 
 def _volume_of(volume: object, group: PodGroup) -> dict[str, Any]:

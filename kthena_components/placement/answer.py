@@ -63,6 +63,8 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     bodies = list(objects)
     groups = pod_groups_of(bodies, cluster.priorities)
     named = with_stated(with_names_of(cluster, groups), bodies)
+    if named.limit_ranges:  # their namespaces are known only now
+        groups = pod_groups_of(bodies, cluster.priorities, named.limit_ranges)
     staying = _staying(named, groups)
     stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}

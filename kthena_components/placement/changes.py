@@ -128,7 +128,8 @@ def after(cluster: Cluster, scheduler: Scheduler) -> Cluster:
     ]
     shares = scheduler.queues.shares
     queues = [replace(one, used=amounts(shares[one.name].used)) for one in cluster.queues]
-    placed = (task.node for job in scheduler.jobs for task in job.tasks if task.node is not None)
+    placed = (task.node for job in scheduler.jobs for task in job.tasks
+              if task.node is not None and not task.runs)  # fmt: skip
     taken = cluster.taken_by_others | {cluster.nodes[node].name for node in placed}
     neighbours = (*(cluster.neighbours or ()), *_placed(cluster, scheduler))
     return replace(
@@ -147,7 +148,7 @@ def _placed(cluster: Cluster, scheduler: Scheduler) -> Iterator[Neighbour]:
     for job in scheduler.jobs:
         nodes: dict[int, list[str]] = {}
         for task in job.tasks:
-            if task.node is not None:
+            if task.node is not None and not task.runs:
                 nodes.setdefault(task.source, []).append(cluster.nodes[task.node].name)
         for source, names in nodes.items():
             group = job.group

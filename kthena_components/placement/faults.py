@@ -1,19 +1,14 @@
-"""What happens to running groups if nodes are lost, and how many more copies of a group fit. Pure.
+"""What happens to running groups if nodes are lost, and how many more copies of one fit. Pure."""
 
-Source: Volcano v1.14.1 pkg/scheduler/framework/session.go (recoverAllocatedHyperNode): while any
-pod of a group with a topology runs, its other pods must stay below the highest allowed ancestor of
-the HyperNode that the group has.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kthena_components.core.topology.domains import lowest
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.placement.changes import starts
 from kthena_components.placement.model import Cluster, Placement, PodGroup, Running
-from kthena_components.placement.volcano.allocate import count
-from kthena_components.placement.volcano.jobs import Job, Task
+from kthena_components.placement.rivals import among_others, hold
+from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
 
 _MOST = 1000
@@ -53,7 +48,7 @@ def lose(cluster: Cluster, nodes: Iterable[str]) -> Loss:
     ])  # fmt: skip
     scheduler = Scheduler(left, [*(one.group for one in hit), *cluster.waiting])
     for one, job in zip(hit, scheduler.jobs, strict=False):
-        _hold(scheduler, job, one.nodes, gone)
+        hold(scheduler, job, one.nodes, gone)
     scheduler.run()
     hits = tuple(
         Hit(running=one, lost=sum(name in gone for name in one.nodes),
@@ -85,49 +80,12 @@ def _copies(cluster: Cluster, group: PodGroup) -> int:
     number = 1
     while True:
         copies = [replace(group, name=f"{group.name}-copy-{n}") for n in range(number)]
-        scheduler = Scheduler(cluster, [*cluster.waiting, *copies])
+        scheduler, jobs = among_others(cluster, copies)
         scheduler.run(most=0)
-        fitting = sum(map(starts, scheduler.jobs[len(cluster.waiting) :]))
+        fitting = sum(map(starts, jobs))
         if fitting < number or number >= _MOST:
             return fitting
         number *= 2
-
-
-def _hold(scheduler: Scheduler, job: Job, nodes: Sequence[str], gone: frozenset[str]) -> None:
-    """Keep the pods of a running group on their nodes, except those that are lost.
-
-    The cluster's use contains the lost pods, too, but on nodes that take no pods any more.
-    """
-    place = {node.name: at for at, node in enumerate(scheduler.cluster.nodes)}
-    job.enqueued = True
-    for task, name in zip(job.tasks, nodes, strict=True):
-        if name in gone and job.by_volcano and job.group.queue in scheduler.queues.shares:
-            scheduler.queues.account(job.group.queue, task.shape.request, sign=-1)
-        if name in gone:
-            scheduler.neighbours.leave(task.peer, place[name])
-        if name in place and name not in gone:
-            count(job, task, place[name])
-            scheduler.allocator.preference.landed(task.subgroup, place[name])
-    for subgroup in job.subgroups.values():
-        if subgroup.topology is not None and any(t.node is not None for t in subgroup.tasks):
-            subgroup.allocated = _holding(scheduler, subgroup.tasks, nodes, place)
-            job.allocated = scheduler.tree.common(job.allocated, subgroup.allocated)
-    if job.group.topology is not None and any(task.node is not None for task in job.tasks):
-        job.allocated = _holding(scheduler, job.tasks, nodes, place)
-
-
-def _holding(
-    scheduler: Scheduler, tasks: Iterable[Task], nodes: Sequence[str], place: Mapping[str, int]
-) -> int:
-    """Return the lowest HyperNode that contains the nodes of some pods, lost ones too.
-
-    The scheduler remembers the HyperNode that it has chosen for the group. After a restart it
-    knows less: only subgroups with a topology then have one.
-    """
-    tree = scheduler.tree
-    had = {place[nodes[task.position]] for task in tasks if nodes[task.position] in place}
-    holding = [at for at, one in enumerate(tree.all) if had <= one.nodes]
-    return min(holding, key=lambda at: tree.all[at].tier)
 
 
 def _placement(cluster: Cluster, job: Job) -> Placement | None:

@@ -29,6 +29,7 @@ from kthena_components.core.values.quantity import add_resources, render_quantit
 from kthena_components.core.values.read import group_kind, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.inventory_build import in_two
+from kthena_components.placement.limit_ranges import LIMIT_RANGE
 from kthena_components.placement.model import Cluster, Node, Queue, Quota, Running, Scheduler, Scope
 from kthena_components.placement.pod_groups import (
     amounts_of,
@@ -47,8 +48,8 @@ VOLUME, CLAIM = ("", "PersistentVolume"), ("", "PersistentVolumeClaim")
 CONFIG_MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
 PRIORITY, TOPOLOGY = ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "Topology")
 READ_KINDS: frozenset[GroupKind] = frozenset(
-    {NODE, POD, QUOTA, VOLUME, CLAIM, CONFIG_MAP, DEPLOYMENT, PRIORITY, TOPOLOGY, HYPER_NODE,
-     QUEUE, POD_GROUP}
+    {NODE, POD, QUOTA, LIMIT_RANGE, VOLUME, CLAIM, CONFIG_MAP, DEPLOYMENT, PRIORITY, TOPOLOGY,
+     HYPER_NODE, QUEUE, POD_GROUP}
 )  # fmt: skip
 """The kinds that are read. Others are passed over."""
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -75,9 +76,7 @@ def cluster_of(
         source: Where they were read.
         notes: What could not be read.
     """
-    kinds: dict[GroupKind, list[Body]] = {}
-    for body in objects:
-        kinds.setdefault(group_kind(body), []).append(body)
+    kinds = _by_kind(objects)
     nodes, pods = kinds.get(NODE, []), kinds.get(POD, [])
     labels = node_labels(nodes)
     hyper_nodes = kinds.get(HYPER_NODE, []) or _made(kinds, labels, racks_from)
@@ -91,6 +90,7 @@ def cluster_of(
         hyper_nodes=tuple(hyper_nodes),
         queues=tuple(queue_of(body, running) for body in queues),
         quotas=tuple(_quotas(kinds.get(QUOTA, []))),
+        limit_ranges=kinds.get(LIMIT_RANGE, []),
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
         running=tuple(running),
         waiting=tuple(waiting),
@@ -103,6 +103,13 @@ def cluster_of(
     )
     wrong = list(_check_tree(hyper_nodes)) or list(in_two(domains))
     return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
+
+
+def _by_kind(objects: Iterable[Body]) -> dict[GroupKind, list[Body]]:
+    kinds: dict[GroupKind, list[Body]] = {}
+    for body in objects:
+        kinds.setdefault(group_kind(body), []).append(body)
+    return kinds
 
 
 def _made(

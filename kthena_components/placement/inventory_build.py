@@ -88,6 +88,7 @@ def build(fields: InventoryFields, source: str = "") -> tuple[Cluster, list[Find
         hyper_nodes=hyper_nodes,
         queues=queues_of(fields),
         quotas=quotas_of(fields),
+        limit_ranges=tuple(fields.limit_ranges),
         volumes=tuple(fields.volumes),
         running=running,
         waiting=groups_of(fields.waiting),

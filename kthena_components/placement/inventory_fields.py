@@ -215,6 +215,7 @@ class InventoryFields(MachineFields):
     quotas: list[QuotaFields] = Field(default_factory=list)
     priorities: dict[str, int] = Field(default_factory=dict)
     """The values of priority classes; of the default one also without a name."""
+    limit_ranges: list[dict[str, Any]] = Field(default_factory=list)
     volumes: list[dict[str, Any]] = Field(default_factory=list)
     running: list[RunningFields] = Field(default_factory=list)
     waiting: list[GroupFields] = Field(default_factory=list)

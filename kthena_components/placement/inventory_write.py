@@ -47,6 +47,7 @@ def write_inventory(cluster: Cluster) -> str:
                 "queues": list(map(_queue, cluster.queues)),
                 "quotas": list(map(_quota, cluster.quotas)),
                 "priorities": dict(sorted(cluster.priorities.items())),
+                "limit_ranges": [dict(body) for body in cluster.limit_ranges],
                 "volumes": [dict(body) for body in cluster.volumes],
                 "running": list(map(_running, cluster.running)),
                 "waiting": list(map(_group, cluster.waiting)),

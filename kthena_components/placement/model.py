@@ -32,6 +32,16 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a LimitRange refuses a pod."""
+
+    limit_range: str
+    text: str
+    change: str
+    """The change of the LimitRange after which it accepts the pod: `raise max cpu to 8`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
     """Equal pods of one PodGroup, in the order in which their controller creates them."""
 
@@ -47,6 +57,8 @@ class PodSet:
     task: str = ""
     """The value of `volcano.sh/task-spec`."""
     priority: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    """Why the LimitRanges of their namespace refuse them. Then they are never created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +203,8 @@ class Cluster:
     """The same HyperNodes as the API server lists them."""
     queues: Sequence[Queue] = ()
     quotas: Sequence[Quota] = ()
+    limit_ranges: Sequence[Body] = ()
+    """The LimitRanges of namespaces, as the API server lists them."""
     volumes: Sequence[Body] = ()
     """PersistentVolumes and PersistentVolumeClaims that state where they can be used."""
     running: Sequence[Running] = ()
@@ -242,6 +256,7 @@ class Cause(StrEnum):
     MEMBERSHIP = "hypernode membership"
     VOLUME = "volume topology"
     QUOTA = "namespace quota"
+    LIMIT_RANGE = "limit range"
     NEIGHBOURS = "other pods"
     """Host ports, affinity between pods, or spread constraints."""
     ORDER = "scheduling order"

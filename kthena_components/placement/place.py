@@ -22,6 +22,7 @@ from kthena_components.placement.model import (
 )
 from kthena_components.placement.quotas import released
 from kthena_components.placement.reasons import explain
+from kthena_components.placement.rivals import among_others
 from kthena_components.placement.unstated import with_gap
 from kthena_components.placement.volcano.jobs import Job
 from kthena_components.placement.volcano.scheduler import Scheduler
@@ -41,9 +42,9 @@ def place(cluster: Cluster, groups: Sequence[PodGroup]) -> list[Outcome]:
     """
     groups = [with_gap(cluster, group) for group in groups]
     known = [group for group in groups if group.unknown is None]
-    scheduler = Scheduler(cluster, [*cluster.waiting, *known])
+    scheduler, found = among_others(cluster, known)
     scheduler.run()
-    jobs = iter(scheduler.jobs[len(cluster.waiting) :])
+    jobs = iter(found)
     asked = _Asked(cluster, scheduler)
     return [
         Outcome(group=group, verdict=Verdict.UNKNOWN, note=group.unknown.because)
@@ -78,7 +79,8 @@ class _Asked:
         """Answer for one group."""
         where = _placement(self._cluster, job)
         if starts(job):
-            note = f"a quota keeps {count_of(job.missing, 'pod')} from being created"
+            who = "a LimitRange" if any(one.refusals for one in group.pods) else "a quota"
+            note = f"{who} keeps {count_of(job.missing, 'pod')} from being created"
             return Outcome(group=group, verdict=Verdict.FITS, placement=where, exists=True,
                            note=note if job.missing else "")  # fmt: skip
         key = likeness(self._cluster, group, others=self._scheduler.others_decide(job)), job.missing

@@ -1,6 +1,6 @@
 """Turns the pods of a template into sets of equal pods with requests and labels. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
@@ -9,7 +9,8 @@ from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, unknown_in, unknown_within
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.placement.model import PodSet
+from kthena_components.placement.limit_ranges import ranges_of, refusals, with_defaults
+from kthena_components.placement.model import Body, PodSet
 from kthena_components.placement.owners import owner_of
 from kthena_components.placement.pod_requests import deciding_spec, scheduled_requests
 
@@ -25,6 +26,8 @@ class Templates:
 
     owner: Object
     priorities: Mapping[str, int]
+    limit_ranges: Sequence[Body] = ()
+    """All LimitRanges of its cluster."""
 
     @property
     def namespace(self) -> str:
@@ -71,7 +74,9 @@ def pod_sets(
         return number
     if number > _MOST:
         return Unknown(f"{number} pods of one template are too many to place")
-    asked = scheduled_requests(pods.spec)
+    ranges = ranges_of(templates.limit_ranges, templates.namespace)
+    created = with_defaults(pods.spec, ranges) if ranges else pods.spec
+    asked = unknown_within(ranges) or scheduled_requests(created)
     spec = deciding_spec(pods.spec)
     stated = pods.task if task is None else task
     gap = unknown_within(spec) or unknown_in(stated) or unknown_within(pods.labels)
@@ -87,6 +92,7 @@ def pod_sets(
         labels={**own, **(labels or {})},
         task=str(stated or ""),
         priority=priority_in(pods.spec, templates.priorities),
+        refusals=refusals(created, ranges),
     )
     return [made] if number else []
 

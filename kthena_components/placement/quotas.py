@@ -32,11 +32,11 @@ class Quotas:
 
     def create(self, group: PodGroup) -> list[int]:
         """Create the pods of a group in their order, and count how many of each set there are."""
-        if group.namespace not in self._spaces:
-            return [pods.count for pods in group.pods]
-        return [self._create(group.namespace, pods) for pods in group.pods]
+        return [0 if pods.refusals else self._create(group.namespace, pods) for pods in group.pods]
 
     def _create(self, namespace: str, pods: PodSet) -> int:
+        if namespace not in self._spaces:
+            return pods.count
         quotas, each = self._spaces[namespace], charged(pods.requests)
         room = (_room(quota, each) for quota in quotas if counts(quota, pods))
         number = min((pods.count, *room))

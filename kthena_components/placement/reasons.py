@@ -58,11 +58,26 @@ def _causes(cluster: Cluster, group: PodGroup) -> list[Obstacle]:
     scheduler = Scheduler(replace(cluster, waiting=()), [group])
     scheduler.run(most=0)
     case = Case(cluster, group, scheduler)
-    for reasons in (_quota, _gang, _tree, _queue, _refused, neighbours, _tier, _room):
+    for reasons in (_limit_range, _quota, _gang, _tree, _queue, _refused, neighbours, _tier, _room):
         found = list(reasons(case))
         if found:
             return found
     return []
+
+
+def _limit_range(case: Case) -> Iterator[Obstacle]:
+    """Find pods that the LimitRanges of their namespace refuse."""
+    group = case.group
+    found = list(dict.fromkeys(one for pods in group.pods for one in pods.refusals))
+    if not found:
+        return
+    named = " and ".join(dict.fromkeys(one.limit_range for one in found))
+    said = "; ".join(dict.fromkeys(one.text for one in found))
+    text = f"the LimitRange {named} of the namespace {group.namespace} refuses its pods: {said}"
+    what = "; ".join(f"in the LimitRange {one.limit_range}, {one.change}" for one in found)
+    accepted = replace(group, pods=tuple(replace(one, refusals=()) for one in group.pods))
+    change = Change(text=what[0].upper() + what[1:], group=accepted)
+    yield Obstacle(cause=Cause.LIMIT_RANGE, text=text, changes=case.changes(change))
 
 
 def _quota(case: Case) -> Iterator[Obstacle]:

@@ -20,6 +20,7 @@ from kthena_components.core.values.read import mapping, text, unknown_within
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.gangs_of_jobs import groups_of_job
 from kthena_components.placement.gangs_of_servings import groups_of_serving, groups_of_sets
+from kthena_components.placement.limit_ranges import ranges_among
 from kthena_components.placement.model import PodGroup, PodSet
 from kthena_components.placement.owners import owner_of
 from kthena_components.placement.pod_groups import read_pod_group
@@ -46,17 +47,21 @@ NO_TEMPLATES = "its controller writes the pods, so their sizes are not known"
 
 
 def pod_groups_of(
-    objects: Iterable[Mapping[str, Any]], priorities: Mapping[str, int] | None = None
+    objects: Iterable[Mapping[str, Any]],
+    priorities: Mapping[str, int] | None = None,
+    limit_ranges: Iterable[Mapping[str, Any]] = (),
 ) -> list[PodGroup]:
     """Return the groups of all pods of some objects, in the order of the objects.
 
     Args:
         objects: Objects of one cluster. Those without pods are passed over.
         priorities: The values of the cluster's priority classes; objects may add some.
+        limit_ranges: The cluster's LimitRanges; those of the objects replace them by name.
     """
     bodies = list(objects)
     cluster = read_objects(bodies, [])
     values = {**(priorities or {}), **priority_classes(bodies)}
+    ranges = ranges_among(bodies, limit_ranges)
     by_owner: dict[int, list[Template]] = {}
     for pods in cluster.pods:
         by_owner.setdefault(pods.owner.index, []).append(pods)
@@ -64,20 +69,21 @@ def pod_groups_of(
     return [
         group
         for found in cluster.objects
-        for group in _groups(found, by_owner.get(found.index, []), cluster, joined, values)
+        for group in _groups(
+            Templates(found, values, ranges), by_owner.get(found.index, []), cluster, joined
+        )
     ]
 
 
 def _groups(
-    found: Object,
+    templates: Templates,
     pods: Sequence[Template],
     cluster: ClusterObjects,
     joined: Mapping[tuple[str, str], Object],
-    priorities: Mapping[str, int],
 ) -> Iterator[PodGroup]:
-    templates, view = Templates(found, priorities), cluster.views[found.index]
+    found, view = templates.owner, cluster.views[templates.owner.index]
     if found.group_kind == POD_GROUP:
-        yield from _stated(found, cluster, priorities)
+        yield from _stated(templates, cluster)
     elif found.group_kind in _MAKERS:
         yield from _MAKERS[found.group_kind](templates, view)
     else:
@@ -96,19 +102,18 @@ def _group_of(pods: Template) -> tuple[str, str]:
     return str(pods.owner.namespace), str(pods.gang or "")
 
 
-def _stated(
-    found: Object, cluster: ClusterObjects, priorities: Mapping[str, int]
-) -> Iterator[PodGroup]:
+def _stated(templates: Templates, cluster: ClusterObjects) -> Iterator[PodGroup]:
     """Return a PodGroup with the pods that name it."""
+    found = templates.owner
     members = cluster.gangs.get((str(found.namespace), str(found.name)), [])
     pods: list[PodSet] = []
     gap = unknown_within(found.spec) or cluster.unsure
     for each in members:
-        made = pod_sets(Templates(each.owner, priorities), each)
+        made = pod_sets(replace(templates, owner=each.owner), each)
         gap = gap or (made if isinstance(made, Unknown) else None)
         pods += [] if isinstance(made, Unknown) else made
     group = read_pod_group(found.body, pods, owner=owner_of(found.body),
-                           priority=priority_in(found.spec, priorities))  # fmt: skip
+                           priority=priority_in(found.spec, templates.priorities))  # fmt: skip
     if members or gap:
         yield replace(group, unknown=gap)
 

@@ -34,6 +34,8 @@ class Task:
     source: int = 0
     """Which entry of the group's pods it comes from."""
     node: int | None = None
+    runs: bool = False
+    """Whether it had its node before."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,159 @@
+"""What the LimitRanges of a namespace add to new pods, and which pods they refuse. Pure.
+
+Source: Kubernetes 1.34 plugin/pkg/admission/limitranger/admission.go, and
+SetDefaults_LimitRangeItem and SetDefaults_Pod of pkg/apis/core/v1/defaults.go.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
+from functools import partial
+from typing import Any
+
+from kthena_components.cluster.node_fit import Amounts
+from kthena_components.cluster.objects import name_of, namespace_of
+from kthena_components.core.objects.object import requests_in
+from kthena_components.core.values.quantity import parse_quantity, render_quantity
+from kthena_components.core.values.read import group_kind, mapping, sequence
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.placement.model import Body, Refusal
+
+LIMIT_RANGE = ("", "LimitRange")
+_CONTAINERS = ("initContainers", "containers")
+
+
+def ranges_of(bodies: Iterable[Body], namespace: str) -> list[Body]:
+    """Return the LimitRanges of a namespace."""
+    return [body for body in bodies
+            if group_kind(body) == LIMIT_RANGE and _space(body) == namespace]  # fmt: skip
+
+
+def ranges_among(bodies: Iterable[Body], stated: Iterable[Body]) -> list[Body]:
+    """Return the LimitRanges among objects, and those of a cluster that they do not replace."""
+    found = [*stated, *(body for body in bodies if group_kind(body) == LIMIT_RANGE)]
+    return list({(_space(body), name_of(body)): body for body in found}.values())
+
+
+def _space(body: Body) -> str:
+    return namespace_of(body) or "default"
+
+
+def with_defaults(spec: Body, ranges: Iterable[Body]) -> dict[str, Any]:
+    """Give each container the requests and limits that it does not state."""
+    found = _each_container(spec, _with_own_limits)
+    for body in ranges:
+        requests, limits = dict[str, Any](), dict[str, Any]()
+        for item in _items(body, "Container"):
+            most, least = mapping(item.get("max")), mapping(item.get("min"))
+            usual = {**most, **mapping(item.get("default"))}
+            limits |= usual
+            requests |= {**least, **usual, **mapping(item.get("defaultRequest"))}
+        found = _each_container(found, partial(_filled, requests, limits))
+    return found
+
+
+def refusals(spec: Body, ranges: Iterable[Body]) -> tuple[Refusal, ...]:
+    """List why LimitRanges refuse a pod that has its defaults.
+
+    A default limit below a stated request is refused, too: by the validation of pods.
+    """
+    return tuple(
+        Refusal(limit_range=name_of(body), text=f"{who} {text}", change=change)
+        for body in ranges
+        for who, text, change in _refused(spec, body)
+    )
+
+
+def _refused(spec: Body, body: Body) -> Iterator[tuple[str, str, str]]:
+    for container in _containers(spec):
+        who = f"the container {container.get('name', '?')}"
+        requests, limits = (_amounts(mapping(container.get("resources")).get(key))
+                            for key in ("requests", "limits"))  # fmt: skip
+        for item in _items(body, "Container"):
+            for text, change in (*_outside(item, requests, limits),
+                                 *_crossed(item, requests, limits)):  # fmt: skip
+                yield who, text, change
+    for item in _items(body, "Pod"):
+        only = _each_container(spec, _only_limits)
+        totals = [requests_in(each) for each in (spec, only)]
+        requests, limits = ({} if isinstance(one, Unknown) else one for one in totals)
+        for text, change in _outside(item, requests, limits):
+            yield "the pod", text, change
+
+
+def _outside(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:
+    """Compare requests and limits with `min`, `max` and `maxLimitRequestRatio`."""
+    for key, least in _amounts(item.get("min")).items():
+        lower = min(requests.get(key, Decimal(0)), limits.get(key, least))
+        if lower < least:
+            text = f"requests or is limited to {_told(lower, key)}, below min {_told(least)}"
+            yield text, f"lower min {key} to {_told(lower)}"
+    for key, most in _amounts(item.get("max")).items():
+        upper = max(limits.get(key, Decimal(0)), requests.get(key, Decimal(0)))
+        if key not in limits:
+            yield f"has no limit of {key}, and max is {_told(most)}", f"remove max {key}"
+        elif upper > most:
+            text = f"requests or is limited to {_told(upper, key)}, above max {_told(most)}"
+            yield text, f"raise max {key} to {_told(upper)}"
+    for key, most in _amounts(item.get("maxLimitRequestRatio")).items():
+        request, limit = requests.get(key), limits.get(key)
+        if not request or not limit:
+            lacking = "limit" if request else "request"
+            text = f"has no {lacking} of {key}, and maxLimitRequestRatio is {_told(most)}"
+            yield text, f"remove maxLimitRequestRatio {key}"
+        elif limit > most * request:
+            ratio = (limit / request).quantize(Decimal("0.001"), rounding=ROUND_CEILING)
+            told = f"{ratio.normalize():f}"
+            text = f"has a limit of {key} that is {told} times its request, above "
+            text += f"maxLimitRequestRatio {_told(most)}"
+            yield text, f"raise maxLimitRequestRatio {key} to {told}"
+
+
+def _crossed(item: Body, requests: Amounts, limits: Amounts) -> Iterator[tuple[str, str]]:
+    """Compare requests with the limits that a LimitRange has added."""
+    for key, usual in _amounts(item.get("default")).items():
+        if limits.get(key) == usual and requests.get(key, Decimal(0)) > usual:
+            asked = requests[key]
+            text = f"requests {_told(asked, key)}, above its limit {_told(usual)}, the default"
+            yield text, f"raise default {key} to {_told(asked)}"
+
+
+def _told(amount: Decimal, key: str = "") -> str:
+    return f"{render_quantity(amount.normalize())} {key}".strip()
+
+
+def _amounts(stated: object) -> dict[str, Decimal]:
+    read = ((str(key), parse_quantity(amount)) for key, amount in mapping(stated).items())
+    return {key: amount for key, amount in read if amount is not None}
+
+
+def _items(body: Body, kind: str) -> list[Mapping[str, Any]]:
+    items = map(mapping, sequence(mapping(body.get("spec")).get("limits")))
+    return [item for item in items if item.get("type") == kind]
+
+
+def _containers(spec: Body) -> Sequence[Mapping[str, Any]]:
+    return [mapping(one) for key in _CONTAINERS for one in sequence(spec.get(key))]
+
+
+def _with_own_limits(stated: Body) -> dict[str, Any]:
+    """Request what is limited, where no request is stated, as the API server does."""
+    limits = dict(mapping(stated.get("limits")))
+    return {"requests": {**limits, **mapping(stated.get("requests"))}, "limits": limits}
+
+
+def _filled(requests: Body, limits: Body, stated: Body) -> dict[str, Any]:
+    return {"requests": {**requests, **mapping(stated.get("requests"))},
+            "limits": {**limits, **mapping(stated.get("limits"))}}  # fmt: skip
+
+
+def _only_limits(stated: Body) -> dict[str, Any]:
+    return {"limits": stated.get("limits")}
+
+
+def _each_container(spec: Body, change: Callable[[Body], Body]) -> dict[str, Any]:
+    """Change the resources of each container."""
+    return {**spec, **{
+        key: [{**mapping(one), "resources": change(mapping(mapping(one).get("resources")))}
+              for one in sequence(spec.get(key))]
+        for key in _CONTAINERS if spec.get(key)
+    }}  # fmt: skip
