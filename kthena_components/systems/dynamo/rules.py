@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod_template import read_pod
 from kthena_components.core.findings import Finding, Level, count_of, not_checked, part_of_rule
-from kthena_components.core.remedies import either, remove, together, write
+from kthena_components.core.remedies import either, remove, write
 from kthena_components.core.rules.support.admission import (
     at_least,
     joined,
@@ -31,8 +31,15 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, known
+from kthena_components.systems.dynamo.misplaced_nodes import misplaced_nodes
 from kthena_components.systems.dynamo.template import MAIN, template_of
-from kthena_components.systems.dynamo.view import ENABLE_GROVE, EXECUTOR, Component, Graph
+from kthena_components.systems.dynamo.view import (
+    ENABLE_GROVE,
+    EXECUTOR,
+    LEAST_NODES,
+    Component,
+    Graph,
+)
 from kthena_components.systems.grove.rules.scaling_groups_names_gang import NAME_SUM
 
 _LAUNCH, _NAMES = "dynamo-launch", "dynamo-name-length"
@@ -173,36 +180,15 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
         if gap := unknown_in(multinode):
             yield not_checked(f"{item.path}.multinode", gap)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
-        yield from _misplaced_nodes(item)
+        yield from misplaced_nodes(item)
         if not isinstance(nodes, Unknown):
-            yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is the default")
+            yield from at_least(at, nodes, LEAST_NODES, _SHAPE, ", and 1 node is the default")
         yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
     yield from _executor("metadata.annotations", graph.annotations)
     for key, allowed in _ANNOTATIONS.items():
         value = graph.annotations.get(key)
         yield from one_of(f"metadata.annotations.{key}", value, allowed)
     yield from _pickers(graph)
-
-
-def _misplaced_nodes(item: Component) -> Iterator[Finding]:
-    """Report a number of nodes in a field that the CRD does not have.
-
-    Source: the field of early releases is in ai-dynamo/dynamo docs/guides, Multinode Deployment
-    Guide; api/v1alpha1/dynamocomponentdeployment_types.go MultinodeSpec has that of later ones.
-    """
-    at, multinode = f"{item.path}.multinode", mapping(item.fields.get("multinode"))
-    others = {
-        f"{item.path}.{name}": item.fields.get(name) for name in ("numberOfNodes", "nodeCount")
-    }
-    others[f"{at}.numberOfNodes"] = multinode.get("numberOfNodes")
-    for path, number in others.items():
-        if number is None:
-            continue
-        seen = "is no field of Dynamo's CRD"
-        seen += ", so an engine of this component has 1 pod" if item.nodes == 1 else ""
-        new = remove() if "nodeCount" in multinode else write({"nodeCount": number}, at=at)
-        text = "write it as multinode.nodeCount"
-        yield from refuse(path, seen, together(remove(), new, text=text) if number else remove())
 
 
 def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:

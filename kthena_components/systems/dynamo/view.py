@@ -26,7 +26,8 @@ GRAPH = (NVIDIA, "DynamoGraphDeployment")
 COMPONENT = (NVIDIA, "DynamoComponentDeployment")
 EXECUTOR = "nvidia.com/vllm-distributed-executor-backend"
 ENABLE_GROVE = "nvidia.com/enable-grove"
-_FEWEST_NODES = 2
+LEAST_NODES = 2
+"""Least multinode.nodeCount, and its default."""
 _SHAPELESS = Unknown("multinode.nodeCount is not a count of 1 or more")
 
 
@@ -50,7 +51,7 @@ class Component:
         multinode = self.fields.get("multinode")
         if multinode is None:
             return 1
-        return unknown_in(multinode) or count(mapping(multinode).get("nodeCount"), _FEWEST_NODES)
+        return unknown_in(multinode) or count(mapping(multinode).get("nodeCount"), LEAST_NODES)
 
     @property
     def pods(self) -> MaybeInt:

@@ -1,0 +1,55 @@
+"""Finds a component's number of nodes in fields that Dynamo's CRD does not have.
+
+Source: the field of early releases is in ai-dynamo/dynamo docs/guides, Multinode Deployment Guide;
+api/v1alpha1/dynamocomponentdeployment_types.go MultinodeSpec has the field of later ones.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.findings import Finding
+from kthena_components.core.remedies import remove, together, write
+from kthena_components.core.rules.support.admission import refuse
+from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
+from kthena_components.systems.dynamo.view import LEAST_NODES, Component
+
+
+def misplaced_nodes(item: Component) -> Iterator[Finding]:
+    """Report the fields of a component that state a number of nodes in a wrong place."""
+    stated = dict(_stated(item))
+    if not stated:
+        return
+    seen = "is no field of Dynamo's CRD"
+    seen += ", so an engine of this component has 1 pod" if item.nodes == 1 else ""
+    yield from refuse(next(iter(stated)), seen, _remedy(item, stated))
+
+
+def _stated(item: Component) -> Iterator[tuple[str, object]]:
+    multinode = mapping(item.fields.get("multinode"))
+    for path, fields, names in (
+        (item.path, item.fields, ("numberOfNodes", "nodeCount")),
+        (f"{item.path}.multinode", multinode, ("numberOfNodes",)),
+    ):
+        # A map that is not known yet answers every lookup, but contains no key.
+        present = (name for name in names if name in fields and fields[name] is not None)
+        yield from ((f"{path}.{name}", fields[name]) for name in present)
+
+
+def _remedy(item: Component, stated: Mapping[str, object]) -> str:
+    """Keep the first number that multinode.nodeCount may have."""
+    at, given = f"{item.path}.multinode", item.fields.get("multinode")
+    removed = [remove(at=path) for path in stated]
+    text = "remove it" if len(stated) == 1 else f"remove {' and '.join(stated)}"
+    if unknown_in(given) or mapping(given).get("nodeCount") is not None:
+        return together(*removed, text=text)
+    numbers = [whole(number) for number in stated.values()]
+    if first_unknown(*numbers):
+        return f"{text}, and write the number as {at}.nodeCount"
+    count = next((n for n in numbers if isinstance(n, int) and n >= LEAST_NODES), None)
+    if count is not None:
+        same = "it" if len(stated) == 1 else str(count)
+        new = write({"nodeCount": count}, at=at)
+        return together(*removed, new, text=f"write {same} as multinode.nodeCount")
+    if given is None:
+        return together(*removed, text=text)
+    # An empty multinode would have 2 nodes.
+    return together(*removed, remove(at=at), text=f"remove {at}: 1 node is the default")
