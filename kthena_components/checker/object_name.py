@@ -106,8 +106,10 @@ def may_be_wrong(of: GroupKind, text: str) -> bool:
     if of not in _FORMS:
         return False
     place = text.find("metadata")
-    found = _STATED.search(text, place, place + _NEAR) if place >= 0 else None
-    return found is not None and _USUAL.fullmatch(found.group(1)) is None
+    if place < 0:
+        return False
+    stated = _STATED.finditer(text, place, place + _NEAR)
+    return any(_USUAL.fullmatch(each.group(1)) is None for each in stated)
 
 
 def _last_index(found: Object) -> str:

@@ -19,11 +19,6 @@ PACKED, SUBCHARTS = ".tgz", "charts"
 TERRAFORM = ".tf"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""
-_OF_NPM, _OF_GO = "node_modules", ("vendor", "modules.txt")
-"""Folders into which npm and `go mod vendor` copy other projects, with all their test files.
-
-Source: docs.npmjs.com/cli/configuring-npm/folders; go.dev/ref/mod#go-mod-vendor.
-"""
 
 
 @dataclass(slots=True)
@@ -37,8 +32,6 @@ class Found:
     """Number of skipped folders whose names start with a dot."""
     linked: int = 0
     """Number of skipped folders that are links."""
-    vendored: int = 0
-    """Number of skipped folders into which npm or Go copied other projects."""
     packed: int = 0
     """Number of skipped `.tgz` files, which may be charts. Not those that a chart depends on."""
     again: int = 0
@@ -136,15 +129,7 @@ def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:
     if entry.is_symlink():
         found.linked += 1
         return False
-    if _is_vendored(entry):
-        found.vendored += 1
-        return False
     return True
-
-
-def _is_vendored(entry: os.DirEntry[str]) -> bool:
-    folder, listed = _OF_GO
-    return entry.name == _OF_NPM or (entry.name == folder and Path(entry, listed).is_file())
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

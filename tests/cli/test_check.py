@@ -219,7 +219,8 @@ def test_texts_of_manifests_cannot_begin_a_line_of_their_own(run: Command, write
     write("a.yaml", pod('"x\\n::error::pwned\\e[31m"'))
     done = run("a.yaml")
     assert done.lines[0].startswith("a.yaml:7: mandatory: Pod x\\x0a::error::pwned\\x1b[31m: ")
-    assert len(done.lines) == 2
+    assert done.lines[1].startswith("a.yaml:3: mandatory: Pod x\\x0a::error::pwned\\x1b[31m: ")
+    assert len(done.lines) == 3
 
 
 def test_the_module_runs_without_the_engine_of_pulumi(write: Write) -> None:

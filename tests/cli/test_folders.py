@@ -129,18 +129,6 @@ def test_folders_that_are_not_read_are_counted(run: Command, write: Write, form:
     assert "2 folders not read (1 hidden, 1 linked)" in run(".", "--format", form).out
 
 
-def test_copies_of_other_projects_are_not_read_unless_named(run: Command, write: Write) -> None:
-    write("a/node_modules/b/b.yaml", WRONG)
-    write("vendor/example.com/c.yaml", WRONG)
-    assert run(".").lines[-1].endswith("not checked, 1 folder not read (1 vendored)")
-    assert run(".").status == 1  # That of a vendor folder which Go did not write.
-
-    write("vendor/modules.txt", "# example.com v1.0.0\n")
-    done = run(".")
-    assert done.lines[-1].endswith(", 2 folders not read (2 vendored)")
-    assert run("vendor").status == 1
-
-
 def test_json_stays_a_list_and_sarif_tells_it(run: Command, write: Write) -> None:
     write("a.yaml", WRONG)
     write(".hidden/b.yaml", WRONG)

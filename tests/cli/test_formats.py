@@ -125,7 +125,7 @@ def test_github_commands_are_escaped(run: Command, write: Write) -> None:
         "::error file=50%25%2Ca%3Ab.yaml,line=7,title=world-size-equals-gpus::"
         "Pod x\\x0d\\x0a::error::100%25: "
     )
-    assert len(done.lines) == 2
+    assert len(done.lines) == 3
 
 
 @pytest.mark.usefixtures("folder")

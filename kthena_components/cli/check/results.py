@@ -61,7 +61,6 @@ class Summary:
     not_rendered: int = 0
     hidden: int = 0
     linked: int = 0
-    vendored: int = 0
     packed: int = 0
     again: int = 0
     """Folders, files and links that were skipped, as in `Found`."""
@@ -77,7 +76,7 @@ class Summary:
     def pass_over(self, found: Found) -> None:
         """Copy the counts of what was skipped."""
         self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
-        self.packed, self.vendored = found.packed, found.vendored
+        self.packed = found.packed
 
     @property
     def checked_with(self) -> str:
@@ -97,11 +96,11 @@ class Summary:
     @property
     def passed_over(self) -> str:
         """List what was skipped without a finding. The text is empty if nothing was skipped."""
-        kinds = {"hidden": self.hidden, "linked": self.linked, "vendored": self.vendored}
+        kinds = ((self.hidden, "hidden"), (self.linked, "linked"))
         told: list[str] = []
-        if folders := sum(kinds.values()):
-            each = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
-            told.append(f"{count_of(folders, 'folder')} not read ({each})")
+        if self.hidden or self.linked:
+            each = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
+            told.append(f"{count_of(self.hidden + self.linked, 'folder')} not read ({each})")
         if self.packed:
             told.append(f"{count_of(self.packed, '.tgz file')} not read")
         if self.again:

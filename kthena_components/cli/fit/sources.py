@@ -67,7 +67,7 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
 
 
 def _is_source(path: str) -> bool:
-    return Path(path).suffix in _SOURCES
+    return Path(path).suffix in _SOURCES and Path(path).is_file()
 
 
 def _read(paths: Sequence[str]) -> tuple[list[Body], list[str], list[str]]:

@@ -103,7 +103,7 @@ def _in_table(asked: argparse.Namespace) -> ModelShape:
 
 def _meant(name: str) -> str | None:
     """Return the model whose name begins like this, or else the nearest name."""
-    begun = [full for full in all_names() if name and _short(full).startswith(_short(name))]
+    begun = [full for full in all_names() if _short(name) and _short(full).startswith(_short(name))]
     return min(begun, key=lambda full: len(_short(full))) if begun else nearest(name, all_names())
 
 

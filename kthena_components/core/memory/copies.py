@@ -18,7 +18,9 @@ _HEAD = 128
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 _WHOLE = ("fp8", "int8", "mxfp8")
-"""Formats that attention has, too. With fewer bits it mostly stays in 16."""
+"""Formats that attention has in every model."""
+_PACKED = ("int4", "nvfp4", "mxfp4")
+"""Formats that attention has in dense models. Latent attention has 16 bits, as beside experts."""
 
 
 def without_draft(shape: ModelShape) -> ModelShape:
@@ -61,4 +63,6 @@ def _of_heads(shape: ModelShape, hidden: int) -> int:
 
 
 def _bytes(shape: ModelShape) -> float:
-    return bytes_of(shape.dtype) if shape.dtype in _WHOLE else _BYTES
+    dense = shape.latent is None and not shape.experts
+    formats = (*_WHOLE, *_PACKED) if dense else _WHOLE
+    return bytes_of(shape.dtype) if shape.dtype in formats else _BYTES

@@ -42,16 +42,17 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
 
 def _is_in(key: str, taken: frozenset[str]) -> bool:
     """Return whether a release takes a key; newer ones take hyphens as underscores."""
-    return key in taken or key.replace("-", "_") in taken
+    first = key.rstrip("+").partition(".")[0]  # vLLM also takes a.b=c, and a+=c for a list
+    return key in taken or first.replace("-", "_") in taken
 
 
 def _wrong(start: Start, table: Table, taken: Keys, key: str) -> Iterator[Finding]:
     release = start.command.release
     sure = release is not None and release.sure and not taken.ignores
-    lacks = "ignores, because it has none" if taken.ignores else "does not have there"
+    lacks = "ignores" if taken.ignores else "does not have there"
     seen = f"states {display(key)} in {taken.option}, which {start.product} {lacks}"
     remedy = plain(suggest(key, taken.keys))
     if span := table.releases_with(taken.option, key):
-        seen += f": vLLM {span[0]} to {span[1]} do"
-        remedy = f"remove it, or use one of these releases; {remedy}"
+        seen += f": vLLM {span[0]} to {span[1]} have it"
+        remedy = "remove it, or use one of these releases"
     yield from start.refused(seen, remedy, Level.MANDATORY if sure else Level.ADVISORY)

@@ -120,6 +120,13 @@ def _hidden(engine: EngineFacts, ranks: int) -> str:
         return devices.because
     if devices is None or not isinstance(entry.gpus, int) or not isinstance(pods, int):
         return ""
+    worker = engine.worker
+    if pods > 1 and worker is not None:
+        theirs = worker.command.devices if worker.command is not None else None
+        if isinstance(theirs, Unknown):
+            return theirs.because
+        if (theirs, worker.gpus) != (devices, entry.gpus):
+            return ""
     seen = seen_by(devices, entry.gpus).count
     each = "its pod" if pods == 1 else "each pod"
     shown = f"CUDA_VISIBLE_DEVICES shows it {seen} of the {entry.gpus} GPUs of {each}"

@@ -108,14 +108,14 @@ class Neighbours:
         places = [tuple(self._places_of(key, nodes)) for key in keys]
         return tuple(pods), tuple(places), tuple([node in self._watched for node in nodes])
 
-    def _places_of(self, key: str, nodes: Sequence[int]) -> Iterator[str | int | None]:
+    def _places_of(self, key: str, nodes: Sequence[int]) -> Iterator[object]:
         if key not in self._nodes_with:
             self._nodes_with[key] = Counter(labels.get(key) for labels in self._labels)
         values = [self._labels[node].get(key) for node in nodes]
         inside, everywhere = Counter(values), self._nodes_with[key]
         for value in values:
             alone = value is not None and inside[value] == everywhere[value]
-            yield values.index(value) if alone else value
+            yield ("alone", values.index(value)) if alone else value
 
     def refused(self, peer: Peer) -> Refuses | None:
         """Return which nodes a pod cannot be on now. None: no other pod matters."""

@@ -1,5 +1,8 @@
 """Weights on a rank as start-ups state them: what is filled up, copied, or not loaded."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from kthena_components.core.memory import Split
@@ -117,3 +120,20 @@ def test_attention_is_copied_as_far_as_it_is_not_split(
     found = copied_weights(shape_of(model), Split(tensor=tensor, attention=attention))
 
     assert found == pytest.approx(gib, abs=0.02)
+
+
+@for_each(
+    ("model", "bits"),
+    [
+        ({"dtype": "int4"}, 4.5),
+        ({"dtype": "nvfp4"}, 4.5),
+        ({"dtype": "int4", "experts": 8}, 16),
+        ({}, 16),
+    ],
+)
+def test_attention_has_few_bits_in_dense_models_only(model: dict[str, Any], bits: float) -> None:
+    shape, split = shape_of("Qwen/Qwen3-8B"), Split(tensor=8, attention=2)
+
+    found = copied_weights(replace(shape, **model), split)
+
+    assert found == pytest.approx(copied_weights(shape, split) * bits / 16)
