@@ -65,4 +65,4 @@ def _of_heads(shape: ModelShape, hidden: int) -> int:
 def _bytes(shape: ModelShape) -> float:
     dense = shape.latent is None and not shape.experts
     formats = (*_WHOLE, *_PACKED) if dense else _WHOLE
-    return bytes_of(shape.dtype) if shape.dtype in formats else _BYTES
+    return bytes_of(shape.dtype) if shape.dtype is not None and shape.dtype in formats else _BYTES
