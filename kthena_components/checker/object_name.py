@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import (
     DNS_1035,
     DNS_LABEL,
@@ -77,8 +77,9 @@ def object_name(found: Object) -> Iterator[Finding]:
     Pass: a Service chat-1; a ConfigMap chat.v1; a CronJob of 52 characters; a Role system:chat.
     Fail: a Service 1-chat or chat.v1; a StatefulSet chat.v1; a ConfigMap chat_v1; a CronJob of 53
     characters; an indexed Job of 62 characters with 10 completions.
-    Level: mandatory. The API server rejects the object.
-    Source: kubernetes v1.34 pkg/apis/core/validation, pkg/apis/apps/validation and
+    Level: mandatory. The API server rejects the object. Advisory for a Service with a digit in
+    front, which newer API servers may allow: the feature gate RelaxedServiceNameValidation.
+    Source: KEP-5311; kubernetes v1.34 pkg/apis/core/validation, pkg/apis/apps/validation and
     pkg/apis/batch/validation; pkg/controller/cronjob/cronjob_controllerv2.go getJobName; compared
     with the API server.
     """
@@ -93,8 +94,8 @@ def object_name(found: Object) -> Iterator[Finding]:
                 yield from _check(found, form, field, name, random)
             return
         if isinstance(name, int | float) and found.kind != "Pod":  # pod-schema reports it
-            remedy = write(_valid(str(name), form, found.kind))
-            yield Finding(path=f"metadata.{field}", seen=f"is {name}, and no text", remedy=remedy)
+            seen = f"is {display(name)}, but must be a text"
+            yield Finding(path=f"metadata.{field}", seen=seen, remedy="write it in quotes")
             return
 
 
@@ -128,9 +129,12 @@ def _check(found: Object, form: str, field: str, stated: str, random: str) -> It
     limit, why = _limit(found, form)
     most = limit - len(random)
     name = stated[:STEM] if random else stated
+    level = Level.MANDATORY
     cut = random and stated.endswith(".") and form is not _SEGMENT
     if cut or not _has_form(name + random, form):
         seen = f"is {display(stated)}, but the name of this {found.kind} is {form}"
+        if form is _SERVICE and len(name) <= most and _has_form(name + random, _LABEL):
+            level = Level.ADVISORY
     elif len(name) > most:
         after = f" before {len(random)} random ones" if random else ""
         seen = f"is {display(stated)}, {len(stated)} characters; at most {most} are allowed"
@@ -138,8 +142,8 @@ def _check(found: Object, form: str, field: str, stated: str, random: str) -> It
     else:
         return
     valid = _valid(stated, form, found.kind)
-    remedy = write(f"{valid[: most - 1]}-" if random else valid[:most].rstrip("-."))
-    yield Finding(path=f"metadata.{field}", seen=seen, remedy=remedy)
+    remedy = write(valid[: most - 1].rstrip("-.") + "-" if random else valid[:most].rstrip("-."))
+    yield Finding(path=f"metadata.{field}", seen=seen, remedy=remedy, level=level)
 
 
 def _limit(found: Object, form: str) -> tuple[int, str]:

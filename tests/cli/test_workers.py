@@ -118,7 +118,8 @@ def test_a_wrong_number_of_processes_is_refused(run: Command, jobs: str) -> None
 
 
 SLOW = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
 from kthena_components.cli.check import files as check
 from kthena_components.cli.main import main
 def slow(number, source, beside):

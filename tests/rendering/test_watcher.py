@@ -33,6 +33,7 @@ import os, signal, sys
 # A shell ignores both for what it starts in the background, and so would this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 os.environ["PATH"] = {path!r}
 from kthena_components.cli.main import main
 sys.exit(main(["check", {folder!r}]))

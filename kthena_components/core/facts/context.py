@@ -171,7 +171,8 @@ class ReferencedObjects:
             return
         stated = space if isinstance(space, str) and not is_unresolved(space) else ""
         spaces = self._found.setdefault((kind, name), {})
-        spaces[stated] = body if spaces.get(stated, body) == body else None
+        other = spaces.get(stated, body)
+        spaces[stated] = body if other is not None and _alike(other, body) else None
 
     def find(self, kind: tuple[str, str], name: str, namespace: str) -> Mapping[str, Any] | None:
         """Find an object by its kind and name; None if there is none, or if several differ.
@@ -201,6 +202,11 @@ class ReferencedObjects:
     def has(self, kind: tuple[str, str], name: str) -> bool:
         """Return whether there are objects of a kind and name, in any namespace."""
         return (kind, name) in self._found
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two objects differ at most in metadata: kustomize annotates what it builds."""
+    return {**one, "metadata": None} == {**other, "metadata": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -323,3 +323,23 @@ def test_no_value_raises(value: Any) -> None:
         assert isinstance(pod(claim(odd), kind=CLAIM).gpus, Unknown)
     for field in ("selectors", "capacity", "tolerations"):
         pod(claim(exactly(**{field: value})), kind=CLAIM)
+
+
+def test_an_object_and_what_kustomize_built_from_it_are_one() -> None:
+    kind, found = (
+        ("resource.k8s.io", "DeviceClass"),
+        ReferencedObjects((("resource.k8s.io", "DeviceClass"),)),
+    )
+    body: dict[str, Any] = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {},
+    }
+    found.add(body)
+    found.add(
+        {**body, "metadata": {"name": "gpu", "annotations": {"config.kubernetes.io/origin": "x"}}}
+    )
+    assert found.find(kind, "gpu", "") is not None
+    found.add({**body, "spec": {"selectors": []}})
+    assert found.find(kind, "gpu", "") is None
