@@ -69,7 +69,8 @@ _CLUSTER_WIDE = {
 }
 _FORMS = ("a", "a.b", "0a", "Ab", "a_b", "a:b", "a-", "-a", "a/b", "a%b", "a..b", ".a", "a b")
 _LENGTHS = (52, 53, 60, 61, 63, 64, 253, 254)
-_STEMS = ("a-", "a.b-", "0a-", "A-", "a_-", "a.", "a..", "a" * 47, "a" * 48, "a" * 58)
+_STEMS = ("a-", "a.b-", "0a-", "A-", "a_-", "a.", "a..", "a" * 47, "a" * 48, "a" * 58,
+          "a" * 63, "a" * 64, "a" * 253, "a" * 254)  # fmt: skip
 _RULES = frozenset({"object-name", "name-fits", "pod-schema", "pod-values"})
 
 

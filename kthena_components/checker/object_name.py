@@ -51,11 +51,15 @@ _FORMS: Final[dict[GroupKind, str]] = {
     for group, kinds in groups.items()
     for kind in kinds.split()
 }
-_STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:[^\S\n]*["']?([^\s"',}]+)""")
+_METADATA = regex(r"^metadata:[^\S\n]*(?:#[^\n]*)?\n(?:(?:[ #-][^\n]*)?(?:\n|\Z))*", re.MULTILINE)
+"""The metadata of an object in block style, up to the next key of the object."""
+_STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:\s*["']?([^\s"',}]+)""")
 _USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
-_NEAR = 2_000
 _LATE = regex(r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+")
 """A name in capitals or without letters: `_`, which a kustomization's namespace replaces."""
+_MARK = regex(r"[@#$~^|!*<>(){}\[\]\\]|%[^%]*%|__\w*__")
+"""What programs put around a text to replace (`@NAME@`, `#{name}#`, `[[ name ]]`, `%NAME%`), and
+nobody writes in a name."""
 _JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
 _CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
 _RANDOM = "aaaaa"
@@ -74,11 +78,15 @@ def object_name(found: Object) -> Iterator[Finding]:
     any name. For a StatefulSet's name of more than 52 characters, there is name-fits.
     In a preview, kinds without other rules, such as Services, are not checked.
 
+    A name with a mark of a template, as in `@NAME@` or `#{name}#`, is not checked: it is not the
+    final one.
+
     Pass: a Service chat-1; a ConfigMap chat.v1; a CronJob of 52 characters; a Role system:chat.
     Fail: a Service 1-chat or chat.v1; a StatefulSet chat.v1; a ConfigMap chat_v1; a CronJob of 53
     characters; an indexed Job of 62 characters with 10 completions.
     Level: mandatory. The API server rejects the object. Advisory for a Service with a digit in
-    front, which newer API servers may allow: the feature gate RelaxedServiceNameValidation.
+    front, which newer API servers may allow (the feature gate RelaxedServiceNameValidation), and
+    for a '-' or '.' at an end, which a kustomization's namePrefix or nameSuffix may complete.
     Source: KEP-5311; kubernetes v1.34 pkg/apis/core/validation, pkg/apis/apps/validation and
     pkg/apis/batch/validation; pkg/controller/cronjob/cronjob_controllerv2.go getJobName; compared
     with the API server.
@@ -90,7 +98,7 @@ def object_name(found: Object) -> Iterator[Finding]:
     for field, random in (("name", ""), ("generateName", _RANDOM)):
         name = found.metadata.get(field)
         if isinstance(name, str) and name:
-            if not unknown_in(name) and _LATE.fullmatch(name) is None:
+            if not (unknown_in(name) or _LATE.fullmatch(name) or _MARK.search(name)):
                 yield from _check(found, form, field, name, random)
             return
         if isinstance(name, int | float) and found.kind != "Pod":  # pod-schema reports it
@@ -106,10 +114,8 @@ def may_be_wrong(of: GroupKind, text: str) -> bool:
     """
     if of not in _FORMS:
         return False
-    place = text.find("metadata")
-    if place < 0:
-        return False
-    stated = _STATED.finditer(text, place, place + _NEAR)
+    block = _METADATA.search(text)
+    stated = _STATED.finditer(text, *(block.span() if block else ()))
     return any(_USUAL.fullmatch(each.group(1)) is None for each in stated)
 
 
@@ -133,12 +139,14 @@ def _check(found: Object, form: str, field: str, stated: str, random: str) -> It
     cut = random and stated.endswith(".") and form is not _SEGMENT
     if cut or not _has_form(name + random, form):
         seen = f"is {display(stated)}, but the name of this {found.kind} is {form}"
-        if form is _SERVICE and len(name) <= most and _has_form(name + random, _LABEL):
+        if not cut and len(name) <= most and _may_be_completed(name, random, form):
             level = Level.ADVISORY
     elif len(name) > most:
         after = f" before {len(random)} random ones" if random else ""
         seen = f"is {display(stated)}, {len(stated)} characters; at most {most} are allowed"
         seen += f"{after}{why}"
+    elif random and len(stated) > _longest(form):
+        seen = f"has {len(stated)} characters; at most {_longest(form)} are allowed"
     else:
         return
     valid = _valid(stated, form, found.kind)
@@ -164,12 +172,25 @@ def _limit(found: Object, form: str) -> tuple[int, str]:
     return (NAME_LIMIT if is_long else DNS_LABEL), ""
 
 
+def _longest(form: str) -> int:
+    """Return the maximum length of a generateName, whose end the API server may leave out."""
+    if form is _SEGMENT:
+        return _NO_LIMIT
+    return NAME_LIMIT if form is _SUBDOMAIN else DNS_LABEL
+
+
 def _has_form(name: str, form: str) -> bool:
     if form is _SEGMENT:
         return name not in {".", ".."} and not {"/", "%"} & {*name}
     if form is _SERVICE:
         return DNS_1035.fullmatch(name) is not None
     return is_dns_name(name[:NAME_LIMIT]) and (form is _SUBDOMAIN or "." not in name)
+
+
+def _may_be_completed(name: str, random: str, form: str) -> bool:
+    """Return whether a kustomization or a newer API server may make a name valid."""
+    whole = name.lstrip("-.") + random if random else name.strip("-.")
+    return _has_form(whole, _LABEL if form is _SERVICE else form)
 
 
 def _valid(name: str, form: str, kind: str) -> str:

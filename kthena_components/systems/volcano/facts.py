@@ -32,9 +32,9 @@ from kthena_components.core.values.read import (
 )
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, product, total
 from kthena_components.systems.volcano.plugins import (
-    first_task,
     hosts,
     injects_hosts,
+    pytorch_ranks,
     pytorch_variables,
 )
 from kthena_components.systems.volcano.view import Task, tasks_of
@@ -42,7 +42,7 @@ from kthena_components.systems.volcano.view import Task, tasks_of
 _VOLCANO = "volcano"
 _LATE_TASKS = Unknown("the tasks are not known yet")
 _REPLACED = Unknown("Volcano's plugin ray replaces the commands of the templates")
-Variables = Sequence[Mapping[str, str]]
+Variables = Sequence[Mapping[str, str | Unknown]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,15 @@ def _parts(found: Object) -> list[_Part]:
         for index, task in enumerate(tasks_of(found))
     ]
     of_pytorch = ({"name": key, "value": value} for key, value in pytorch_variables(found).items())
-    variables, first = [*_variables(found, named), *of_pytorch], first_task(found)
-    with_rank = [*variables, {"name": "RANK", "value": "0"}]
+    variables, ranks = [*_variables(found, named), *of_pytorch], pytorch_ranks(found)
     return [
-        _part(found, task, name, number, with_rank if name == first else variables)
+        _part(found, task, name, number, [*variables, *_rank(ranks.get(name))])
         for task, name, number in named
     ]
+
+
+def _rank(rank: str | Unknown | None) -> Variables:
+    return [] if rank is None else [{"name": "RANK", "value": rank}]
 
 
 def _part(found: Object, task: Task, name: str, number: MaybeInt, variables: Variables) -> _Part:

@@ -18,7 +18,7 @@ from kthena_components.core.values.read import (
     unknown_in,
     unknown_inside,
 )
-from kthena_components.core.values.unknown import total
+from kthena_components.core.values.unknown import Unknown, total
 from kthena_components.systems.volcano.view import Task, tasks_of
 
 INDEX = ("VC_TASK_INDEX", "VK_TASK_INDEX")
@@ -26,6 +26,8 @@ _WITH_SVC = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
 _PUBLISHING = "publish-not-ready-addresses"
 _ANY = ("VC_", "VK_", "MASTER_", "RANK", "WORLD_SIZE", "MPI_", "TF_")
 """Beginnings of all variables that plugins set."""
+_PORT = "23456"
+_COUNTED = Unknown("Volcano's plugin pytorch counts it from pod to pod")
 PYTORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
 
@@ -104,7 +106,13 @@ class PytorchPlugin(NamedTuple):
         master, worker = given.get("master", "master"), given.get("worker", "worker")
         if master not in task_names(found):
             return None
-        return cls(master, worker, given.get("port", "23456"))
+        port = given.get("port", "")
+        return cls(master, worker, port if port.isdecimal() else _PORT)
+
+    @property
+    def has_two_tasks(self) -> bool:
+        """Whether the master's pods and the workers' are of different tasks."""
+        return self.master != self.worker
 
 
 def pytorch_variables(found: Object) -> Mapping[str, str]:
@@ -123,10 +131,15 @@ def pytorch_variables(found: Object) -> Mapping[str, str]:
     }
 
 
-def first_task(found: Object) -> str | None:
-    """Return the task whose pods get RANK 0 by the plugin pytorch; the worker's count from 1."""
+def pytorch_ranks(found: Object) -> Mapping[str, str | Unknown]:
+    """Return the RANK that the plugin pytorch appends in the pods of each of its tasks.
+
+    It replaces one that the template states: of two variables with one name, the last counts.
+    """
     plugin = PytorchPlugin.read(found)
-    return None if plugin is None or plugin.master == plugin.worker else plugin.master
+    if plugin is None:
+        return {}
+    return {plugin.worker: _COUNTED, plugin.master: "0" if plugin.has_two_tasks else _COUNTED}
 
 
 def _master(found: Object, plugin: PytorchPlugin, task: Task) -> str:

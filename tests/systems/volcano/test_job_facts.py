@@ -102,6 +102,11 @@ RIGHT: dict[str, tuple[Args, list[tuple[object, ...]]]] = {
     "pytorch": (PYTORCH, [("head", 4, 1, 8)]),
     "pytorch-beside-others": (job(*PYTORCH["spec"]["tasks"], CLIENT, plugins={"pytorch": ["-master", "head"]}), [("head", 4, 1, 8)]),
     "pytorch-of-one-host": (changed(PYTORCH, {"spec.tasks[0].template.spec.hostname": "one"}), [("head", 4, 1, 8)]),
+    "pytorch-own-rank": (changed(PYTORCH, {"spec.tasks[1].template.spec.containers[0].env": [{"name": "RANK", "value": "0"}]}), [("head", 4, 1, 8)]),
+    "pytorch-port-without-value": (
+        changed(PYTORCH, {"spec.plugins.pytorch": ["--master=head", "--port"], "spec.tasks[1]": task("worker", f"{TORCH} --headless".replace("$MASTER_PORT", "23456"), 3)}),
+        [("head", 4, 1, 8)],
+    ),
     "no-name": (job({**task("", SERVE), "name": None}), [("default0", 1, 1, 8)]),
     "no-replicas": (changed(ONE, {"spec.tasks[0].replicas": REMOVED}), [("server", 1, 1, 8)]),
 }  # fmt: skip
