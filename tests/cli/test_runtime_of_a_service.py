@@ -58,10 +58,14 @@ def test_a_runtime_of_the_cluster_serves_all_kustomizations(run: Command, write:
     write("m/apps/kustomization.yaml", "resources: [service.yaml]")
     write("m/apps/service.yaml", SERVICE.replace("RUNTIME", "ours"))
     write("m/platform/runtime.yaml", RUNTIME)
-    assert FOUND not in run("m").out
+    told = run("m").out
+    assert FOUND not in told
+    assert UNREAD in told
 
     write("m/platform/runtime.yaml", of_cluster)
-    assert FOUND in run("m").out
+    told = run("m").out
+    assert FOUND in told
+    assert UNREAD not in told
 
     write("m/other/runtime.yaml", of_cluster.replace('"2"', '"4"'))
     assert FOUND not in run("m").out

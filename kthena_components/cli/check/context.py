@@ -27,7 +27,7 @@ from kthena_components.reading.files import (
     reads_again,
     shown_name,
 )
-from kthena_components.systems import INDEX, WITHOUT_NAMESPACE
+from kthena_components.systems import INDEX, NAMED_BY, WITHOUT_NAMESPACE
 
 _HOLDS = regex(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
 _DEFINITION = "CustomResourceDefinition"
@@ -166,12 +166,14 @@ class LateDefinitions(Definitions):
 def shared_by_all(paths: Iterable[str], stated: Container[str]) -> Context:
     """Read from files what serves all objects, wherever they are.
 
-    These are shared accelerators, CRDs, and objects without a namespace that complete others. A
-    device plugin is configured by a ConfigMap or by the values of its chart, which are no object.
-    CRDs do not count for the systems whose release the user states.
+    These are shared accelerators, CRDs, objects without a namespace that complete others, and the
+    names by which objects refer to them. A device plugin is configured by a ConfigMap or by the
+    values of its chart, which are no object. CRDs do not count for the systems whose release the
+    user states.
     """
-    sharing, defining, wide = Sharing(), list[str](), ReferencedObjects(WITHOUT_NAMESPACE)
-    kinds = [kind for _, kind in WITHOUT_NAMESPACE]
+    sharing, defining = Sharing(), list[str]()
+    wide = ReferencedObjects(WITHOUT_NAMESPACE, NAMED_BY)
+    kinds = [kind for _, kind in (*WITHOUT_NAMESPACE, *NAMED_BY)]
     for path in filter(reads_again, paths):
         text = read_text(path)
         if isinstance(text, Unreadable):

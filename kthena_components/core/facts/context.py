@@ -148,7 +148,9 @@ class ReferencedObjects:
     named_by: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     """Kinds of the objects that refer to them, with the fields that lead to the name."""
     beyond: "ReferencedObjects | None" = None
-    """Those of other files, which count if this cluster has none of the kind and name."""
+    """Those of other files, which count if this cluster has none of the kind and name.
+
+    Only its kinds are referred to from other files."""
     _found: dict[_Key, dict[str, Mapping[str, Any] | None]] = field(default_factory=dict)
     """By name and namespace. None: several of one name differ."""
     _named: set[tuple[tuple[str, str], object]] = field(default_factory=set)
@@ -193,7 +195,10 @@ class ReferencedObjects:
         """Return whether an object refers to this one, by its name."""
         name = mapping(body.get("metadata")).get("name")
         known = isinstance(name, str | None)
-        return known and any(self.names(kind, name) for kind in self.named_by)
+        if known and any(self.names(kind, name) for kind in self.named_by):
+            return True
+        beyond = self.beyond
+        return beyond is not None and group_kind(body) in beyond.kinds and beyond.is_named(body)
 
     def names(self, kind: tuple[str, str], name: str | None) -> bool:
         """Return whether an object of a kind refers to a name."""
