@@ -1,6 +1,7 @@
 """The rule engine-option-keys."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kthena_components.core.engines.option_table import Keys, Table, load
 from kthena_components.core.facts.serving import ServingFacts
@@ -8,6 +9,7 @@ from kthena_components.core.findings import Finding, Level, suggest
 from kthena_components.core.remedies import plain
 from kthena_components.core.rules.support.engine_startup import Start, starts
 from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping
 
 
 def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
@@ -30,14 +32,21 @@ def engine_option_keys(facts: ServingFacts) -> Iterator[Finding]:
             continue
         for option in table.keyed:
             name, _, inner = option.partition(".")
-            stated = start.option(name)
-            stated = stated.get(inner) if inner and isinstance(stated, Mapping) else stated
-            taken = table.keys_in(option, release.version)
+            taken, stated = table.keys_in(option, release.version), start.option(name)
             if taken is None or not isinstance(stated, Mapping):
                 continue
-            for key in stated:
+            for key in _inside(stated, inner) if inner else stated:
                 if isinstance(key, str) and not _is_in(key, taken.keys):
                     yield from _wrong(start, table, taken, key)
+
+
+def _inside(stated: Mapping[Any, Any], outer: str) -> Iterator[Any]:
+    """Yield the keys of a map in an option: of {"outer": {"a": 1}}, and of {"outer.a": 1}."""
+    yield from mapping(stated.get(outer))
+    for key in stated:
+        first, _, inner = key.partition(".") if isinstance(key, str) else ("", "", "")
+        if inner and first.replace("-", "_") == outer:
+            yield inner
 
 
 def _is_in(key: str, taken: frozenset[str]) -> bool:
