@@ -35,6 +35,11 @@ _KEYS = (
     "requiredPulumiVersion",
 )
 _STACK_KEYS = ("secretsprovider", "encryptedkey", "encryptionsalt", "config", "environment")
+PROGRAM_SUFFIXES = frozenset(
+    {".py", ".go", ".cs", ".fs", ".vb", ".java", ".kt", ".kts", ".scala", ".groovy"}
+    | {".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".cts", ".mts"}
+)
+"""File suffixes of programs in the languages that Pulumi runs, except YAML."""
 PROJECT_FILES = tuple(f"Pulumi{suffix}" for suffix in SUFFIXES)
 _NAME = regex(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")

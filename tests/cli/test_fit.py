@@ -63,8 +63,27 @@ def test_a_program_that_is_not_rendered_does_not_pass(
         status, out, err = fit(capsys, str(path), "--inventory", cluster)
         assert (status, out) == (2, "")
         assert err.startswith(f"kthena-components fit: {path}: is a program, whose manifests")
+    for name in ("index.mts", "App.cs", "App.java", "App.tsx"):
+        written(tmp_path, name, [])
+        assert fit(capsys, str(tmp_path / name), "--inventory", cluster)[0] == 2
+    other = written(tmp_path, "other.yaml", serving())
+    status, out, err = fit(capsys, str(project), other, "--inventory", cluster)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"kthena-components fit: {project}: is a program")
     written(project, "rendered.yaml", serving())
     assert fit(capsys, str(project), "--inventory", cluster)[0] == 0
+
+
+def test_a_stack_of_another_program_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = written(tmp_path, "cluster.yaml", INVENTORY)
+    (tmp_path / "Pulumi.yaml").write_text("name: chat\nruntime: python\n")
+    (tmp_path / "Pulumi.prod.yaml").write_text("config: {chat:model: a/b}\n")
+    monkeypatch.chdir(tmp_path)
+    status, out, err = fit(capsys, "prod", "--inventory", cluster)
+    assert (status, out) == (2, "")
+    assert "Pulumi.prod.yaml: lists no servings, so a program makes its manifests" in err
 
 
 def test_a_serving_that_fits_has_a_rack_and_nodes(

@@ -11,17 +11,18 @@ from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import STDIN, Unreadable, read_text
 from kthena_components.reading.folders import find_files
 from kthena_components.reading.layout import arrange
+from kthena_components.reading.project import PROGRAM_SUFFIXES, PROJECT_FILES
 from kthena_components.systems import find_emitter
 from kthena_components.systems.volcano.emit_cluster import emit_queue
 
 Body = Mapping[str, Any]
 
-_SOURCES = frozenset({".py", ".ts", ".js", ".go"})
-"""Suffixes of programs."""
-_PROGRAM = (
-    "is a program, whose manifests only Pulumi knows. Let a stack render them (pulumi config set "
-    "kubernetes:renderYamlToDirectory rendered; pulumi up), and name that folder."
+_RENDER = (
+    "Let a stack render them (pulumi config set kubernetes:renderYamlToDirectory rendered; "
+    "pulumi up), and name that folder."
 )
+_PROGRAM = f"is a program, whose manifests only Pulumi knows. {_RENDER}"
+_EMPTY = f"lists no servings, so a program makes its manifests, if there are any. {_RENDER}"
 
 
 class SourceError(ValueError):
@@ -55,19 +56,22 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
                 paths.append(word)
             else:
                 wrong.append(f"{error}; and there is no file or folder '{word}'.")
-    read, notes, unreadable = _read([path for path in paths if not _is_source(path)])
+    programs = [path for path in paths if _is_program(path)]
+    wrong += [f"{path}: {_PROGRAM}" for path in programs]
+    read, notes, unreadable = _read([path for path in paths if path not in programs])
     found += read
     wrong += unreadable
-    for path in paths:
-        if _is_source(path) or (not found and Path(path, "Pulumi.yaml").exists()):
-            wrong.append(f"{path}: {_PROGRAM}")
     if wrong:
         raise SourceError(wrong)
     return found, notes
 
 
-def _is_source(path: str) -> bool:
-    return Path(path).suffix in _SOURCES and Path(path).is_file()
+def _is_program(path: str) -> bool:
+    """Return whether a path is a program, or the folder of one that has no manifests."""
+    if Path(path).is_file():
+        return Path(path).suffix in PROGRAM_SUFFIXES
+    is_project = any(Path(path, name).exists() for name in PROJECT_FILES)
+    return is_project and not any(not isinstance(each, Unreadable) for each in _in_paths([path]))
 
 
 def _read(paths: Sequence[str]) -> tuple[list[Body], list[str], list[str]]:
@@ -87,10 +91,13 @@ def stack_objects(stack: ReadStack) -> list[Body]:
     """Return what a stack creates: HyperNodes, queues, and the objects of its servings.
 
     Raises:
-        SourceError: An update would be refused.
+        SourceError: An update would be refused, or the stack is of a program that does not read
+            its servings from the config.
     """
     if stack.refusals:
         raise SourceError([f"{stack.file}: {finding}" for finding in stack.refusals])
+    if stack.is_empty:
+        raise SourceError([f"{stack.file}: {_EMPTY}"])
     emitters = [(plan, find_emitter(plan.backend)) for plan in stack.need.plans]
     return [
         *stack.need.hyper_nodes,

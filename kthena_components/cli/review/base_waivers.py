@@ -24,11 +24,11 @@ from kthena_components.core.values.read import mapping
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import read_below
-from kthena_components.reading.project import Project, ProjectError, read_project
+from kthena_components.reading.project import PROGRAM_SUFFIXES, Project, ProjectError, read_project
 
 _CLAUSE = "Waived until "
 _WAIVED = regex(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")
-_SUFFIXES = {".py", ".yaml", ".yml", ".json", ".ts", ".js", ".go", ".cs", ".java", ".tf", ".toml"}
+_SUFFIXES = PROGRAM_SUFFIXES | {".yaml", ".yml", ".json", ".tf", ".toml"}
 _MOST = 2**20
 _BETWEEN = r"[\s\"'\\+]+"
 """Pattern between two words of a waiver: a long text may be written as several strings."""
