@@ -200,17 +200,21 @@ def require_free(folder: Path) -> None:
 
 def opened(folder: Path) -> Sandbox:
     """Return the sandbox that runs in a folder."""
+    return Sandbox(_layout(folder), ensure_sandbox(os.environ, lambda _line: None))
+
+
+def _layout(folder: Path) -> Layout:
     if not (folder / PORTS_FILE).exists():
         start = make("sandbox", folder)
         raise SandboxError(f"there is no sandbox in {folder}. Start one with {start}")
-    return Sandbox(Layout.read(folder.absolute()), ensure_sandbox(os.environ, lambda _line: None))
+    return Layout.read(folder.absolute())
 
 
 def down(folder: Path) -> list[str]:
     """Stop the programs of a sandbox, remove its folder, and return the programs' names."""
-    sandbox = opened(folder)
-    ended = sandbox.processes.running()
-    sandbox.processes.stop_all()
+    processes = Processes(_layout(folder))
+    ended = processes.running()
+    processes.stop_all()
     shutil.rmtree(folder)
     return ended
 
@@ -220,10 +224,10 @@ def deployed(folder: Path) -> dict[str, int]:
 
     Empty if its API server does not answer.
     """
-    sandbox = opened(folder)
+    layout = _layout(folder)
     try:
-        running = "kube-apiserver" in sandbox.processes.running()
-        return dict(stacks_in(sandbox.api)) if running else {}
+        running = "kube-apiserver" in Processes(layout).running()
+        return dict(stacks_in(Cluster.open(layout.kubeconfig))) if running else {}
     except ClusterError:
         return {}
 

@@ -1,4 +1,4 @@
-"""Reads all random inputs, on all processors. `make test` reads a tenth of them."""
+"""Reads all random inputs, on all processors. `make test` reads a fortieth of them."""
 
 import os
 import subprocess

@@ -7,6 +7,7 @@ SetDefaults_LimitRangeItem and SetDefaults_Pod of pkg/apis/core/v1/defaults.go.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
@@ -18,6 +19,12 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import Body, Refusal
 
 LIMIT_RANGE = ("", "LimitRange")
+_MOST = 4
+"""Most LimitRanges of which all orders are tried."""
+_IN_NO_ORDER = Unknown(
+    "its namespace has several LimitRanges with defaults, which the API server applies in no fixed "
+    "order"
+)
 _CONTAINERS = ("initContainers", "containers")
 
 
@@ -37,8 +44,18 @@ def _space(body: Body) -> str:
     return namespace_of(body) or "default"
 
 
-def with_defaults(spec: Body, ranges: Iterable[Body]) -> dict[str, Any]:
-    """Give each container the requests and limits that it does not state."""
+def with_defaults(spec: Body, ranges: Sequence[Body]) -> dict[str, Any] | Unknown:
+    """Give each container the requests and limits that it does not state.
+
+    The API server applies several LimitRanges in no fixed order, so the result is not known if it
+    depends on the order.
+    """
+    orders = permutations(ranges) if len(ranges) <= _MOST else iter((ranges, ranges[::-1]))
+    first, *others = (_in_order(spec, order) for order in orders)
+    return first if all(other == first for other in others) else _IN_NO_ORDER
+
+
+def _in_order(spec: Body, ranges: Iterable[Body]) -> dict[str, Any]:
     found = _each_container(spec, _with_own_limits)
     for body in ranges:
         requests, limits = dict[str, Any](), dict[str, Any]()

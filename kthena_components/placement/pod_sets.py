@@ -76,6 +76,8 @@ def pod_sets(
         return Unknown(f"{number} pods of one template are too many to place")
     ranges = ranges_of(templates.limit_ranges, templates.namespace)
     created = with_defaults(pods.spec, ranges) if ranges else pods.spec
+    if isinstance(created, Unknown):
+        return created
     asked = unknown_within(ranges) or scheduled_requests(created)
     spec = deciding_spec(pods.spec)
     stated = pods.task if task is None else task
