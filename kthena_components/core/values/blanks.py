@@ -1,8 +1,9 @@
 """Finds placeholders: texts that a person or a program replaces before a file is applied.
 
 envsubst, Terraform and Flux replace `${MODEL}`, Jinja and Helm replace `{{ model }}`, and readers
-replace `<your token>` and `REPLACE_ME`. Only files have placeholders: in an object that Pulumi is
-about to apply, the same text is the value.
+replace `<your token>` and `REPLACE_ME`. Other programs replace a name between two marks: `@NAME@`,
+`%NAME%`, `#{name}#`, `[[name]]`, `((name))`. Only files have placeholders: in an object that
+Pulumi is about to apply, the same text is the value.
 """
 
 import re
@@ -27,8 +28,18 @@ _MARKED = r"""
     ) (?![A-Za-z0-9])
 """
 _VARIABLE = r"\$ (?: \{ [A-Za-z_] [^{}\n]* \} | [A-Za-z_] [A-Za-z0-9_]* )"
+_BETWEEN = r"""
+    @ [A-Za-z_] [\w.-]{0,63} @
+    | % [A-Za-z_] [\w.-]{2,63} %
+    | \#\{ [^{}\n]{1,64} \}
+    | \[\[ [ ]? [A-Za-z_] [\w.-]{0,63} [ ]? \]\]
+    | \(\( [ ]? [A-Za-z_] [\w./-]{0,63} [ ]? \)\)
+"""
+"""Not in scripts, where these are tests, sums, formats of dates and patterns of sed."""
 _IN_SCRIPT = regex(_MARKED, re.VERBOSE)
-_ANYWHERE = regex(rf"{_MARKED} | {_VARIABLE}", re.VERBOSE)
+_ANYWHERE = regex(rf"{_MARKED} | {_BETWEEN} | {_VARIABLE}", re.VERBOSE)
+_REFERENCE = regex(r"\$\([A-Za-z_][\w.-]*\)")
+"""Kubernetes replaces `$(NAME)` in commands and variables only: elsewhere another program does."""
 _WHOLE = regex(r"(?:replace|change)[_-]?me|set[_-]me|replaced-by-[a-z-]+|your-[a-z0-9-]+-here")
 _NAME = regex(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _CAPITALS = regex(r"[A-Z][A-Z0-9_]*")
@@ -36,15 +47,20 @@ _HINTS = (
     *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
     *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
     *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-", "__"),
+    "#{",
 )
 _HINT_PATTERNS = (
     regex(r"\$[A-Za-z_{]"),
     regex(r"<[A-Za-z>]"),
+    regex(r"@[A-Za-z_][\w.-]{0,63}@"),
+    regex(r"%[A-Za-z_][\w.-]{2,63}%"),
+    regex(r"\[\[ ?[A-Za-z_][\w.-]{0,63} ?\]\]"),
+    regex(r"\(\( ?[A-Za-z_][\w./-]{0,63} ?\)\)"),
     regex(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     regex(r"Ref[\"']?:\s*\{?\s*(?:[\"']?key\b.*\n\s*)?[\"']?name[\"']?\s*:\s*[\"']?[A-Z]"),
     regex(r"-[tpde]p[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),
     *(
-        regex(rf"{end}[\"']?\s*:\s*\[?[\"']?[A-Z]")
+        regex(rf"{end}[\"']?\s*:\s*\[?[\"']?(?:[A-Z]|[^\n]{{0,200}}\$\()")
         for end in (
             "ort",
             "size",
@@ -117,7 +133,7 @@ def is_blank(text: str, *, is_plain: bool = False) -> bool:
     """
     if "\n" in text:  # a file or a script
         return False
-    if is_plain and _CAPITALS.fullmatch(text):
+    if is_plain and (_CAPITALS.fullmatch(text) or _REFERENCE.search(text)):
         return True
     return _ANYWHERE.search(text) is not None or _WHOLE.fullmatch(text) is not None
 
