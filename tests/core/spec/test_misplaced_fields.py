@@ -28,7 +28,7 @@ BOUNDS = (
     "write autoscaled: true at the top instead, with a backend that takes it (docs/backends.md), "
     "and the bounds into a HorizontalPodAutoscaler"
 )
-SECRET = (
+HUB = (
     "write roles[0].hugging_face_token: {name: NAME}, the Secret that holds the token in its key "
     "HF_TOKEN"
 )
@@ -114,9 +114,9 @@ CASES: dict[str, tuple[Any, str, Args]] = {
     "roles[0].worker": (
         1, "write roles[0].worker_replicas instead", {"roles[0].worker_replicas": 1}
     ),
-    "hf_token": ("abc", SECRET, {"roles[0].hugging_face_token": {"name": "hub"}}),
+    "hf_token": ("abc", HUB, {"roles[0].hugging_face_token": {"name": "hub"}}),
     "roles[0].engine.hf_token": (
-        "abc", SECRET, {"roles[0].hugging_face_token": {"name": "hub"}}
+        "abc", HUB, {"roles[0].hugging_face_token": {"name": "hub"}}
     ),
     "roles[0].engine.context_length": (
         4096,
@@ -197,7 +197,7 @@ def test_an_option_that_the_package_sets_is_not_named() -> None:
 def test_a_token_is_never_sent_to_a_command_line() -> None:
     token = "hf_" + "AbCdEfGh" * 4
     (found,) = refused(changed(ENGINE_RAY, {"roles[0].engine.hf_token": token}))
-    assert found.remedy == f"revoke this token, and {SECRET}"
+    assert found.remedy == f"revoke this token, and {HUB}"
     assert token not in str(found)
 
 
