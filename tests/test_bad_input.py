@@ -147,7 +147,8 @@ CASES = {
         ENGINE_RAY,
         {f"{SIZES}.pipeline": 3},
         f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
-        "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
+        "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods (worker_replicas: 2). "
+        "[world-size-equals-gpus]",
     ),
     "more-gpus-than-ranks": BadInput(
         NATIVE_8B,
@@ -318,7 +319,8 @@ CASES = {
         "[rollout-partition]\n"
         f"backend: there is no backend 'helm'. Known: {BACKENDS}. [known-backend]\n"
         f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
-        "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
+        "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods (worker_replicas: 2). "
+        "[world-size-equals-gpus]",
     ),
 }
 

@@ -48,4 +48,5 @@ def opened(
         yield found
     except ClusterError as error:
         sys.stdout.flush()
-        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
+        without = ", or a file of the cluster with --inventory" if "inventory" in asked else ""
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}{without}\n")

@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complete(_parser(COMMANDS))
     try:
         named = next((word for word in arguments if not word.startswith("-")), "")
+        if named and named not in COMMANDS and arguments[0] == named:
+            return _no_command(named)
         asked = _parser({named}).parse_args(arguments)
         status: int = asked.run(asked)
     except BrokenPipeError:
@@ -53,6 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
     return status
+
+
+def _no_command(name: str) -> int:
+    """Name the command that is meant, or all."""
+    import difflib  # noqa: PLC0415 - only for a mistake
+
+    close = difflib.get_close_matches(name.casefold(), COMMANDS, n=1)
+    hint = f"write {close[0]}" if close else f"known: {', '.join(COMMANDS)}"
+    sys.stderr.write(f"kthena-components: there is no command {name!a}; {hint}\n")
+    return WRONG
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:

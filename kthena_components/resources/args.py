@@ -157,8 +157,8 @@ class ServingGroupArgs(TypedDict):
     """Name of the serving of the group: first part of every object's name. Default: the component's
     name."""
     namespace: NotRequired[pulumi.Input[str]]
-    """Kubernetes namespace. Default default. It must exist, or be made by the same program: pass
-    the name of that resource, so that it is created first.
+    """Kubernetes namespace. Default: the namespace `default`. It must exist, or be made by the
+    same program: pass the name of that resource, so that it is created first.
     """
     group: NotRequired[int]
     """Ordinal of the group: second part of every object's name. Default 0."""
@@ -202,8 +202,8 @@ class ModelServingArgs(TypedDict):
     change replaces all objects.
     """
     namespace: NotRequired[pulumi.Input[str]]
-    """Kubernetes namespace. Default default. It must exist, or be made by the same program: pass
-    the name of that resource, so that it is created first.
+    """Kubernetes namespace. Default: the namespace `default`. It must exist, or be made by the
+    same program: pass the name of that resource, so that it is created first.
     """
     replicas: NotRequired[int]
     """ServingGroups: whole copies of all roles. Default 1."""

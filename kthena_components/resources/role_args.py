@@ -298,8 +298,8 @@ class StandaloneRoleArgs(RoleFields):
     name: NotRequired[str]
     """Name of the role. Default: the component's name."""
     namespace: NotRequired[pulumi.Input[str]]
-    """Kubernetes namespace. Default default. It must exist, or be made by the same program: pass
-    the name of that resource, so that it is created first.
+    """Kubernetes namespace. Default: the namespace `default`. It must exist, or be made by the
+    same program: pass the name of that resource, so that it is created first.
     """
     group: NotRequired[int]
     """Ordinal of the ServingGroup of the role. Default 0."""

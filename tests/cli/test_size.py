@@ -41,6 +41,9 @@ WRONG = {
     "the beginning of several names": (
         ["llama-3.3-70b", "--gpu", "h100"], "; write meta-llama/Llama-3.3-70B-Instruct, or give",
     ),
+    "words of several names": (
+        ["llama-70b", "--gpu", "h100"], "is not in the table of models; write meta-llama/",
+    ),
     "an unknown GPU": ([QWEN, "--gpu", "h1000"], "'h1000' is not in the table of GPUs; near"),
     "a length above the model's": (
         [LLAMA, "--gpu", "h100", "--context", "200000"],

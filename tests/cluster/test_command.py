@@ -88,6 +88,7 @@ def test_no_kubeconfig_and_no_context_are_told(
 ) -> None:
     said = refusal(capsys, command, "--kubeconfig", str(tmp_path / "none"))
     assert f"there is no kubeconfig at {tmp_path / 'none'}. Name another cluster" in said
+    assert "--inventory" not in said
     own = kubeconfig(tmp_path, {"token": "t"})
     said = refusal(capsys, command, "--kubeconfig", own, "--context", "there")
     assert "the kubeconfig has no context 'there'" in said
@@ -194,3 +195,19 @@ def test_a_broken_stack_file_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "Pulumi.s.yaml").write_text(text)
     with pytest.raises(StackFileError, match=r"Pulumi\.s\.yaml"):
         read_stack_file(tmp_path, "s")
+
+
+def test_fit_needs_no_cluster_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "a.yaml"
+    manifest.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+    said = refusal(capsys, "fit", str(manifest), "--kubeconfig", str(tmp_path / "none"))
+    assert "or a file of the cluster with --inventory" in said
+
+
+def test_a_command_that_there_is_not_has_a_near_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["chekc"]), main(["x"])) == (2, 2)
+    near, other = capsys.readouterr().err.splitlines()
+    assert near.endswith("there is no command 'chekc'; write check")
+    assert "there is no command 'x'; known: new, check" in other

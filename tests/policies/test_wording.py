@@ -1,5 +1,7 @@
 """One mistake, one sentence: the component, the StatefulSet and the ModelServing say the same."""
 
+import re
+
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
@@ -25,8 +27,8 @@ BROKEN: dict[str, Args] = {
 }
 SENTENCES = {
     "ranks": "engine 'decode' starts tensor 16 × pipeline 2 = 32 ranks, but its 2 pods × 8 GPUs "
-    "hold 16. Set pipeline to 1, or set tensor to 8, or give the engine 4 pods, or give each pod "
-    "16 GPUs. [world-size-equals-gpus]",
+    "hold 16. Set pipeline to 1, or set tensor to 8, or give the engine 4 pods "
+    "(worker_replicas: 3), or give each pod 16 GPUs. [world-size-equals-gpus]",
     "straddling": "engine 'server' has tensor 4 on pods of 6 GPUs, so one tensor group would fill "
     "a part of a pod, and a pod would hold parts of two groups. Set tensor to 2 and pipeline to 6. "
     "[nodes-whole]",
@@ -36,6 +38,9 @@ SENTENCES = {
     "and a limit of 8, and Kubernetes requires both to be equal. Write 8 in both. "
     "[gpu-requests-equal-limits]",
 }
+
+_FIELD = re.compile(r" \(worker_replicas: [0-9]+\)")
+"""What only the component can name: the field of its own that gives an engine its pods."""
 
 
 def component(args: Args, backend: str) -> list[str]:
@@ -60,7 +65,7 @@ def pack(args: Args, backend: str) -> list[str]:
 def test_the_pack_says_of_an_object_what_the_component_says(case: str, backend: str) -> None:
     said = component(BROKEN[case], backend)
     assert said == [SENTENCES[case]]
-    assert pack(BROKEN[case], backend) == said
+    assert pack(BROKEN[case], backend) == [_FIELD.sub("", line) for line in said]
 
 
 def test_of_two_objects_each_says_its_part_of_what_the_component_says() -> None:

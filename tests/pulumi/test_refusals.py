@@ -37,7 +37,7 @@ def test_every_slip_of_a_stack_file_is_told_before_anything_is_made(tmp_path: Pa
 Remove it, or write output: cluster. [output-field]
 {file}servings[0].roles[0].engine.parallelism: engine 'serve' starts tensor 2 × pipeline 2 = 4 \
 ranks, but its 2 pods × 1 GPU hold 2. Set pipeline to 1, or set tensor to 1, or give the engine \
-4 pods, or give each pod 2 GPUs. [world-size-equals-gpus]
+4 pods (worker_replicas: 3), or give each pod 2 GPUs. [world-size-equals-gpus]
 {file}servings[1].roles[0].replica: there is no field 'replica' here. Write 'replicas'. \
 [unknown-field]"""
     assert_refused(stack, stack.preview(), message)

@@ -22,7 +22,7 @@ config:
 """
 SENTENCE = (
     "engine 'serve' starts tensor 1 × pipeline 3 = 3 ranks, but its 2 pods × 1 GPU hold 2. Set "
-    "pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]"
+    "pipeline to 2, or give the engine 3 pods (worker_replicas: 2). [world-size-equals-gpus]"
 )
 
 

@@ -36,6 +36,7 @@ def draw() -> str:
         text = Text(line, style="red" if line.startswith("error:") else "")
         text.highlight_regex(_RULE, "bold yellow")
         console.print(text)
+    console.print()  # Rich's frame cuts the last line, and with it each underscore there.
     return console.export_svg(
         title="kthena_components",
         code_format=_FONTS.sub("", CONSOLE_SVG_FORMAT),

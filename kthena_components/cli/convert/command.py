@@ -83,9 +83,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     )
     parser.add_argument("paths", metavar="FILE", nargs="*", help="YAML or JSON, or - for stdin")
     _about_a_cluster(parser)
-    parser.add_argument(
-        "--to", required=True, metavar="TARGET", help=f"one of {', '.join(_TARGETS)}"
-    )
+    parser.add_argument("--to", metavar="TARGET", help=f"required: one of {', '.join(_TARGETS)}")
     parser.add_argument(
         "--backend",
         choices=EMITTERS,
@@ -191,6 +189,8 @@ def _changes(asked: argparse.Namespace) -> Changes:
         raise UsageError("name files, or write --from-cluster")
     if asked.namespace and not asked.from_cluster:
         raise UsageError("--namespace is only for --from-cluster")
+    if asked.to is None:
+        raise UsageError(f"--to is missing; name one of {', '.join(_TARGETS)}")
     if asked.to not in _TARGETS:
         close = nearest(asked.to, _TARGETS)
         hint = f"write {close}" if close else f"known: {', '.join(_TARGETS)}"

@@ -101,10 +101,18 @@ def _in_table(asked: argparse.Namespace) -> ModelShape:
     return named if asked.precision in {None, model.dtype} else _copy(named, asked.precision)
 
 
+_NAMED = 3
+"""Most models that an error names."""
+
+
 def _meant(name: str) -> str | None:
-    """Return the model whose name begins like this, or else the nearest name."""
+    """Return the model whose name begins like this or has its words, or else the nearest name."""
     begun = [full for full in all_names() if _short(name) and _short(full).startswith(_short(name))]
-    return min(begun, key=lambda full: len(_short(full))) if begun else nearest(name, all_names())
+    if begun:
+        return min(begun, key=lambda full: len(_short(full)))
+    words = set(_short(name).split("-"))
+    holding = [full for full in all_names() if words <= set(_short(full).split("-"))]
+    return nearest(name, all_names()) or " or ".join(holding[:_NAMED]) or None
 
 
 def _short(name: str) -> str:

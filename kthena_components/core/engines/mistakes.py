@@ -197,6 +197,8 @@ def not_taken(shown: str, dialect: Dialect, *, positional: bool, sure: bool) -> 
     takes = "only one bare word, the model" if positional else "no bare word"
     text = f"{dialect.engine} takes {takes}: '{shown}' belongs to no option"
     remedy = "remove it, or write the option that it belongs to in front of it"
+    if shown.startswith("--") and " " in shown:
+        remedy = "write the option and its value as two items, without the space between them"
     return Mistake(text, remedy, by_release=not sure)
 
 

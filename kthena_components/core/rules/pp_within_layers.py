@@ -59,7 +59,7 @@ def _resized(sharding: Sharding, stages: int, wanted: int) -> Remedy:
     engine, pods, gpus = sharding.engine, sharding.engine.pods, sharding.engine.entry.gpus
     size = set_size(sharding.command, "pipeline", wanted)
     if isinstance(pods, int) and pods > 1 and pods * wanted % stages == 0:
-        return together(size, give_pods(engine, pods * wanted // stages, ""))
+        return together(size, give_pods(engine, pods * wanted // stages))
     if pods == 1 and isinstance(gpus, int) and gpus * wanted % stages == 0:
         return together(size, give_gpus(engine, gpus * wanted // stages, ""))
     return Remedy("")

@@ -38,22 +38,51 @@ _OF_ROLES: Mapping[str, str] = {
     **dict.fromkeys(("ep", "expertparallel", "enableexpertparallel"), f"{_SIZES}.expert"),
     **dict.fromkeys(("gpu", "gpus", "gpucount", "numgpus", "nvidia.com/gpu", "nvidia/gpu"), _GPUS),
     **dict.fromkeys(_TYPES, _TYPE),
-    **dict.fromkeys(("version", "imagetag", "tag"), "engine.image"),
     **dict.fromkeys(("args", "engineargs", "vllmargs"), "engine.extra_args"),
     **dict.fromkeys(("shmsize", "sharedmemory"), "resources.shm"),
     "terminationgraceperiodseconds": "drain_seconds",
+    **dict.fromkeys(("worker", "numworkers", "workercount"), "worker_replicas"),
 }
 """Names, without dashes, underscores and capitals, and the field of a role that is meant."""
+_TAGS = frozenset({"version", "imagetag", "imageversion", "engineversion", "tag"})
+_RELEASE = regex(r"(v?)([0-9]+\.[0-9]+)(\.[0-9]+[a-z0-9.]*)?")
+_TOKENS = frozenset(
+    f"{owner}{what}"
+    for owner in ("hf", "huggingface", "huggingfacehub")
+    for what in ("token", "tokensecret", "secret", "tokensecretname")
+)
+"""Names for the token of Hugging Face, which no command line may have: everyone can read those."""
+_CONTEXTS = frozenset({"context", "contextlength", "contextlen", "contextwindow", "maxcontext"})
+_CONTEXT_OPTIONS: Mapping[str, str] = {
+    "vllm": "--max-model-len",
+    "sglang": "--context-length",
+    "trtllm": "--max_seq_len",
+}
 _AMOUNTS = frozenset({"limits", "requests"})
 _PODS = frozenset({"nnodes", "nodes", "numnodes", "pods", "numpods", "podcount", "podsperengine"})
 _OF_SERVINGS: Mapping[str, str] = {
     "priorityclassname": "priority_class",
     **dict.fromkeys(("groups", "numgroups", "groupcount"), "replicas"),
     "service": "expose",
+    "gang": "gang_policy",
+    "timeout": "ready_timeout_seconds",
 }
+_OUTSIDE = frozenset(
+    {"ingress", "ingresses", "ingressclass", "ingressclassname", "gateway", "httproute", "domain"}
+    | {"host", "hosts", "hostname", "loadbalancer", "loadbalancerip", "loadbalancerclass"}
+    | {"servicetype", "nodeport", "externaltrafficpolicy", "externalips", "public"}
+)
+"""Names for the way to a serving from outside the cluster."""
+_OF_SERVICES = frozenset({"type", "annotations"})
+_BOUNDS = frozenset(
+    {"autoscaling", "minreplicas", "maxreplicas", "minscale", "maxscale", "scaling", "hpa"}
+)
+_CLUSTERS = frozenset({"cluster", "kubeconfig", "kubecontext"})
+_V_TAGS = frozenset({"vllm", "sglang"})
+"""Engines whose images have tags such as v0.11.0: vllm/vllm-openai, lmsysorg/sglang."""
 _COUNT = regex(r"[1-9][0-9]{0,5}")
 _SERVICE = "expose"
-"""The field whose unknown fields are those of a Service, which have no other place here."""
+"""The field whose unknown fields are those of a Service."""
 _MOST = 2
 """Most places that a remedy names."""
 
@@ -71,8 +100,10 @@ def elsewhere(
     """
     name = str(location[-1])
     if issubclass(model, GroupSpec):
-        if location[0] == _SERVICE:
-            return None
+        if location[0] == _SERVICE or len(location) == 1 or _plain(name) in _BOUNDS:
+            found = _of_serving(_plain(name), location, value, data)
+            if found or location[0] == _SERVICE:
+                return found
         role, group = (*location[:2],), True
         if len(location) <= len(role) or role[0] != "roles":
             role = ("roles", 0) if len(sequence(mapping(data).get("roles"))) == 1 else ()
@@ -89,12 +120,55 @@ def elsewhere(
         stated = part_of(stated, part)
     if group and _plain(name) in _OF_SERVINGS:
         return _write([_OF_SERVINGS[_plain(name)]])
+    if group and name == "port":
+        engine = join_path(here, "engine.port")
+        return f"write {_SERVICE}.port for the Service, or {engine} for the engine"
     return (
         _of_role(_plain(name), here, value, stated)
         or _write(_same_name(model, name, location, here))
         or _of_pod(name, here, stated)
         or _of_engine(name, here, stated)
     )
+
+
+def _of_serving(plain: str, location: Location, value: object, data: object) -> str | None:
+    """Find what a serving cannot state, because another object or the program states it."""
+    if plain == "service" and {_plain(str(key)) for key in mapping(value)} & _OF_SERVICES:
+        plain = "servicetype"
+    if plain in _OUTSIDE or (location[0] == _SERVICE and plain in _OF_SERVICES):
+        no_service = mapping(data).get(_SERVICE) is None
+        made = f", write {_SERVICE}: {{}} for a Service" if no_service else ""
+        return (
+            f"remove it{made}, and put an Ingress, a Gateway or a load balancer of your own in "
+            f"front of the Service of {_SERVICE}, as in docs/how-to/from-outside.md"
+        )
+    if plain in _BOUNDS:
+        return (
+            "write autoscaled: true at the top instead, with a backend that takes it "
+            "(docs/backends.md), and the bounds into a HorizontalPodAutoscaler"
+        )
+    if plain in _CLUSTERS and len(location) == 1:
+        return (
+            "remove it: the cluster is kubernetes:kubeconfig or kubernetes:context of the stack, "
+            "or the provider in the options of the component"
+        )
+    return None
+
+
+def _tag(role: str, value: object, stated: Any) -> str:
+    """Write a version as the tag of an image."""
+    engine = mapping(inside(stated, "engine"))
+    at, kind, stated_image = (
+        join_path(role, "engine.image"),
+        engine.get("kind"),
+        engine.get("image"),
+    )
+    image = read_image(stated_image) if isinstance(stated_image, str) else None
+    found = _RELEASE.fullmatch(str(value)) if isinstance(value, str) else None
+    if found is None or image is None or kind not in _V_TAGS or image.digest is not None:
+        return f"write the version as the tag of {at} instead"
+    name = str(stated_image).removesuffix(f":{image.tag}") if image.tag else stated_image
+    return f"write {at}: {name}:v{found[2]}{found[3] or '.0'} instead"
 
 
 def _of_role(plain: str, role: str, value: object, stated: Any) -> str | None:
@@ -105,13 +179,28 @@ def _of_role(plain: str, role: str, value: object, stated: Any) -> str | None:
         if mapping(stated).get("engine") is None:
             select = f"select the GPU's type with {_pod(role, stated)}.nodeSelector"
         return f"{select}, and write {join_path(role, _GPUS)} for the number"
+    if alias is not None:
+        return _write([join_path(role, alias)])
     if plain in _AMOUNTS:
         return f"write cpu, memory and gpus_per_pod in {join_path(role, 'resources')}"
     if plain in _PODS:
         at = join_path(role, "worker_replicas")
         workers = f" {int(str(value)) - 1}," if _COUNT.fullmatch(str(value)) else ""
         return f"write {at}:{workers} the pods of an engine, less the first"
-    return None if alias is None else _write([join_path(role, alias)])
+    return _of_role_engine(plain, role, value, stated)
+
+
+def _of_role_engine(plain: str, role: str, value: object, stated: Any) -> str | None:
+    """Find what decides the version, the token or the context of an engine."""
+    if plain in _TAGS:
+        return _tag(role, value, stated)
+    if plain in _TOKENS:
+        at = join_path(role, "hugging_face_token")
+        return f"write {at}: {{name: NAME}}, the Secret that holds the token in its key HF_TOKEN"
+    option = _CONTEXT_OPTIONS.get(str(mapping(inside(stated, "engine")).get("kind")))
+    if plain in _CONTEXTS and option is not None:
+        return f"write {option} in {join_path(role, 'engine.extra_args')}"
+    return None
 
 
 def _write(paths: Sequence[str]) -> str | None:
@@ -166,6 +255,7 @@ def _of_pod(name: str, role: str, stated: Any) -> str | None:
     if _plain(name) == "annotations":
         return _write([f"{_pod(role, stated).removesuffix('.spec')}.metadata.annotations"])
     pod = {_plain(field): field for field in shape_of("PodSpec").fields}
+    pod["serviceaccount"] = pod["serviceaccountname"]  # the other is its deprecated alias
     if _plain(name) in pod:
         return _write([f"{_pod(role, stated)}.{pod[_plain(name)]}"])
     container = {_plain(field): field for field in shape_of("Container").fields}

@@ -3,6 +3,7 @@
 Only structural errors are worded here: types, missing and unknown fields, ranges.
 """
 
+import json
 import math
 import re
 import types
@@ -44,6 +45,12 @@ _SHOWN_TOKEN = (
 )
 _SWITCHES = frozenset({"expose", "model_server"})
 """Maps of fields whose defaults are enough, which users write as true."""
+_SCALARS: Mapping[str, str] = {"expose": "port", "parallelism": "tensor"}
+"""Maps of fields that users write as one number, and the field that is meant."""
+_AMOUNTS = frozenset({"memory", "ephemeral_storage", "shm", "size"})
+_MANY = 65536
+_SHORT = 200
+_QUOTED = regex(r"[\"'\\\\$]")
 _DIGITS = 18
 """A longer number is no count."""
 _LISTED = 12
@@ -95,6 +102,8 @@ def _finding(model: type[BaseModel], error: ErrorDetails, data: object) -> Findi
         seen, remedy = _SHOWN_TOKEN
     elif error["loc"] and error["loc"][-1] in _SWITCHES and isinstance(value, bool):
         remedy = write({}, "write {} for the defaults") if value else remove()
+    elif (meant := _meant(error["loc"], kind, value)) is not None:
+        remedy = meant
     elif kind.startswith("model"):
         fields = sorted(known_fields(model, error["loc"])) if error["loc"] else []
         remedy += f"; known: {', '.join(fields)}" if 0 < len(fields) <= _LISTED else ""
@@ -119,12 +128,28 @@ def _unknown_field(
         hint = remove(f"remove it, because {close} is stated, too")
     if not (close and _is_same(close, name)):
         hint = elsewhere(model, location, value, data) or hint
+    is_token = looks_like_token(value)
     return Finding(
         path=path_of(location),
-        seen=f"there is no field '{name}' here",
-        remedy=hint,
+        seen=_SHOWN_TOKEN[0] if is_token else f"there is no field '{name}' here",
+        remedy=f"revoke this token, and {hint}" if is_token else hint,
         rule="unknown-field",
     )
+
+
+def _meant(location: Sequence[str | int], kind: str, value: object) -> str | None:
+    """Return what a number means instead of a map or an amount, or words instead of a list."""
+    name = str(location[-1]) if location else ""
+    counted = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MANY
+    if counted and kind.startswith("model") and name in _SCALARS:
+        return write({_SCALARS[name]: value})
+    if counted and kind.startswith("string") and name in _AMOUNTS:
+        return write(f"{value}Gi", f"write a unit, such as '{value}Gi'")
+    if kind.startswith("list") and name == "extra_args" and isinstance(value, str):
+        words = value.split()
+        plain = words and len(value) <= _SHORT and not _QUOTED.search(value)
+        return write(words, f"write a list: {json.dumps(words)}") if plain else None
+    return None
 
 
 def _is_same(one: str, other: str) -> bool:

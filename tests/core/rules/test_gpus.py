@@ -252,7 +252,7 @@ def test_a_pod_of_very_many_gpus_is_checked_as_well() -> None:
 
 WORDS = {
     r"set (tensor|pipeline|data) to (\d+)": "roles[0].engine.parallelism.{}",
-    r"give the (engine) (\d+) pods?": "roles[0].worker_replicas",
+    r"give the (engine) (\d+) pods?(?: \(worker_replicas: \d+\))?": "roles[0].worker_replicas",
     r"give each (pod) (\d+) GPUs?": "roles[0].resources.gpus_per_pod",
 }
 

@@ -57,12 +57,14 @@ def devices(device: DeviceFacts, number: int, text: str = "") -> Remedy:
     return together(*(write(str(number), at=path) for path in parts), text=text)
 
 
-def give_pods(engine: EngineFacts, number: int, text: str) -> Remedy:
-    """Give an engine a number of pods, if a field of a component states it."""
+def give_pods(engine: EngineFacts, number: int) -> Remedy:
+    """Give an engine a number of pods. Without a fix if no field of a component states it."""
+    text = f"give the engine {count_of(number, 'pod')}"
     if not engine.entry.gpus_path.endswith(_COUNTED):
         return Remedy(text)
-    field = "worker_replicas"
-    return write(number - 1, text, at=f"{engine.path}.{field}" if engine.path else field)
+    field, workers = "worker_replicas", number - 1
+    at = f"{engine.path}.{field}" if engine.path else field
+    return write(workers, f"{text} ({field}: {workers})", at=at)
 
 
 def placed(finding: Finding) -> Finding:
@@ -147,8 +149,7 @@ def _other_gpus(
     if not (isinstance(gpus, int) and isinstance(pods, int)):
         return
     if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
-        given = count_of(ranks // gpus, "pod")
-        yield give_pods(engine, ranks // gpus, f"give the engine {given}")
+        yield give_pods(engine, ranks // gpus)
     each = ranks // pods
     spans = not torn and _is_torn(engine, command, sizes, each)
     if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:

@@ -60,10 +60,20 @@ def template_parts(role: RoleSpec) -> Iterator[Finding]:
                 yield Finding(
                     path=f"{path}.{key}",
                     seen=f"'{key}' is not a field that a pod template passes on to its pods",
-                    remedy=remove(f"remove it; known: {', '.join(known)}"),
+                    remedy=_moved(field, key, path)
+                    or remove(f"remove it; known: {', '.join(known)}"),
                     rule="template-parts",
                 )
         yield from _odd_keys(field, template)
+
+
+def _moved(template: str, key: str, path: str) -> str | None:
+    """Say where a field of pods or of their metadata is written; None if it is no such field."""
+    if key in shape_of("PodSpec").fields:
+        return f"write it in {template}.spec instead: {template}.spec.{key}"
+    if path == template and key in _METADATA:
+        return f"write it in {template}.metadata instead: {template}.metadata.{key}"
+    return None
 
 
 def _odd_keys(path: str, value: Any) -> Iterator[Finding]:
