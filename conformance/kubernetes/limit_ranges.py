@@ -60,8 +60,8 @@ def _seen_by(api: Cluster) -> Iterator[None]:
     """
     _create(api, _range("limits", "first", []))
     yield
-    least = {"type": "Container", "min": {"cpu": "1k"}}
-    _create(api, _range("limits", "last", [least]))
+    item = {"type": "Container", "maxLimitRequestRatio": {"cpu": "1"}}
+    _create(api, _range("limits", "last", [item]))
     pod: Body = {"containers": [{"name": "a", "image": "busybox:1.37"}]}
     if not wait(lambda: _theirs(api, "limits", pod) is None):
         raise TimeoutError("the API server does not see the LimitRange 'last'")

@@ -178,4 +178,20 @@ def test_pods_that_state_nothing_are_accepted_with_the_defaults(
     most = {key: str(int(least.get(key, 0)) + int(amount)) for key, amount in more.items()}
     limits = [limit_range(min=least, max=most)]
     spec = with_defaults({"containers": [{"name": "c"}]}, limits)
+    assert not isinstance(spec, Unknown)
     assert refusals(spec, limits) == ()
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_the_order_of_limit_ranges_is_not_guessed(
+    one: dict[str, str], other: dict[str, str]
+) -> None:
+    limits = [limit_range(default=one), limit_range(default=other)]
+    found = [
+        with_defaults({"containers": [{"name": "c"}]}, each) for each in (limits, limits[::-1])
+    ]
+    if any(one[key] != other[key] for key in one.keys() & other.keys()):
+        assert all(isinstance(each, Unknown) for each in found)
+    else:
+        assert found[0] == found[1]
+        assert not isinstance(found[0], Unknown)
