@@ -57,9 +57,9 @@ _STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:\s*["']?([^\s"',}]+)""")
 _USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
 _LATE = regex(r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+")
 """A name in capitals or without letters: `_`, which a kustomization's namespace replaces."""
-_MARK = regex(r"[@#$~^|!*<>(){}\[\]\\]|%[^%]*%|__\w*__")
-"""What programs put around a text to replace (`@NAME@`, `#{name}#`, `[[ name ]]`, `%NAME%`), and
-nobody writes in a name."""
+_MARK = regex(r"\{[^{}]*\}|\[[^\[\]]*\]|<[^<>]*>|\([^()]*\)|@[^@]*@|%[^%]*%|__\w*__")
+"""A text between two marks, which a program replaces: `@NAME@`, `#{name}#`, `[[ name ]]`, `%NAME%`.
+Nobody writes it in a name."""
 _JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
 _CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
 _RANDOM = "aaaaa"

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kthena_components.cli.check.reports import FORMATS
@@ -30,20 +30,26 @@ COMMANDS = re.compile(r"##\w*\[")
 
 
 class Page(HTMLParser):
-    """The tags and the text of a page."""
+    """The tags of a page, and its text, in `links` without code, where no host looks for any."""
 
     def __init__(self, markdown: str) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.text = ""
+        self.text = self.links = ""
+        self.in_code = False
         html = cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the parser's
         self.tags.append(tag)
+        self.in_code = tag == "code"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_code = self.in_code and tag != "code"
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        self.links += "" if self.in_code else data
 
 
 @given(nasty)
@@ -57,19 +63,21 @@ def test_a_text_is_one_line_of_characters_that_show(text: str) -> None:
 
 
 @given(nasty)
+@example("GH-12")
 def test_a_cell_holds_nothing_but_text(text: str) -> None:
     page = Page(f"| a | b |\n|---|---|\n| {cell_text(text)} | end |\n")
-    assert set(page.tags) <= {"table", "thead", "tbody", "tr", "th", "td"}
+    assert set(page.tags) <= {"table", "thead", "tbody", "tr", "th", "td", "code"}
     assert page.tags.count("td") == 2
     assert page.text.rstrip().endswith("end")
     for mark in (r"@\w", r"#\d", r"GH-\d", r"!\d", r"://", r"www\."):
-        assert not re.search(mark, page.text, re.IGNORECASE), page.text
+        assert not re.search(mark, page.links, re.IGNORECASE), page.links
 
 
 @given(nasty)
+@example("GH-12")
 def test_a_list_item_holds_nothing_but_text(text: str) -> None:
     page = Page(f"- {cell_text(text)}\n")
-    assert set(page.tags) <= {"ul", "li", "p"}
+    assert set(page.tags) <= {"ul", "li", "p", "code"}
 
 
 @given(nasty)

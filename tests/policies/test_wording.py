@@ -39,7 +39,7 @@ SENTENCES = {
     "[gpu-requests-equal-limits]",
 }
 
-_FIELD = re.compile(r" \(worker_replicas: [0-9]+\)")
+FIELD = re.compile(r" \(worker_replicas: [0-9]+\)")
 """What only the component can name: the field of its own that gives an engine its pods."""
 
 
@@ -65,7 +65,7 @@ def pack(args: Args, backend: str) -> list[str]:
 def test_the_pack_says_of_an_object_what_the_component_says(case: str, backend: str) -> None:
     said = component(BROKEN[case], backend)
     assert said == [SENTENCES[case]]
-    assert pack(BROKEN[case], backend) == [_FIELD.sub("", line) for line in said]
+    assert pack(BROKEN[case], backend) == [FIELD.sub("", line) for line in said]
 
 
 def test_of_two_objects_each_says_its_part_of_what_the_component_says() -> None:
