@@ -203,10 +203,15 @@ def _pod(name: str) -> Body:
 
 
 def _allowed(scene: Scene) -> int:
-    """Return how many evictions Kubernetes allows; -1 before it has looked at the budget."""
+    """Return how many evictions Kubernetes allows; -1 before it has looked at the budget.
+
+    If it cannot count the pods that there should be, it only writes the condition SyncFailed.
+    Source: kubernetes v1.34 pkg/controller/disruption/disruption.go failSafe.
+    """
     found = scene.read(_budget())
     status = found.get("status") or {}
-    seen = status.get("observedGeneration") == found["metadata"]["generation"]
+    failed = any(each.get("reason") == "SyncFailed" for each in status.get("conditions") or ())
+    seen = failed or status.get("observedGeneration") == found["metadata"]["generation"]
     return int(status.get("disruptionsAllowed", -1)) if seen else -1
 
 
