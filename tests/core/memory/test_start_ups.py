@@ -38,7 +38,7 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 
 # Start-ups by their ids, and the most that their errors may be: mean, median, and the least share
 # within 2.5 GiB.
-NOT_USED = [("h", 57, 0.8, 0.3, 0.95), ("i", 11, 1.7, 1.0, 0.7)]
+NOT_USED = [("h", 57, 0.8, 0.3, 0.95), ("i", 11, 1.7, 1.0, 0.7), ("j", 22, 1.9, 1.1, 0.75)]
 
 
 @for_each(("letter", "number", "most", "middle", "close"), NOT_USED)
@@ -178,6 +178,47 @@ def test_sglang_leaves_its_reserve(memory: float, ranks: int, share: float) -> N
     found = default_share(memory, ranks, chunk=None, graphs=True)
 
     assert found == pytest.approx(share, abs=0.02)
+
+
+def test_the_graphs_of_rocm_are_twice_as_large() -> None:
+    terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, (0, 24, 0), 1))
+
+    assert isinstance(terms, Terms)
+    assert terms.graphs == pytest.approx(0.05 + 64 * 51 * 2 * 0.21 / 1024)
+
+
+# Model, release: whether its graphs may count nothing.
+UNCOUNTED = [
+    ("Qwen/Qwen3-8B", (0, 24, 0), False),
+    ("Qwen/Qwen3-8B", (0, 25, 0), True),
+    ("Qwen/Qwen3-8B", (0, 28, 1), True),
+    ("Qwen/Qwen3-8B", (0, 29, 0), False),
+    ("Qwen/Qwen3-8B", None, False),
+    ("Qwen/Qwen3-30B-A3B", (0, 28, 0), False),
+    ("Qwen/Qwen3.5-2B", (0, 28, 0), False),
+]
+
+
+@for_each(("model", "version", "doubtful"), UNCOUNTED)
+def test_the_newer_model_runner_may_count_no_graphs(
+    model: str, version: Version | None, doubtful: bool
+) -> None:
+    terms = terms_of(start_up(model, "NVIDIA H100", 79.18, version, 1))
+
+    assert isinstance(terms, Terms)
+    assert terms.doubt == (terms.graphs if doubtful else 0.0)
+
+
+@for_each(("gpu", "wide"), [("NVIDIA-GB10", True), ("NVIDIA-H100-80GB-HBM3", False)])
+def test_the_band_is_wider_where_gpu_and_host_share_memory(gpu: str, wide: bool) -> None:
+    start = Measured(
+        id="", source="", engine="vllm", version="0.24.0", gpu=gpu, tensor=1,
+        model="Qwen/Qwen3-8B", args=(), started=True,
+    )  # fmt: skip
+    estimate = start.estimate
+
+    assert isinstance(estimate, Estimate)
+    assert (estimate.band > 0.05 * estimate.usable) == wide
 
 
 def shape_of(model: str) -> ModelShape:
