@@ -79,10 +79,8 @@ def pod_sets(
     if isinstance(created, Unknown):
         return created
     asked = unknown_within(ranges) or scheduled_requests(created)
-    spec = deciding_spec(pods.spec)
-    stated = pods.task if task is None else task
-    gap = unknown_within(spec) or unknown_in(stated) or unknown_within(pods.labels)
-    gap = gap or (_CLAIMED if pods.spec.get("resourceClaims") else None)
+    spec, stated = deciding_spec(pods.spec), pods.task if task is None else task
+    gap = _gap(pods, spec, stated)
     if isinstance(asked, Unknown) or gap:
         return asked if isinstance(asked, Unknown) else gap or Unknown("")
     own = {str(key): str(value) for key, value in pods.labels.items()}
@@ -97,6 +95,12 @@ def pod_sets(
         refusals=refusals(created, ranges),
     )
     return [made] if number else []
+
+
+def _gap(pods: Template, spec: object, task: object) -> Unknown | None:
+    """Return why it is not known where the pods may be placed, apart from their requests."""
+    gap = unknown_within(spec) or unknown_in(task) or unknown_within(pods.labels)
+    return gap or (_CLAIMED if pods.spec.get("resourceClaims") else None)
 
 
 def priority_in(spec: Mapping[str, object], priorities: Mapping[str, int]) -> int:

@@ -65,7 +65,8 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
         {"servings[0].roles[0].engine.parallelism.tensor": 2},
         [("servings[0].roles[0].engine.parallelism: engine 'serve' starts tensor 2 × pipeline 2 = "
          "4 ranks, but its 2 pods × 1 GPU hold 2. Set pipeline to 1, or set tensor to 1, or give "
-         "the engine 4 pods, or give each pod 2 GPUs. [world-size-equals-gpus]")],
+         "the engine 4 pods (worker_replicas: 3), or give each pod 2 GPUs. "
+         "[world-size-equals-gpus]")],
     ),
     "a cluster for rendering": (
         {"kubeconfig": "~/.kube/prod", "context": "prod"},
