@@ -12,6 +12,7 @@ from kthena_components.core.values.display import key_text
 _LEVELS = 3
 """From a container up to the spec of its pod, its template and what has the template."""
 _NOT_INTO = frozenset({"metadata", "status"})
+_OF_METADATA = frozenset({"annotations", "labels"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def moves(
             yield from moves(item, known, at, (here, *above)[:_LEVELS])
             continue
         below = _below(here) if below is None else below
-        if (place := _place(key, item, below, above)) is not None:
+        if (place := _metadata(here, key, item) or _place(key, item, below, above)) is not None:
             yield at, _move(key, item, place)
 
 
@@ -61,6 +62,14 @@ def _below(here: _Map) -> list[_Map]:
         and isinstance(held, Mapping)
         and name not in _NOT_INTO
     ]
+
+
+def _metadata(here: _Map, key: object, item: object) -> _Map | None:
+    """Return the metadata beside labels or annotations that belong into it."""
+    held = here.held.get("metadata")
+    if key not in _OF_METADATA or not (isinstance(item, Mapping) and isinstance(held, Mapping)):
+        return None
+    return _Map(join_path(here.path, "metadata"), here.fields, held)
 
 
 def _place(key: object, item: object, below: Sequence[_Map], above: Sequence[_Map]) -> _Map | None:

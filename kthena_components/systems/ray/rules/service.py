@@ -7,6 +7,7 @@ from kthena_components.core.remedies import at_most, or_more, remove, write
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     mapping,
+    name_of,
     require_known,
     text,
     unknown_inside,
@@ -29,7 +30,7 @@ def ray_service(view: RayView) -> Iterator[Finding]:
 
     Pass: ray.io/initializing-timeout 30m.
     Fail: headService.metadata.name serve; ray.io/initializing-timeout 30 minutes.
-    Level: mandatory. KubeRay starts nothing for it.
+    Level: mandatory. KubeRay starts nothing for it; for headService since 1.3.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayServiceSpec, validateInitializingTimeout.
     """
@@ -37,9 +38,11 @@ def ray_service(view: RayView) -> Iterator[Finding]:
     metadata = mapping(mapping(view.head.fields.get("headService")).get("metadata"))
     name, wait = text(metadata.get("name"), ""), text(notes.get(_TIMEOUT), "")
     require_known("spec", name, wait)
-    if name:
+    if name and view.has_since("1.3"):
         path = f"{view.head.path}.headService.metadata.name"
-        yield refuse(path, f"is {display(name)}, but KubeRay names it itself", remove())
+        seen = f"is {display(name)}, but KubeRay names it itself since 1.3"
+        own = f"{name_of(view.object.body)}-head-svc"
+        yield refuse(path, seen, remove(f"remove it, and write '{own}' where it is referred to"))
     if wait and view.has_since("1.5") and not _is_wait(str(wait)):
         path = join_path("metadata.annotations", _TIMEOUT)
         seen = f"is {display(wait)}, which is no time above 0"
