@@ -18,7 +18,7 @@ from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.limit_ranges import refusals, with_defaults
 
-NUMBER, LEAST = 300, 60
+NUMBER, LEAST = 300, 120
 _AMOUNTS = {
     "cpu": ["500m", "1", "1500m", "2", "4"],
     "memory": ["512Mi", "1Gi", "1536Mi", "2G", "4Gi"],

@@ -57,9 +57,6 @@ _STATED = regex(r"""(?<![\w/.-])(?:n|generateN)ame["']?:\s*["']?([^\s"',}]+)""")
 _USUAL = regex(r"[a-z][a-z0-9-]{0,50}[a-z0-9]?")
 _LATE = regex(r"[A-Z][A-Z0-9_]+|[^A-Za-z0-9]+")
 """A name in capitals or without letters: `_`, which a kustomization's namespace replaces."""
-_MARK = regex(r"\{[^{}]*\}|\[[^\[\]]*\]|<[^<>]*>|\([^()]*\)|@[^@]*@|%[^%]*%|__\w*__")
-"""A text between two marks, which a program replaces: `@NAME@`, `#{name}#`, `[[ name ]]`, `%NAME%`.
-Nobody writes it in a name."""
 _JOB, _CRON_JOB = ("batch", "Job"), ("batch", "CronJob")
 _CRON_JOB_NAME, _NO_LIMIT = 52, 2**20
 _RANDOM = "aaaaa"
@@ -78,9 +75,6 @@ def object_name(found: Object) -> Iterator[Finding]:
     any name. For a StatefulSet's name of more than 52 characters, there is name-fits.
     In a preview, kinds without other rules, such as Services, are not checked.
 
-    A name with a mark of a template, as in `@NAME@` or `#{name}#`, is not checked: it is not the
-    final one.
-
     Pass: a Service chat-1; a ConfigMap chat.v1; a CronJob of 52 characters; a Role system:chat.
     Fail: a Service 1-chat or chat.v1; a StatefulSet chat.v1; a ConfigMap chat_v1; a CronJob of 53
     characters; an indexed Job of 62 characters with 10 completions.
@@ -98,7 +92,7 @@ def object_name(found: Object) -> Iterator[Finding]:
     for field, random in (("name", ""), ("generateName", _RANDOM)):
         name = found.metadata.get(field)
         if isinstance(name, str) and name:
-            if not (unknown_in(name) or _LATE.fullmatch(name) or _MARK.search(name)):
+            if not unknown_in(name) and _LATE.fullmatch(name) is None:
                 yield from _check(found, form, field, name, random)
             return
         if isinstance(name, int | float) and found.kind != "Pod":  # pod-schema reports it

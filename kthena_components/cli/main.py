@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _no_command(name: str) -> int:
     """Name the command that is meant, or all."""
-    import difflib  # noqa: PLC0415 - only for a mistake
+    from kthena_components.core.findings import nearest  # noqa: PLC0415 - only for a mistake
 
-    close = difflib.get_close_matches(name.casefold(), COMMANDS, n=1)
-    hint = f"write {close[0]}" if close else f"known: {', '.join(COMMANDS)}"
+    close = nearest(name, COMMANDS)
+    hint = f"write {close}" if close else f"known: {', '.join(COMMANDS)}"
     sys.stderr.write(f"kthena-components: there is no command {name!a}; {hint}\n")
     return WRONG
 

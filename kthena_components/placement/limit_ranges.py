@@ -7,7 +7,6 @@ SetDefaults_LimitRangeItem and SetDefaults_Pod of pkg/apis/core/v1/defaults.go.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from functools import partial
-from itertools import permutations
 from typing import Any
 
 from kthena_components.cluster.node_fit import Amounts
@@ -19,8 +18,6 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.placement.model import Body, Refusal
 
 LIMIT_RANGE = ("", "LimitRange")
-_MOST = 4
-"""Most LimitRanges of which all orders are tried."""
 _IN_NO_ORDER = Unknown(
     "its namespace has several LimitRanges with defaults, which the API server applies in no fixed "
     "order"
@@ -48,11 +45,11 @@ def with_defaults(spec: Body, ranges: Sequence[Body]) -> dict[str, Any] | Unknow
     """Give each container the requests and limits that it does not state.
 
     The API server applies several LimitRanges in no fixed order, so the result is not known if it
-    depends on the order.
+    depends on the order. The first one that has a value decides, so each one is tried as the first.
     """
-    orders = permutations(ranges) if len(ranges) <= _MOST else iter((ranges, ranges[::-1]))
-    first, *others = (_in_order(spec, order) for order in orders)
-    return first if all(other == first for other in others) else _IN_NO_ORDER
+    found = _in_order(spec, ranges)
+    others = (_in_order(spec, (each, *ranges)) for each in ranges[1:])
+    return found if all(other == found for other in others) else _IN_NO_ORDER
 
 
 def _in_order(spec: Body, ranges: Iterable[Body]) -> dict[str, Any]:

@@ -56,22 +56,30 @@ def objects_asked(asked: Iterable[str], folder: Path) -> tuple[list[Body], list[
                 paths.append(word)
             else:
                 wrong.append(f"{error}; and there is no file or folder '{word}'.")
-    programs = [path for path in paths if _is_program(path)]
-    wrong += [f"{path}: {_PROGRAM}" for path in programs]
-    read, notes, unreadable = _read([path for path in paths if path not in programs])
+    read, notes, unreadable = _read([path for path in paths if not _is_source(path)])
     found += read
     wrong += unreadable
+    for path in paths:
+        if _is_source(path) or (_is_project(path) and not _has_objects(path, paths, read)):
+            wrong.append(f"{path}: {_PROGRAM}")
     if wrong:
         raise SourceError(wrong)
     return found, notes
 
 
-def _is_program(path: str) -> bool:
-    """Return whether a path is a program, or the folder of one that has no manifests."""
-    if Path(path).is_file():
-        return Path(path).suffix in PROGRAM_SUFFIXES
-    is_project = any(Path(path, name).exists() for name in PROJECT_FILES)
-    return is_project and not any(not isinstance(each, Unreadable) for each in _in_paths([path]))
+def _is_source(path: str) -> bool:
+    return Path(path).suffix in PROGRAM_SUFFIXES and Path(path).is_file()
+
+
+def _is_project(path: str) -> bool:
+    return any(Path(path, name).exists() for name in PROJECT_FILES)
+
+
+def _has_objects(path: str, paths: Sequence[str], read: Sequence[Body]) -> bool:
+    """Return whether some of the objects that were read are of this path."""
+    if not read or len(paths) == 1:
+        return bool(read)
+    return any(not isinstance(each, Unreadable) for each in _in_paths([path]))
 
 
 def _read(paths: Sequence[str]) -> tuple[list[Body], list[str], list[str]]:

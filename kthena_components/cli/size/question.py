@@ -29,6 +29,8 @@ _NODES = regex(r"(?:([0-9]{1,4}) ?[x×] ?)?([0-9]{1,4})")
 _INDEX = "model.safetensors.index.json"
 """The file beside config.json that states the size of all weights."""
 _GIB = 2**30
+_NAMED = 3
+"""Most models that an error names."""
 
 
 class UsageError(ValueError):
@@ -99,10 +101,6 @@ def _in_table(asked: argparse.Namespace) -> ModelShape:
         raise UsageError(f"{model.because}; {meant}give its config.json with --hf-config PATH")
     named = replace(model, name=asked.model) if "/" in asked.model else model
     return named if asked.precision in {None, model.dtype} else _copy(named, asked.precision)
-
-
-_NAMED = 3
-"""Most models that an error names."""
 
 
 def _meant(name: str) -> str | None:

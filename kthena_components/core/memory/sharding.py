@@ -9,7 +9,9 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, ranks_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.naming import NAME_LIMIT
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import MaybeInt, NotKnownError, Unknown
 
 VLLM = frozenset({"vllm", "huggingfaceserver"})
@@ -71,7 +73,7 @@ class Sharding:
         """Return a finding about the engine's sizes."""
         return Finding(
             path=self.engine.entry.command_path,
-            seen=f"engine '{self.engine.name}' {seen}",
+            seen=f"engine {display(self.engine.name, NAME_LIMIT)} {seen}",
             remedy=remedy,
             level=level,
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.remedies import write
-from kthena_components.core.rules.support.messages import cannot_check
+from kthena_components.core.rules.support.messages import cannot_check, title
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _FIELDS = ("minMember", "minAvailable")
@@ -32,7 +32,7 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
                 continue
             yield Finding(
                 path=engine.path,
-                seen=f"engine '{engine.name}' has {engine.pods} pods that must start together, "
+                seen=f"{title(engine)} has {engine.pods} pods that must start together, "
                 "and nothing schedules them as a gang",
                 remedy="let Volcano schedule the pods (scheduler volcano)",
                 level=Level.ADVISORY,

@@ -7,6 +7,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import set_option, without
 from kthena_components.core.rules.support.engine_startup import Start, starts
+from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.images import Version
 
 _COMPARED: Version = (0, 10)
@@ -79,7 +80,7 @@ def _states(start: Start) -> bool:
 def _finding(start: Start, path: str, seen: str, remedy: str, level: Level) -> Finding:
     return Finding(
         path=path,
-        seen=f"engine '{start.engine.name}' {seen}",
+        seen=f"{title(start.engine)} {seen}",
         remedy=remedy,
         level=level,
     )

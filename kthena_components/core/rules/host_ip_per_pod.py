@@ -7,6 +7,7 @@ from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBAC
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import remove
+from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
 
 _TWO = 2
@@ -53,7 +54,7 @@ def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
             yield Finding(
                 path=one.path,
                 seen=f"is {display(value)} in every pod of the template, and each pod of "
-                f"engine '{engine.name}' needs its own address",
+                f"{title(engine)} needs its own address",
                 remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
                 level=Level.MANDATORY if stops else Level.ADVISORY,
             )

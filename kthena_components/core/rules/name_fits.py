@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.naming import NAME_LIMIT
+from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
 
 
@@ -34,7 +36,8 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
         part = "the serving's or the role's name" if item.made else "it"
         finding = Finding(
             path=item.path,
-            seen=f"gives the {item.what} name '{item.name}', {len(item.name)} characters; "
+            seen=f"gives the {item.what} name {display(item.name, NAME_LIMIT)}, "
+            f"{len(item.name)} characters; "
             f"at most {item.limit} are allowed",
             remedy=f"shorten {part} by {over}",
         )

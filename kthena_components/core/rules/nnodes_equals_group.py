@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.remedies import either, set_option
-from kthena_components.core.rules.support.messages import each_engine
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.unknown import Unknown, known
 
 
@@ -28,7 +28,7 @@ def nnodes_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     if known(nodes) != pods:
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
+            seen=f"{title(engine)} has {count_of(pods, 'pod')}, but is started with "
             f"--nnodes {nodes}",
             remedy=either(set_option("--nnodes", pods), "the variable with the size of the group"),
         )

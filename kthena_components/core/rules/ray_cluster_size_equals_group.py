@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.rules.support.messages import each_engine
+from kthena_components.core.rules.support.messages import each_engine, title
 from kthena_components.core.values.read import require_known
 
 
@@ -27,7 +27,7 @@ def ray_cluster_size_equals_group(engine: EngineFacts) -> Iterator[Finding]:
     if size != engine.pods:
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"engine '{engine.name}' has {count_of(engine.pods, 'pod')}, "
+            seen=f"{title(engine)} has {count_of(engine.pods, 'pod')}, "
             f"but its Ray leader waits for {size} (ray_cluster_size)",
             remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
         )

@@ -9,7 +9,7 @@ from kthena_components.core.memory.sharding import (
     shapeless,
     shardings,
 )
-from kthena_components.core.rules.support.messages import ranks_of_model
+from kthena_components.core.rules.support.messages import ranks_of_model, title
 from kthena_components.core.rules.support.nearest_sizes import nearest_sizes
 from kthena_components.core.values.unknown import Unknown
 
@@ -33,7 +33,7 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     for engine, because in shapeless(facts):
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"engine '{engine.name}' was not checked, because {because}",
+            seen=f"{title(engine)} was not checked, because {because}",
             rule=HEADS,
             level=Level.UNKNOWN,
         )

@@ -48,8 +48,9 @@ _SWITCHES = frozenset({"expose", "model_server"})
 _SCALARS: Mapping[str, str] = {"expose": "port", "parallelism": "tensor"}
 """Maps of fields that users write as one number, and the field that is meant."""
 _AMOUNTS = frozenset({"memory", "ephemeral_storage", "shm", "size"})
-_MANY = 65536
-_SHORT = 200
+"""Amounts in bytes, which users write as a number of GiB."""
+_MANY, _SHORT = 65536, 200
+"""A larger number is no port, size or GiB, and a longer text is no few words."""
 _QUOTED = regex(r"[\"'\\\\$]")
 _DIGITS = 18
 """A longer number is no count."""

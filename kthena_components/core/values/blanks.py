@@ -2,8 +2,8 @@
 
 envsubst, Terraform and Flux replace `${MODEL}`, Jinja and Helm replace `{{ model }}`, and readers
 replace `<your token>` and `REPLACE_ME`. Other programs replace a name between two marks: `@NAME@`,
-`%NAME%`, `#{name}#`, `[[name]]`, `((name))`. Only files have placeholders: in an object that
-Pulumi is about to apply, the same text is the value.
+`%NAME%`, `{name}`, `#{name}#`, `[[name]]`, `((name))`. Only files have placeholders: in an object
+that Pulumi is about to apply, the same text is the value.
 """
 
 import re
@@ -32,6 +32,7 @@ _BETWEEN = r"""
     @ [A-Za-z_] [\w.-]{0,63} @
     | % [A-Za-z_] [\w.-]{2,63} %
     | \#\{ [^{}\n]{1,64} \}
+    | \{ [ ]? [A-Za-z_] [\w.-]{0,63} [ ]? \}
     | \[\[ [ ]? [A-Za-z_] [\w.-]{0,63} [ ]? \]\]
     | \(\( [ ]? [A-Za-z_] [\w./-]{0,63} [ ]? \)\)
 """
@@ -46,14 +47,14 @@ _CAPITALS = regex(r"[A-Z][A-Z0-9_]*")
 _HINTS = (
     *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
     *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
-    *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-", "__"),
-    "#{",
+    *("SET_", "SET-ME", "set_me", "set-me", "replaced-by-", "__", "#{"),
 )
 _HINT_PATTERNS = (
     regex(r"\$[A-Za-z_{]"),
     regex(r"<[A-Za-z>]"),
     regex(r"@[A-Za-z_][\w.-]{0,63}@"),
     regex(r"%[A-Za-z_][\w.-]{2,63}%"),
+    regex(r"\{ ?[A-Za-z_][\w.-]{0,63} ?\}"),
     regex(r"\[\[ ?[A-Za-z_][\w.-]{0,63} ?\]\]"),
     regex(r"\(\( ?[A-Za-z_][\w./-]{0,63} ?\)\)"),
     regex(r"--[a-z][a-z0-9-]*[\"']?(?:=|,|\s)[\s\\\"'-]*[A-Z]"),

@@ -26,7 +26,7 @@ _WITH_SVC = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
 _PUBLISHING = "publish-not-ready-addresses"
 _ANY = ("VC_", "VK_", "MASTER_", "RANK", "WORLD_SIZE", "MPI_", "TF_")
 """Beginnings of all variables that plugins set."""
-_PORT = "23456"
+_PORT, _SWITCH = "23456", "true"
 _COUNTED = Unknown("Volcano's plugin pytorch counts it from pod to pod")
 PYTORCH = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
@@ -40,7 +40,7 @@ def arguments(stated: object) -> Mapping[str, str]:
         follows = words[index + 1] if index + 1 < len(words) else ""
         # A switch has no value of its own.
         takes = not given and bool(follows) and not follows.startswith("-")
-        found[name] = value if given else follows if takes else "true"
+        found[name] = value if given else follows if takes else _SWITCH
         index += 2 if takes else 1
     return found
 
@@ -106,13 +106,9 @@ class PytorchPlugin(NamedTuple):
         master, worker = given.get("master", "master"), given.get("worker", "worker")
         if master not in task_names(found):
             return None
-        port = given.get("port", "")
-        return cls(master, worker, port if port.isdecimal() else _PORT)
-
-    @property
-    def has_two_tasks(self) -> bool:
-        """Whether the master's pods and the workers' are of different tasks."""
-        return self.master != self.worker
+        port = given.get("port", _SWITCH)  # without a value, Go's package flag keeps the default
+        port = _PORT if port == _SWITCH else port
+        return cls(master, worker, port) if port.isdecimal() else None
 
 
 def pytorch_variables(found: Object) -> Mapping[str, str]:
@@ -137,9 +133,8 @@ def pytorch_ranks(found: Object) -> Mapping[str, str | Unknown]:
     It replaces one that the template states: of two variables with one name, the last counts.
     """
     plugin = PytorchPlugin.read(found)
-    if plugin is None:
-        return {}
-    return {plugin.worker: _COUNTED, plugin.master: "0" if plugin.has_two_tasks else _COUNTED}
+    # In one task with both names, all pods count as workers.
+    return {} if plugin is None else {plugin.master: "0", plugin.worker: _COUNTED}
 
 
 def _master(found: Object, plugin: PytorchPlugin, task: Task) -> str:

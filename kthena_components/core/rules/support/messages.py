@@ -7,6 +7,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts, gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, advise
 from kthena_components.core.memory.sharding import Sharding
+from kthena_components.core.naming import NAME_LIMIT
 from kthena_components.core.objects.engine_containers import EngineContainer
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, listing
@@ -14,8 +15,8 @@ from kthena_components.core.values.unknown import NotKnownError, Unknown
 
 
 def title(engine: EngineFacts) -> str:
-    """Name an engine in a message."""
-    return f"engine '{engine.name}'"
+    """Name an engine in a message, at most with the length of a valid name."""
+    return f"engine {display(engine.name, NAME_LIMIT)}"
 
 
 class _Engine(Protocol):

@@ -42,7 +42,7 @@ def ray_service(view: RayView) -> Iterator[Finding]:
         path = f"{view.head.path}.headService.metadata.name"
         seen = f"is {display(name)}, but KubeRay names it itself since 1.3"
         own = f"{name_of(view.object.body)}-head-svc"
-        yield refuse(path, seen, remove(f"remove it, and write '{own}' where it is referred to"))
+        yield refuse(path, seen, remove(f"remove it, and write '{own}' where others name it"))
     if wait and view.has_since("1.5") and not _is_wait(str(wait)):
         path = join_path("metadata.annotations", _TIMEOUT)
         seen = f"is {display(wait)}, which is no time above 0"
