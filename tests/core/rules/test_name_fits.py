@@ -28,6 +28,11 @@ def test_a_longer_name_is_refused_with_how_much_to_shorten() -> None:
     )
 
 
+def test_only_the_beginning_of_a_much_longer_name_is_shown() -> None:
+    (line,) = said(name(5000))
+    assert f"'{'c' * 253}…', 5000 characters" in line
+
+
 def test_one_place_is_told_once_with_what_makes_all_its_names_fit() -> None:
     (line,) = said(name(64), name(60, 52), name(65))
     assert "Shorten the serving's or the role's name by 8." in line

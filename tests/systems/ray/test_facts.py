@@ -226,3 +226,9 @@ def test_the_rules_know_the_files_that_the_facts_are_read_from() -> None:
     assert [f for f in check_manifest(body) if f.rule in rules] == []
     told = check_manifest(body, context=Context(config_maps=gather([script])))
     assert [f.rule for f in told if f.rule in rules] == list(rules)
+
+
+def test_a_message_has_at_most_the_length_of_a_valid_name() -> None:
+    wrong = {"metadata.name": "a" * 5000, f"{GROUPS}[1].replicas": 2}
+    (line,) = (each for each in refused(wrong) if "world-size-equals-gpus" in each)
+    assert len(line) < 1000

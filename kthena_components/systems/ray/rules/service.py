@@ -38,7 +38,7 @@ def ray_service(view: RayView) -> Iterator[Finding]:
     metadata = mapping(mapping(view.head.fields.get("headService")).get("metadata"))
     name, wait = text(metadata.get("name"), ""), text(notes.get(_TIMEOUT), "")
     require_known("spec", name, wait)
-    if name and view.has_since("1.3"):
+    if name:
         path = f"{view.head.path}.headService.metadata.name"
         seen = f"is {display(name)}, but KubeRay names it itself since 1.3"
         own = f"{name_of(view.object.body)}-head-svc"
