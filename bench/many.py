@@ -17,6 +17,7 @@ from kthena_components.cli.check.results import Summary
 from kthena_components.cli.review.comment import write_comment
 from kthena_components.cli.review.preview import parse_preview
 from kthena_components.cli.review.stack import reviewed
+from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.topology.domains import read_domains
 
@@ -44,6 +45,22 @@ def _services(n: int) -> list[Body]:
     selectors = ({"app": f"chat-{i}", "tier": "none"} for i in range(n))
     services = [core("Service", f"s{i}", {"selector": one}) for i, one in enumerate(selectors)]
     return [*services, *(workload(container("e"), name=f"chat-{i}") for i in range(n))]
+
+
+def _serving(i: int) -> Body:
+    pods = workload(container("e"))["spec"]["template"]
+    role = {"name": "serve", "replicas": 1, "entryTemplate": pods, "workerReplicas": 0}
+    spec = {"replicas": 1, "template": {"roles": [role]}}
+    version = "workload.serving.volcano.sh/v1alpha1"
+    return custom(version, "ModelServing", spec, f"chat-{i}")
+
+
+def _servings(n: int) -> list[Body]:
+    def service(i: int) -> Body:
+        selector = {naming.NAME: f"chat-{i}"}
+        return core("Service", f"s{i}", {"selector": selector, "ports": [{"port": 8000}]})
+
+    return [*map(service, range(n)), *map(_serving, range(n))]
 
 
 def _autoscalers(n: int) -> list[Body]:
@@ -148,6 +165,7 @@ def _namespaces(n: int) -> Work:
 
 TOGETHER: Final[Mapping[str, Shape]] = {
     "Services and pods": together(_services),
+    "Services and ModelServings": together(_servings),
     "autoscalers and workloads": together(_autoscalers),
     "claims and volumes": together(_claims),
     "keys of a Secret and references": together(_secret),

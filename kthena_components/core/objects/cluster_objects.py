@@ -4,7 +4,7 @@ Rules look objects up by namespace and name. Reading never raises, whatever a ma
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 from typing import Any
@@ -234,7 +234,7 @@ class PodIndex:
             self.hidden.append(pods)
             return
         self.known.append(pods)
-        for key, value in pairs(pods.labels):
+        for key, value in chain(pairs(pods.labels), _surely_added(pods)):
             if isinstance(key, str) and isinstance(value, str):
                 self._holding.setdefault((key, value), []).append(pods)
 
@@ -274,13 +274,21 @@ class PodIndex:
         return chain(*rarest)
 
     def _without(self, key: str) -> list[PodSet]:
-        """Return the pods to which a controller may add a label."""
+        """Return the pods to which a controller may add a label whose value is not one text."""
         if key not in self._lacking:
             self.left -= len(self.known)
             own = (pods for pods in self.known if pods.by_controller)
             self._lacking[key] = [
                 pods
                 for pods in own
-                if pods.labels.get(key) is None and (pods.added is None or key in pods.added)
+                if pods.labels.get(key) is None
+                and (pods.added is None or not isinstance(pods.added.get(key, ""), str))
             ]
         return self._lacking[key]
+
+
+def _surely_added(pods: PodSet) -> Iterator[tuple[str, object]]:
+    """Return the labels that a controller adds to pods that do not state them."""
+    for key, value in (pods.added or {}).items():
+        if pods.labels.get(key) is None:
+            yield key, value
