@@ -162,6 +162,16 @@ def draw_template(draw: random.Random) -> Body:
 
 
 def _resources(draw: random.Random, _: Body, engine: Body) -> None:
+    engine["resources"] = _drawn_amounts(draw)
+
+
+def _of_pod(draw: random.Random, template: Body, _: Body) -> None:
+    template["spec"]["resources"] = _drawn_amounts(draw)
+    if draw.random() < 0.1:
+        template["spec"]["resources"]["claims"] = [{"name": "gpus"}]
+
+
+def _drawn_amounts(draw: random.Random) -> Body:
     limits, requests = ({} for _ in range(2))
     for name in draw.sample(_RESOURCES, draw.choice((1, 1, 2))):
         if draw.random() < 0.8:
@@ -169,7 +179,7 @@ def _resources(draw: random.Random, _: Body, engine: Body) -> None:
         if draw.random() < 0.7:
             requests[name] = limits.get(name) if draw.random() < 0.4 else draw.choice(_AMOUNTS)
             requests[name] = draw.choice(_AMOUNTS) if requests[name] is None else requests[name]
-    engine["resources"] = {"limits": limits, "requests": requests}
+    return {"limits": limits, "requests": requests}
 
 
 def _names(draw: random.Random, template: Body, engine: Body) -> None:
@@ -302,6 +312,7 @@ def _marks(draw: random.Random, template: Body, _: Body) -> None:
 
 
 _CHANGES: tuple[Change, ...] = (
-    _resources, _resources, _resources, _names, _sources, _files, _variables, _ports, _mounts,
+    _resources, _resources, _resources, _of_pod, _of_pod, _names, _sources, _files, _variables,
+    _ports, _mounts,
     _probes, _probes, _hooks, _choices, _tolerations, _marks, *CHANGES,
 )  # fmt: skip

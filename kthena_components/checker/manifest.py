@@ -11,6 +11,7 @@ from typing import Any
 
 from kthena_components.checker.crd_schema import crd_schema, like_release, once_a_place
 from kthena_components.checker.members import ports_in, with_pods
+from kthena_components.checker.moved_fields import follow_moves
 from kthena_components.checker.object_name import object_name
 from kthena_components.checker.pod_schema import check_templates
 from kthena_components.checker.unread_kinds_and_parts import PART_READ, kind_read, part_read
@@ -175,14 +176,30 @@ def check_whole(
     asked: Collection[str] = (),
 ) -> CheckedObject:
     """Check one manifest, and read what the rules over all objects need."""
+    if versions:
+        context = replace(context, versions={**context.versions, **versions})
+
+    def check(given: Body) -> CheckedObject:
+        return _check(given, path, context, today, asked)
+
+    checked = check(body)
+    found = follow_moves(checked.findings, body, lambda given: check(given).findings)
+    return checked if found is checked.findings else replace(checked, findings=found)
+
+
+def _check(
+    body: Body,
+    path: str,
+    context: Context,
+    today: date | None,
+    asked: Collection[str],
+) -> CheckedObject:
     kind = find_kind(group_kind(body))
     if kind is None or not kind.is_checked:
         named = _named(read_object(body, path))
         named = _waived(named, body, path, today, asked) if named else []
         findings = _unread(body, path) + [each for each in named if each.rule != WAIVER]
         return CheckedObject(findings=findings)
-    if versions:
-        context = replace(context, versions={**context.versions, **versions})
     context = like_release(group_kind(body), context)
     found = read_object(body, path, context)
     try:

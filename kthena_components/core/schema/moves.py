@@ -1,6 +1,7 @@
 """Fields at the wrong depth: the same name is a field one or a few levels up, or one level down."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.findings import Level, join_path
@@ -13,6 +14,8 @@ _LEVELS = 3
 """From a container up to the spec of its pod, its template and what has the template."""
 _NOT_INTO = frozenset({"metadata", "status"})
 _OF_METADATA = frozenset({"annotations", "labels"})
+_ABSENT: Mapping[Any, Any] = MappingProxyType({})
+"""Stands for a map that an object does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,12 @@ def moves(
 
 
 def _below(here: _Map) -> list[_Map]:
-    """Return the maps that a map holds, with their known fields."""
+    """Return the maps that a map holds or may hold, with their known fields."""
     return [
         _Map(join_path(here.path, name), known, held)
-        for name, held in here.held.items()
-        if isinstance(known := here.fields.fields.get(name), Fields)
-        and isinstance(held, Mapping)
+        for name, known in here.fields.fields.items()
+        if isinstance(known, Fields)
+        and isinstance(held := here.held.get(name, _ABSENT), Mapping)
         and name not in _NOT_INTO
     ]
 
@@ -75,9 +78,11 @@ def _metadata(here: _Map, key: object, item: object) -> _Map | None:
 def _place(key: object, item: object, below: Sequence[_Map], above: Sequence[_Map]) -> _Map | None:
     """Return the one map below, or the nearest above, that has such a field."""
     inside = [each for each in below if each.takes(key, item)]
-    if len(inside) == 1:
-        return inside[0]
-    return next((each for each in above if each.path and each.takes(key, item)), None)
+    stated = [each for each in inside if each.held is not _ABSENT]
+    outside = (each for each in above if each.path and each.takes(key, item))
+    if len(stated) == 1:
+        return stated[0]
+    return next(outside, inside[0] if len(inside) == 1 else None)
 
 
 def _move(key: object, item: object, place: _Map) -> Remedy:

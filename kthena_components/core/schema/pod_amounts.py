@@ -15,7 +15,7 @@ from kthena_components.core.schema.metadata import is_qualified
 from kthena_components.core.schema.pod_texts import say
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity, render_quantity
-from kthena_components.core.values.read import mapping, pairs, unknown_in
+from kthena_components.core.values.read import mapping, pairs, sequence, unknown_in
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _PAGES = "hugepages-"
@@ -51,6 +51,51 @@ def check_amounts(resources: object, path: str) -> Iterator[Finding]:
             yield say(path, "has huge pages, but neither cpu nor memory", "add cpu or memory")
 
 
+def check_pod_amounts(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Report amounts for all containers of a pod together: only CPU, memory and huge pages."""
+    resources, at = mapping(pod.get("resources")), join_path(path, "resources")
+    for kind in ("limits", "requests"):
+        for name in _amounts(resources.get(kind)):
+            if name not in _OF_PODS and not name.startswith(_PAGES):
+                seen = "is for the whole pod, which only cpu, memory and huge pages may be"
+                where = join_path(at, f"{kind}.{key_text(name)}")
+                yield say(where, seen, "move it to resources of a container")
+    if resources.get("claims") and not unknown_in(resources["claims"]):
+        seen = "is for the whole pod, which no claim may be"
+        yield say(f"{at}.claims", seen, "move it to resources of a container")
+    yield from check_amounts(
+        {kind: {name: amount for name, amount in mapping(resources.get(kind)).items()
+                if name in _OF_PODS or str(name).startswith(_PAGES)}
+         for kind in ("limits", "requests")}, at)  # fmt: skip
+    yield from _beside_pod(pod, resources, path)
+
+
+def _beside_pod(pod: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> Iterator[Finding]:
+    """Compare the amounts of containers with those of their pod."""
+    containers = [mapping(each) for each in sequence(pod.get("containers"))]
+    most, least = _amounts(whole.get("limits")), _amounts(whole.get("requests"))
+    asked: dict[str, Decimal] = {}
+    for index, each in enumerate(containers):
+        own = mapping(each.get("resources"))
+        limits, requests = _amounts(own.get("limits")), _amounts(own.get("requests"))
+        for name, amount in {**limits, **requests}.items():
+            asked[name] = asked.get(name, Decimal(0)) + amount
+        for name in limits:
+            if name in most and limits[name] > most[name]:
+                at = f"{path}.containers[{index}].resources.limits.{key_text(name)}"
+                seen = f"is {render_quantity(limits[name])}, more than the pod's limit "
+                seen += render_quantity(most[name])
+                yield say(at, seen, f"write {render_quantity(most[name])} or less")
+    for name, amount in least.items():
+        if asked.get(name, amount) > amount:
+            at = join_path(path, f"resources.requests.{key_text(name)}")
+            seen = f"is {render_quantity(amount)}, but its containers request "
+            seen += render_quantity(asked[name])
+            yield say(at, seen, f"write {render_quantity(asked[name])}")
+
+
+_OF_PODS = frozenset({"cpu", "memory"})
+"""Source: k8s.io/component-helpers v0.34 resource/helpers.go supportedPodLevelResources."""
 _WHOLE = "the limit and the request of a device or of huge pages are equal"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.metadata import is_qualified
-from kthena_components.core.schema.pod_amounts import check_amounts
+from kthena_components.core.schema.pod_amounts import check_amounts, check_pod_amounts
 from kthena_components.core.schema.pod_containers import check_hooks, check_variables
 from kthena_components.core.schema.pod_host import (
     check_host,
@@ -79,6 +79,8 @@ def check_values(template: object, path: str, added: Added = NONE_ADDED) -> Iter
         yield from _rare(pod, at)
         yield from check_placement(pod, at, mapping(metadata.get("labels")))
         yield from check_names(pod, at)
+    if "resources" in pod:
+        yield from check_pod_amounts(pod, at)
     yield from check_host(pod, at)
     yield from check_volumes(pod, at)
     volumes = volumes_of(pod)
