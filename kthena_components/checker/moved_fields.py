@@ -4,12 +4,12 @@
 and would say "add the volume", though it only needs to be moved.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, join_path, paths_above
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.regex import regex
 
@@ -75,8 +75,17 @@ def _map_at(tree: Any, path: str) -> dict[Any, Any] | None:
 def _named(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, str]]]) -> Finding:
     if finding.level is Level.UNKNOWN or _move(finding) is not None:
         return finding
-    ends = [moves for moves, left in by.items() if (finding.rule, finding.path) not in left]
-    if not ends:
+    ends = [moves for moves, left in by.items() if not _is_left(finding, moves, left)]
+    if max(by, key=len) not in ends:
         return finding
     told = listing(f"{field} to {target}" for field, target in min(ends, key=len))
     return replace(finding, remedy=f"move {told}")
+
+
+def _is_left(finding: Finding, moves: Iterable[_Move], left: Container[tuple[str, str]]) -> bool:
+    """Return whether a finding is left after some moves, perhaps in a field that was moved."""
+    path = finding.path
+    for field, target in moves:
+        if field in paths_above(path):
+            path = join_path(target, field.rpartition(".")[2]) + path.removeprefix(field)
+    return (finding.rule, path) in left

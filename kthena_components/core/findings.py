@@ -13,7 +13,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
-from kthena_components.core.remedies import Fix, Remedy, moved, remove, rename, settled, write
+from kthena_components.core.remedies import Fix, moved, remove, rename, settled, write
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.regex import regex
 from kthena_components.core.values.safe_text import visible
@@ -26,6 +26,8 @@ RULE_FAULT = "rule-fault"
 """The rule of findings that report the failure of another rule."""
 READING, READING_ALL = "reading the object", "reading the objects"
 """Parts that may fail besides rules."""
+_SHORTEST_END = 4
+"""Characters of a word that names another one by its end."""
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -278,11 +280,18 @@ def suggest_name(word: str, known: Iterable[str], stated: Container[str] = ()) -
         stated: The names that the object has already.
     """
     names = tuple(known)
-    close = nearest(word, names)
+    close = nearest(word, names) or with_same_end(word, names)
     if close is not None and close in stated:
         return remove(f"remove it, because {close} is stated, too")
-    text = suggest(word, names)
-    return rename(text.fixes[0][0].value, text) if isinstance(text, Remedy) else text
+    return rename(close) if close is not None else suggest(word, names)
+
+
+def with_same_end(word: str, known: Iterable[str]) -> str | None:
+    """Find the one name that ends with a word, or with which it ends: `name` and `secretName`."""
+    plain = word.casefold()
+    ends = ((name, name.casefold()) for name in known)
+    found = [name for name, other in ends if plain.endswith(other) or other.endswith(plain)]
+    return found[0] if len(found) == 1 and len(plain) >= _SHORTEST_END else None
 
 
 def count_of(number: object, word: str) -> str:

@@ -23,8 +23,9 @@ ELSEWHERE = "ResourceClaim 'devices' is not among the objects that are checked"
 CLAIMS = [{"name": "claim", "resourceClaimName": "devices"}]
 TP_16 = (
     "spec.template.spec.containers[0].args: engine 'chat' starts tensor 16 × pipeline 1 = 16 "
-    "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods, or give each "
-    "pod 16 GPUs. [world-size-equals-gpus]"
+    "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods and connect "
+    "them with --nnodes 2, --node-rank and --master-addr, or give each pod 16 GPUs. "
+    "[world-size-equals-gpus]"
 )
 
 
@@ -47,7 +48,7 @@ def test_replicas_of_a_stateful_set_are_engines_of_their_own() -> None:
 def test_a_pod_is_checked_where_its_containers_stand() -> None:
     assert refusals(POD, pod(vllm("-tp", "8", gpus=4))) == (
         "spec.containers[0].args: engine 'chat' starts tensor 8 × pipeline 1 = 8 ranks, but its "
-        "pod has 4 GPUs. Set tensor to 4, or give the engine 2 pods, or give each pod 8 GPUs. "
+        "pod has 4 GPUs. Set tensor to 4, or give each pod 8 GPUs. "
         "[world-size-equals-gpus]"
     )
 

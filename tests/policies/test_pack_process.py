@@ -29,8 +29,9 @@ LEVELS = sorted((PACK / "levels").glob("*.json"))
 WRONG = workload(vllm("-tp", "16"))
 REFUSAL = (
     "spec.template.spec.containers[0].args: engine 'chat' starts tensor 16 × pipeline 1 = 16 "
-    "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods, or give each pod "
-    "16 GPUs. [world-size-equals-gpus]"
+    "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods and connect "
+    "them with --nnodes 2, --node-rank and --master-addr, or give each pod 16 GPUs. "
+    "[world-size-equals-gpus]"
 )
 REFUSED = ["[world-size-equals-gpus]", "[leader-worker-same-gpus]"]
 ADVISED = ["[headless-service]", "[headless-service]"]

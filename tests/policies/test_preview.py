@@ -16,8 +16,9 @@ pytestmark = pytest.mark.programs
 PROGRAM = Path(__file__).with_name("program")
 DEPLOYMENT = (
     "spec.template.spec.containers[0].command: engine 'llama-70b' starts tensor 16 × pipeline 1 = "
-    "16 ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods, or give each "
-    "pod 16 GPUs. [world-size-equals-gpus]"
+    "16 ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods and connect "
+    "them with --nnodes 2, --node-rank and --master-addr, or give each pod 16 GPUs. "
+    "[world-size-equals-gpus]"
 )
 MODEL_SERVING = (
     "spec.template.roles[0].entryTemplate.spec.containers[0].command: engine 'decode' starts "

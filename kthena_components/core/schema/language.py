@@ -16,13 +16,14 @@ from typing import Any
 
 from kthena_components.core.findings import (
     Finding,
+    Level,
     count_of,
     join_path,
     not_checked,
     suggest,
     suggest_name,
 )
-from kthena_components.core.remedies import remove
+from kthena_components.core.remedies import fixes_of, remove
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
@@ -154,9 +155,21 @@ def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Fin
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if known is None and not schema.partial:
             # The API server rejects an unknown field even if it is null.
-            yield _mistake(at, UNDECLARED, suggest_name(key_text(key), schema.fields, value))
+            yield _mistake(at, UNDECLARED, _meant(key_text(key), item, value, schema))
         elif known is not None and item is not None:
             yield from check_shape(item, known, at)
+
+
+def _meant(key: str, item: object, value: Mapping[Any, Any], schema: Fields) -> str:
+    """Return the remedy for an unknown field, and what its value must be if that is another."""
+    remedy = suggest_name(key, schema.fields, value)
+    name = next((change.name for fix in fixes_of(remedy) for change in fix), "")
+    if not name:
+        return remedy
+    wrong = next((each for each in check_shape(item, schema.fields[name]) if not each.path), None)
+    if wrong is None or wrong.level is not Level.MANDATORY:
+        return remedy
+    return f"{remedy}, which {wrong.seen.rpartition(', but ')[2]}"
 
 
 def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:

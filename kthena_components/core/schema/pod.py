@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, with_same_end
 from kthena_components.core.remedies import remove
 from kthena_components.core.schema.language import (
     Amount,
@@ -27,11 +27,13 @@ from kthena_components.core.schema.language import (
     Text,
     Whole,
 )
+from kthena_components.core.values.regex import regex
 
 TABLE = Path(__file__).parent / "pod_fields.json"
 ROOT_TYPE = "PodTemplateSpec"
 _ALIKE = 0.9
 """Similarity of two names, 0 to 1, from which one is the other with a slip."""
+_WRITE = regex(r"write '([^']+)'")
 _NO_FIELD = "is no field of a pod in Kubernetes 1.34"
 _SCALARS: Mapping[str, Schema] = {
     "boolean": Switch(),
@@ -74,8 +76,8 @@ def unknown_field(finding: Finding, rule: str) -> Finding:
     Kubernetes: schedulingGroup is, and resembles schedulingGates.
     """
     written = finding.path.rpartition(".")[2]
-    meant = finding.remedy.removeprefix("write '").removesuffix("'")
-    if meant != finding.remedy and _is_misspelt(written, meant):
+    meant = _WRITE.match(finding.remedy)
+    if meant is not None and _is_misspelt(written, meant[1]):
         return replace(finding, rule=rule, seen=_NO_FIELD)
     remedy = remove("remove it, unless the cluster runs a newer Kubernetes that knows it")
     return replace(finding, rule=rule, seen=_NO_FIELD, remedy=remedy, level=Level.ADVISORY)
@@ -83,7 +85,7 @@ def unknown_field(finding: Finding, rule: str) -> Finding:
 
 def _is_misspelt(written: str, meant: str) -> bool:
     one, other = (word.replace("_", "").replace("-", "").casefold() for word in (written, meant))
-    return SequenceMatcher(None, one, other).ratio() >= _ALIKE
+    return SequenceMatcher(None, one, other).ratio() >= _ALIKE or bool(with_same_end(one, [other]))
 
 
 def _shape(written: str, how: Mapping[str, bool], keys: tuple[str, ...] = ()) -> Schema:

@@ -70,6 +70,7 @@ _CONTAINER = _some(
     volumeDevices=Items(of=_some(devicePath=_STATED)),
 )
 _FILES = Items(of=_some(key=_STATED, path=_STATED))
+_OF_THE_POD = _some(items=Items(of=_some(path=_STATED)))
 _HOST_TYPES = (
     "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice",
     "",
@@ -81,11 +82,17 @@ _VOLUME = _some(
     persistentVolumeClaim=_some(claimName=_STATED),
     nfs=_some(server=_STATED, path=_STATED),
     csi=_some(driver=_STATED),
+    flexVolume=_some(driver=_STATED),
+    iscsi=_some(targetPortal=_STATED, iqn=_STATED),
+    glusterfs=_some(endpoints=_STATED, path=_STATED),
+    azureFile=_some(secretName=_STATED, shareName=_STATED),
+    downwardAPI=_OF_THE_POD,
     projected=_some(
         sources=Items(
             of=_some(
                 configMap=_named(items=_FILES),
                 secret=_named(items=_FILES),
+                downwardAPI=_OF_THE_POD,
                 serviceAccountToken=_some(path=_STATED, expirationSeconds=_TOKEN),
             )
         )

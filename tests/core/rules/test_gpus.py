@@ -105,7 +105,7 @@ WRONG = {
     "one-gpu": (
         engine("-pp 3", 1),
         "starts tensor 1 × pipeline 3 = 3 ranks, but its pod has 1 GPU",
-        "Set pipeline to 1, or give the engine 3 pods, or give each pod 3 GPUs",
+        "Set pipeline to 1, or give each pod 3 GPUs",
     ),
     "pods-that-nothing-connects": (
         engine("-tp 4", 4, pods=2),

@@ -96,7 +96,7 @@ def test_a_leader_without_a_template_is_like_its_workers() -> None:
                 "spec.roles[1].spec.leaderWorkerTemplate.workerTemplate.spec.containers[0]"
                 ".command: "
                 "engine 'decode' starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs. "
-                "Set tensor to 4, or give the engine 2 pods, or give each pod 8 GPUs. "
+                "Set tensor to 4, or give each pod 8 GPUs. "
                 "[world-size-equals-gpus]"
             ),
         ),
@@ -155,8 +155,8 @@ def test_a_role_may_hold_its_fields_itself() -> None:
     assert {line.rpartition(" ")[2] for line in told(flat)} == {"[crd-schema]"}
     assert said_by("lws-shape", flat, {"spec/roles/0/replicas": 0}) == [
         (
-            "spec.roles[0].replicas: is 0, but spec.roles[1].replicas is 1. Write 1 or more, or 0 "
-            "in every role. [lws-shape]"
+            "spec.roles[0].replicas: is 0, but spec.roles[1].replicas is 1. Move "
+            "spec.roles[0].leaderWorkerTemplate to spec.roles[0].spec. [lws-shape]"
         )
     ]
 

@@ -115,7 +115,7 @@ RIGHT: dict[str, tuple[Args, list[tuple[object, ...]]]] = {
 def test_a_task_whose_pods_have_too_few_gpus_is_refused() -> None:
     (line,) = told(job(task("server", SERVE, 2, gpus=4)))
     assert line == (
-        "spec.tasks[0].template.spec.containers[0].command: engine 'server' starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs. Set tensor to 4, or give the engine 2 pods, or give each pod 8 GPUs. [world-size-equals-gpus]"
+        "spec.tasks[0].template.spec.containers[0].command: engine 'server' starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs. Set tensor to 4, or give each pod 8 GPUs. [world-size-equals-gpus]"
     )
 
 

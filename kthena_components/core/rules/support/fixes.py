@@ -16,7 +16,15 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.engine import Placed, placed_engine
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
-from kthena_components.core.remedies import Change, Remedy, either, mapped, together, write
+from kthena_components.core.remedies import (
+    Change,
+    Remedy,
+    either,
+    fixes_of,
+    mapped,
+    together,
+    write,
+)
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
 from kthena_components.core.values.regex import regex
 
@@ -148,9 +156,14 @@ def _other_gpus(
     sizes, gpus, pods = dict(sizes_of(command)), engine.entry.gpus, engine.pods
     if not (isinstance(gpus, int) and isinstance(pods, int)):
         return
-    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
-        yield give_pods(engine, ranks // gpus)
-    each = ranks // pods
+    wanted, each = ranks // gpus if gpus else 0, ranks // pods
+    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, wanted):
+        alone = not torn and _is_torn(replace(engine, pods=wanted), command, sizes, gpus)
+        more = give_pods(engine, wanted)
+        if not alone or fixes_of(more):  # components connect the pods themselves
+            yield more
+        elif each > _MOST_A_NODE:
+            yield f"{more} and connect them with {_connecting(command, wanted)}"
     spans = not torn and _is_torn(engine, command, sizes, each)
     if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
         yield give_gpus(engine, each, f"give each pod {count_of(each, 'GPU')}")
@@ -201,6 +214,8 @@ _ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})
 _FIELD = {"context": "prefill_context"}
 """Fields of CommandFacts with another name in messages."""
 _ANY_WAY = "change the parallelism or the GPUs"
+_MOST_A_NODE = 8
+"""GPUs of most nodes: pods that need more are better split."""
 _MOST_TENSOR = 64
 """Larger sizes are not tried: a manifest may request any number of GPUs."""
 

@@ -53,9 +53,9 @@ def ray_job(view: RayView) -> Iterator[Finding]:
         seen, remedy = "has neither rayClusterSpec nor clusterSelector", "describe a cluster"
         yield refuse("spec", seen, remedy)
     if shut is not True and spec.get("suspend") is True:
-        yield _not_shut("suspend", "is true", "a suspended job")
+        yield _not_shut("suspend", "is true", "a suspended job", selected)
     if shut is not True and isinstance(wait, int) and wait > 0 and view.has_since("1.4"):
-        yield _not_shut("ttlSecondsAfterFinished", f"is {wait}", "this")
+        yield _not_shut("ttlSecondsAfterFinished", f"is {wait}", "this", selected)
     if isinstance(tries, int) and tries < 0:
         yield refuse("spec.backoffLimit", f"is {tries}", or_more(0))
     if selected:
@@ -63,10 +63,12 @@ def ray_job(view: RayView) -> Iterator[Finding]:
     yield from _submitted(view, spec, tries if isinstance(tries, int) else 0)
 
 
-def _not_shut(name: str, what: str, whose: str) -> Finding:
+def _not_shut(name: str, what: str, whose: str, selected: object) -> Finding:
+    """Report a field of jobs that end their cluster. A selected cluster is kept."""
     seen = f"{what}, but {whose} needs shutdownAfterJobFinishes true"
     shut = "spec.shutdownAfterJobFinishes"
-    remedy = either(write(True, "set shutdownAfterJobFinishes: true", at=shut), remove())
+    to_shut = write(True, "set shutdownAfterJobFinishes: true", at=shut)
+    remedy = remove() if selected else either(to_shut, remove())
     return refuse(f"spec.{name}", seen, remedy)
 
 
