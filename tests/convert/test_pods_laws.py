@@ -156,10 +156,12 @@ def test_other_backends_have_the_same_engines(name: str, target: str) -> None:
 
 
 def outcome(body: Mapping[str, Any]) -> object:
-    """Give the objects of a conversion and its losses, or that there are none."""
+    """Give the objects of a conversion, its losses and notes, or that there are none."""
     found = converted(body)
     made = [m.body for part in found.servings for m in part.compiled.manifests]
-    return (made, {loss.name for part in found.servings for loss in part.losses}) if made else None
+    losses = {loss.name for part in found.servings for loss in part.losses}
+    notes = {note for part in found.servings for note in part.notes}
+    return (made, losses, notes) if made else None
 
 
 @pytest.mark.property
@@ -167,7 +169,7 @@ def outcome(body: Mapping[str, Any]) -> object:
 @given(data=st.data())
 @each_whole
 def test_each_field_is_in_the_result_or_is_a_loss(name: str, data: st.DataObject) -> None:
-    """A field that is no loss makes another result if it is another, or none.
+    """A field that is no loss makes another result or another note if it is another, or none.
 
     A field of a worker that says what the entry says is a loss once it says something else.
     """
