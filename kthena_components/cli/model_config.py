@@ -8,7 +8,7 @@ from typing import Any
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.reading.files import Unreadable, read_text
 
-_CONFIG = "config.json"
+_CONFIG, _QUANTISED = "config.json", "hf_quant_config.json"
 
 
 class ModelConfigError(ValueError):
@@ -53,9 +53,24 @@ def shape_of(about: str, path: str) -> tuple[ModelShape, dict[str, Any]]:
     except (ValueError, RecursionError):
         message = f"{about} {place} is not JSON"
         raise ModelConfigError(message) from None
+    if isinstance(config, dict) and "quantization_config" not in config:
+        config |= _quantised_beside(place.parent)
     shape = shape_from_config(config) if isinstance(config, dict) else None
     if isinstance(shape, ModelShape):
         return shape, config
     message = f"{about} {place} {'cannot be used' if shape else 'is not a JSON object'}"
     message += f": {shape.because}" if shape else ""
     raise ModelConfigError(message)
+
+
+def _quantised_beside(folder: Path) -> dict[str, Any]:
+    """Return the format of the weights from the file in which older ModelOpt states it."""
+    text = read_text(str(folder / _QUANTISED), named=False)
+    if isinstance(text, Unreadable):
+        return {}
+    try:
+        stated = json.loads(text)["quantization"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    algorithm = stated.get("quant_algo") if isinstance(stated, dict) else None
+    return {"quantization_config": {"quant_algo": algorithm}} if algorithm else {}

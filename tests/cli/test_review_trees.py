@@ -106,7 +106,8 @@ def _readable(top: Path, folders: tuple[str, ...]) -> Iterator[str]:
         for path in below:
             if path.is_symlink():
                 to = os.path.realpath(path)
-                if Path(to).exists() and Path(to).is_relative_to(top):
+                # A link that leads over itself has a real path, but no program can open it.
+                if path.exists() and Path(to).is_relative_to(top):
                     yield os.path.relpath(to, top)
                     waiting.append(Path(to))
 

@@ -167,6 +167,24 @@ def test_a_model_of_its_own_is_read_from_its_folder(
     assert "hf_config:" in out
 
 
+@for_each(
+    ("text", "wanted"),
+    [
+        ('{"quantization": {"quant_algo": "NVFP4"}}', "nvfp4"),
+        ('{"quantization": {"quant_algo": null}}', "bf16"),
+        ('{"quantization": []}', "bf16"),
+        ("{", "bf16"),
+    ],
+)
+def test_the_format_may_stand_beside_the_config(
+    text: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "torch_dtype": "bfloat16"}))
+    (tmp_path / "hf_quant_config.json").write_text(text)
+    words = ("own/model", "--gpu", "b200", "--hf-config", str(tmp_path), "--weights", "16")
+    assert size(capsys, *words)[1].startswith(f"own/model: 16.0 GiB of weights, {wanted}\n")
+
+
 @for_each("text", ["[]", "{", '{"metadata": {"total_size": "1"}}', '{"metadata": []}'])
 def test_an_index_that_states_no_size_is_as_none(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -6,18 +6,32 @@ A reader never raises: the result is a shape, or Unknown with a reason.
 from collections.abc import Mapping
 from typing import Any
 
+from kthena_components.core.models.formats import weights_format
+from kthena_components.core.models.layers import LAYER_KEYS, dense_layers, stored
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
 _MOST = 2**31 - 1
 _DIGITS = 4
 """Maximum digits of a layer's index."""
-_TOP = ("_name_or_path", "quantization_config", "text_config")
+_TOP = ("_name_or_path", "dtype", "model_type", "torch_dtype")
+_INNER = {
+    "quantization_config": (
+        *("bits", "config_groups", "format", "group_size", "quant_algo", "quant_method"),
+        "weight_block_size",
+    ),
+    "vision_config": (
+        *("hidden_size", "num_hidden_layers", "vt_hidden_size", "vt_num_hidden_layers"),
+    ),
+}
+"""Maps of which only some keys are read."""
 _KEPT = (
-    "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "interleave_moe_layer_step",
-    "intermediate_size", "kv_lora_rank", "layers_block_type", "mlp_layer_types", "mlp_only_layers",
-    "moe_intermediate_size", "moe_layer_freq", "moe_layer_interval", "moe_layer_start_index",
-    "moe_layers", "moe_layers_enum", "num_attention_heads", "num_hidden_layers", "vocab_size",
+    "decoder_sparse_step", "first_k_dense_replace", "head_dim", "hidden_size", "index_head_dim",
+    "index_n_heads", "indexer_types", "interleave_moe_layer_step", "intermediate_size",
+    "kv_lora_rank", "mlp_layer_types", "mlp_only_layers", "moe_intermediate_size", "moe_layer_freq",
+    "moe_layer_interval", "moe_layer_start_index", "moe_layers", "moe_layers_enum",
+    "num_attention_heads", "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim",
+    "rope_parameters", "rope_scaling", "vocab_size",
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
@@ -38,6 +52,9 @@ _UNSCALED = ("su", "longrope", "llama3")
 """RoPE scaling types by which vLLM does not multiply the length."""
 _YARN = ("yarn", "deepseek_yarn", "deepseek_llama_scaling")
 """RoPE scaling types by which it multiplies up to 0.29.0."""
+_ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
+_ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
+"""Keys of an encoder; the second ones are Kimi's."""
 _SOURCE = "config.json"
 
 
@@ -117,8 +134,8 @@ class ModelShape:
 def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     """Read the shape of the language model that a config.json describes.
 
-    A multimodal model has its language model's sizes in `text_config`; `vision_config` is never
-    read.
+    A multimodal model has its language model's sizes in `text_config`, and those of its encoder in
+    `vision_config`. Layers that only draft tokens are left out: files may lack their weights.
     """
     text = _map(config.get("text_config")) or config
     heads, layers = _size(text.get("num_attention_heads")), _layers(text)
@@ -127,7 +144,8 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         return Unknown(f"its {_SOURCE} states no {missing}")
     experts = _stated(text, _EXPERTS) or 0
     ffn, expert_ffn = _widths(text, layers, experts)
-    name = config.get("_name_or_path")
+    name, tokens = config.get("_name_or_path"), stored(text, layers)
+    vision = _vision(config)
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
         heads=heads,
@@ -142,27 +160,30 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         vocab=_size(text.get("vocab_size")),
         head_dim=_size(text.get("head_dim")),
         latent=_latent(text),
+        query_latent=_size(text.get("q_lora_rank")) if _latent(text) is not None else None,
+        index_heads=_of_indexer(text, "index_n_heads"),
+        index_dim=_of_indexer(text, "index_head_dim"),
+        full_cache=tokens.every_layer,
+        full_layers=tokens.full,
+        state_layers=tokens.states,
+        dense_layers=_dense_layers(text, layers) if experts else 0,
+        vision_layers=_stated(vision, _ENCODER_LAYERS),
+        vision_hidden=_stated(vision, _ENCODER_WIDTH),
         context=_context(text),
+        dtype=weights_format(config, text),
         source=_SOURCE,
     )
 
 
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config.json that `shape_from_config` reads, in its key order."""
-    found: dict[str, Any] = {}
-    for key in sorted((*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE)):
-        value = config.get(key)
-        if key == "text_config" and isinstance(value, Mapping):
-            value = shape_keys(value)
-        elif key == "quantization_config" and isinstance(value, Mapping):
-            value = {
-                k: value[k]
-                for k in ("group_size", "quant_method", "weight_block_size")
-                if k in value
-            }
-        if value is not None:
-            found[key] = value
-    return found
+    keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE, *_LENGTHS, *LAYER_KEYS}
+    found = {key: config[key] for key in keys if config.get(key) is not None}
+    for name, inner in _INNER.items():
+        stated = _map(config.get(name))
+        found[name] = {key: stated[key] for key in inner if key in stated}
+    found["text_config"] = shape_keys(text) if (text := _map(config.get("text_config"))) else {}
+    return {key: found[key] for key in sorted(found) if found[key] != {}}
 
 
 def _layers(text: Mapping[str, Any]) -> int | None:
@@ -173,9 +194,9 @@ def _layers(text: Mapping[str, Any]) -> int | None:
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
     """Count the KV heads; as many as query heads if not stated.
 
-    A list with one count per layer is unsupported.
+    A list with one count per layer is unsupported, as are the blocks of Nemotron's pruned models.
     """
-    if _size(text.get("kv_lora_rank")) is not None:
+    if _size(text.get("kv_lora_rank")) is not None or _list(text.get("block_configs")):
         return None
     stated = next((text[key] for key in _KV_HEADS if text.get(key) is not None), None)
     return heads if stated is None else _size(stated)
@@ -185,6 +206,23 @@ def _latent(text: Mapping[str, Any]) -> int | None:
     """Count the numbers per token of a latent attention layer; both parts must be stated."""
     rank, rope = _size(text.get("kv_lora_rank")), _size(text.get("qk_rope_head_dim"))
     return None if rank is None or rope is None else rank + rope
+
+
+def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
+    """Return a size of the indexer of sparse attention, if each layer has one."""
+    if _latent(text) is None or "shared" in _list(text.get("indexer_types")):
+        return None
+    return _size(text.get(key))
+
+
+def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the sizes of the encoder; none of Llama 4, which SGLang starts without it."""
+    return {} if config.get("model_type") == "llama4" else _map(config.get("vision_config"))
+
+
+def _dense_layers(text: Mapping[str, Any], layers: int) -> int:
+    step = max((_size(text.get(key)) or 1 for key in _STEPS), default=1)
+    return dense_layers(text, layers, _sparse_layers(text), _stated(text, _FIRST) or 0, step)
 
 
 def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:

@@ -193,3 +193,175 @@ READ = (
 def test_any_value_gives_a_shape_or_a_reason(tree: Any, key: str) -> None:
     for config in ({**MINIMAX3, "seq_len": 8192, key: tree}, {**STEP, key: [tree]}):
         assert isinstance(shape_from_config(config), ModelShape | Unknown)
+
+
+# What the files of public models say about their layers, encoder and weights.
+LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+BF16 = {"torch_dtype": "bfloat16"}
+FP8 = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}, **BF16}
+WEIGHTS_OF_4_BITS = {"group_0": {"weights": {"num_bits": 4, "group_size": 32}}}
+ALTERNATING = ["sliding_attention", "full_attention"]
+LAYERED: dict[str, Config] = {
+    "Qwen/Qwen3.5-27B": {
+        "text_config": {
+            "num_attention_heads": 24,
+            "num_hidden_layers": 64,
+            "layer_types": [*["linear_attention"] * 3, "full_attention"] * 16,
+            "dtype": "bfloat16",
+        },
+        "vision_config": {"depth": 27, "hidden_size": 1152},
+    },
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": {
+        "num_attention_heads": 16,
+        "num_hidden_layers": 48,
+        "full_attention_interval": 4,
+        "num_experts": 512,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        **BF16,
+    },
+    "openai/gpt-oss-20b": {
+        "num_attention_heads": 64,
+        "num_hidden_layers": 24,
+        "layer_types": ALTERNATING * 12,
+        "sliding_window": 128,
+        "num_local_experts": 32,
+        "quantization_config": {"quant_method": "mxfp4"},
+    },
+    "google/gemma-4-26B-A4B": {
+        "text_config": {
+            "num_attention_heads": 16,
+            "num_hidden_layers": 30,
+            "layer_types": [*["sliding_attention"] * 5, "full_attention"] * 5,
+            "num_global_key_value_heads": 2,
+            "num_experts": 128,
+            **BF16,
+        },
+        "vision_config": {"num_hidden_layers": 27, "hidden_size": 1152},
+    },
+    "deepseek-ai/DeepSeek-V3.2": {
+        "num_attention_heads": 128,
+        "num_hidden_layers": 61,
+        "first_k_dense_replace": 3,
+        "n_routed_experts": 256,
+        "q_lora_rank": 1536,
+        "index_n_heads": 64,
+        "index_head_dim": 128,
+        **LATENT,
+        **FP8,
+    },
+    "zai-org/GLM-5.2": {
+        "num_attention_heads": 64,
+        "num_hidden_layers": 78,
+        "layer_types": ["deepseek_sparse_attention"] * 78,
+        "indexer_types": [*["full"] * 21, *["shared"] * 57],
+        "mlp_layer_types": [*["dense"] * 3, *["sparse"] * 75],
+        "n_routed_experts": 256,
+        "q_lora_rank": 2048,
+        "index_n_heads": 32,
+        "index_head_dim": 128,
+        **LATENT,
+        **BF16,
+    },
+    "moonshotai/Kimi-K2.5": {
+        "text_config": {
+            "num_attention_heads": 64,
+            "num_hidden_layers": 61,
+            "first_k_dense_replace": 1,
+            "n_routed_experts": 384,
+            "q_lora_rank": 1536,
+            "quantization_config": {
+                "quant_method": "compressed-tensors",
+                "format": "pack-quantized",
+                "config_groups": WEIGHTS_OF_4_BITS,
+            },
+            **LATENT,
+        },
+        "vision_config": {"vt_num_hidden_layers": 27, "vt_hidden_size": 1152},
+        **BF16,
+    },
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": {
+        "num_attention_heads": 32,
+        "num_hidden_layers": 52,
+        "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+        "n_routed_experts": 128,
+        "sliding_window": None,
+        **BF16,
+    },
+    "mistralai/Mixtral-8x7B-v0.1": {
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "num_local_experts": 8,
+        "sliding_window": None,
+        **BF16,
+    },
+    "Qwen/Qwen3-32B": {
+        "model_type": "qwen3",
+        "num_attention_heads": 64,
+        "num_hidden_layers": 64,
+        "max_window_layers": 64,
+        "use_sliding_window": False,
+        "sliding_window": None,
+        **BF16,
+    },
+}
+OF_LAYERS = (
+    *("full_cache", "full_layers", "state_layers", "dense_layers", "dtype", "latent"),
+    *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
+)
+
+
+@for_each(("name", "config"), LAYERED.items(), ids=LAYERED)
+def test_a_config_gives_the_layers_of_its_row(name: str, config: Config) -> None:
+    row, shape = find_model(name), shape_from_config(config)
+    assert {f: getattr(shape, f) for f in OF_LAYERS} == {f: getattr(row, f) for f in OF_LAYERS}
+
+
+WINDOWS: list[tuple[Config, bool, int | None]] = [
+    ({"sliding_window": 4096, "max_position_embeddings": 32768}, False, None),
+    ({"sliding_window": 4096, "max_position_embeddings": 4096}, True, None),
+    ({"sliding_window": 4096, "use_sliding_window": False}, True, None),
+    ({"sliding_window": 4096, "model_type": "qwen2"}, True, None),
+    ({"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 32}, True, None),
+    ({"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 16}, False, None),
+    ({"sliding_window": 1024, "sliding_window_pattern": 8}, False, 4),
+    ({"attention_chunk_size": 8192}, False, None),
+    ({"layer_types": ["full_attention"] * 32}, True, None),
+    ({"layer_types": ALTERNATING * 16, "swa_head_dim": 64}, False, None),
+]
+
+
+@for_each(("more", "every", "full"), WINDOWS)
+def test_a_window_is_used_as_the_engine_does(more: Config, every: bool, full: int | None) -> None:
+    shape = shape_from_config({"num_attention_heads": 32, "num_hidden_layers": 32, **more})
+    assert isinstance(shape, ModelShape)
+    assert (shape.full_cache, shape.full_layers) == (every, full)
+
+
+FORMATS: list[tuple[Config, str | None]] = [
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+    ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+    ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, None),
+    ({"quant_method": "fp8", "quant_algo": "MIXED_PRECISION"}, None),
+    ({"quant_method": "awq", "bits": 4}, "int4"),
+    ({"quant_method": "gptq", "bits": 8}, "int8"),
+    ({"quant_method": "gptq", "bits": 3}, None),
+    ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
+    ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "nvfp4"),
+    ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, None),
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, None),
+]
+
+
+@for_each(("quantised", "wanted"), FORMATS)
+def test_the_format_of_weights_is_what_quantises_them(
+    quantised: Config, wanted: str | None
+) -> None:
+    shape = shape_from_config({**LLAMA4, **BF16, "quantization_config": quantised})
+    assert isinstance(shape, ModelShape)
+    assert shape.dtype == wanted
+
+
+@for_each("config", [*LAYERED.values(), *(config for _, config in FAMILIES)])
+def test_the_part_that_is_read_gives_the_same_shape(config: Config) -> None:
+    assert shape_from_config(shape_keys(config)) == shape_from_config(config)
