@@ -131,7 +131,7 @@ def _named(text: str, name: str) -> str:
 
 
 def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
-    steps = [f"cd {shlex.quote(str(folder))}"]
+    steps = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     if language != "python":
         program = '"$(which pulumi-resource-kthena)"'
         if with_ci:
@@ -140,8 +140,9 @@ def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
             program = ".venv/bin/pulumi-resource-kthena"
         steps.append(PLUGIN + program)
     steps += ["pulumi install", "pulumi stack init dev", "pulumi up"]
+    name = folder.resolve().name
     told = [
-        f"wrote {folder}. To deploy its stack dev, which only writes manifests to rendered/:",
+        f"wrote {name}. To deploy its stack dev, which only writes manifests to rendered/:",
         *(f"  {step}" for step in steps),
     ]
     if with_ci:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from kthena_components.core.findings import count_of
+from kthena_components.core.values.quantity import render_quantity
 from kthena_components.placement.changes import fits
 from kthena_components.placement.model import Cluster, PodGroup
 from kthena_components.placement.volcano.amounts import PODS
@@ -46,9 +47,8 @@ def free_nodes(scheduler: Scheduler, cap: int | None, resource: str = "") -> str
 
 def _finding(found: int, needed: int) -> str:
     if not found:
-        return f"none of {count_of(needed, 'pod')} finds room"
-    finds = "finds" if found == 1 else "find"
-    return f"{min(found, needed)} of {count_of(needed, 'pod')} {finds} room"
+        return f"none of {count_of(needed, 'pod')} can be placed"
+    return f"{min(found, needed)} of {count_of(needed, 'pod')} can be placed"
 
 
 def _most(scheduler: Scheduler, shape: Shape, resource: str) -> str:
@@ -61,7 +61,7 @@ def _most(scheduler: Scheduler, shape: Shape, resource: str) -> str:
         return f": no node has more than {left} free slots for pods"
     each = scheduler.dimensions.amount(resource, shape.request[at])
     text = f": each requests {_named(resource, each)}"
-    return text if left >= each else f"{text}, and no node has more than {left} left"
+    return text if left >= each else f"{text}, and no node has more than {_written(left)} left"
 
 
 def refusals(scheduler: Scheduler, *beginnings: str) -> str:
@@ -71,7 +71,7 @@ def refusals(scheduler: Scheduler, *beginnings: str) -> str:
     listed = ", ".join(f"{count_of(number, 'node')} {why}" for why, number in counts.most_common())
     taken = sum(slots(scheduler, shape))
     needed = sum(task.shape is shape for task in scheduler.jobs[0].tasks)
-    return f"{_finding(taken, needed)}; not taken into account: {listed}"
+    return f"{_finding(taken, needed)}; excluded: {listed}"
 
 
 def lacking(cluster: Cluster, group: PodGroup) -> list[str]:
@@ -99,4 +99,14 @@ def _not_asking(group: PodGroup, name: str) -> PodGroup:
 
 
 def _named(resource: str, amount: Decimal) -> str:
-    return f"{amount} {'GPUs' if resource == 'nvidia.com/gpu' else resource}"
+    if resource == "nvidia.com/gpu":
+        return count_of(amount, "GPU")
+    return f"{_written(amount)} {resource}"
+
+
+_KILO = 1000
+
+
+def _written(amount: Decimal) -> str:
+    """Write an amount with a unit as manifests do: 1124Gi."""
+    return render_quantity(amount) if amount >= _KILO else str(amount)

@@ -194,7 +194,10 @@ def _refused(case: Case) -> Iterator[Obstacle]:
     elif case.without(lambda one: with_specs(one, _choosing_no_label)):
         asked = str([pods.spec for pods in case.group.pods])
         cause = Cause.PRODUCT if any(one in asked for one in _PRODUCT) else Cause.SELECTOR
-        change = Change(text="Leave out the selector, or label nodes with room",
+        other = "Leave out the selector, or label nodes with room"
+        if cause is Cause.PRODUCT:
+            other = "Ask for a GPU that the cluster has, or add nodes with this one"
+        change = Change(text=other,
                         group=with_specs(case.group, _choosing_no_label))  # fmt: skip
         yield Obstacle(cause=cause, text=refusals(case.scheduler, "without the label", "outside"),
                        changes=case.changes(change))  # fmt: skip

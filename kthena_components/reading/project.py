@@ -90,7 +90,8 @@ def only_project_file(names: Sequence[str], folder: str) -> str:
         ProjectError: There is none, or there are several.
     """
     if not names:
-        raise ProjectError(f"{folder} contains no Pulumi project")
+        told = "for manifests without a Pulumi program, use `kthena-components check`"
+        raise ProjectError(f"{folder} contains no Pulumi project; {told}")
     if len(names) > 1:
         told = f"{folder} contains {' and '.join(names)}, of which Pulumi reads the first"
         raise ProjectError(f"{told}: remove the others")

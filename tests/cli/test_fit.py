@@ -228,16 +228,19 @@ def test_a_loss_tells_which_groups_come_back(
     status, out, _ = fit(capsys, *asked, "--lose", "node=rack-1-node-1")
     assert status == 0
     assert out.splitlines()[-2:] == [
-        "The loss (rack-1-node-1) hits 1 group: all come back.",
+        "The loss (rack-1-node-1) hits 1 group: all can be placed again.",
         "  serving/chat-0 loses 1 pod, and has new ones on rack-1-node-3.",
     ]
     out = fit(capsys, *asked, "--lose", "rack=rack-1")[1]
     assert out.splitlines()[-2:] == [
-        "The loss (rack-1, 3 nodes) hits 1 group: 1 of 1 group does not come back.",
+        "The loss (rack-1, 3 nodes) hits 1 group: 1 of 1 group cannot be placed again.",
         "  serving/chat-0 loses 2 pods and waits: no node that they may use has room.",
     ]
     out = fit(capsys, *asked, "--lose", "1")[1]
-    assert "The worst loss of a single node (rack-1-node-1) hits 1 group: all come back." in out
+    assert (
+        "The worst loss of a single node (rack-1-node-1) hits 1 group: all can be placed again."
+        in out
+    )
 
 
 def test_a_loss_of_what_is_not_there_is_wrong_usage(
@@ -264,7 +267,10 @@ def test_growth_counts_whole_groups(tmp_path: Path, capsys: pytest.CaptureFixtur
     cluster = written(tmp_path, "cluster.yaml", {**INVENTORY, "racks": 3, "nodes_per_rack": 3})
     asked = (written(tmp_path, "s.yaml", serving()), "--inventory", cluster)
     out = fit(capsys, *asked, "--grow")[1]
-    assert out.splitlines()[-1] == "ModelServing serving/chat: 1 of 1 groups fit, and 2 more would."
+    assert (
+        out.splitlines()[-1]
+        == "ModelServing serving/chat: groups that fit: 1 of 1, with room for 2 more."
+    )
     found = data(capsys, *asked, "--grow", "--lose", "node=rack-1-node-1")
     assert found["grow"] == [
         {"owner": "ModelServing serving/chat", "groups": 1, "fit": 1, "more": 2}

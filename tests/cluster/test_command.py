@@ -125,7 +125,9 @@ def test_a_folder_without_a_project_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "contains no Pulumi project" in refusal(capsys, "doctor", "--stack", "dev")
+    assert "contains no Pulumi project; for manifests" in refusal(
+        capsys, "doctor", "--stack", "dev"
+    )
 
 
 def test_a_stack_file_is_read_without_pulumi() -> None:

@@ -55,7 +55,8 @@ def test_the_guide_is_told_what_its_image_leaves_open() -> None:
     findings = compile_serving(GUIDE).findings
     assert [str(f) for f in findings if f.rule != "requests-mirrored"] == [
         (
-            f"{pod}.command: engine 'llama-405b' has 16 ranks in a copy and 8 GPUs in a pod, but "
+            f"{pod}.command: engine 'llama-405b' has 16 ranks in each replica and 8 GPUs in each "
+            "pod, but "
             "connects its pods with Ray and does not state the executor, which vLLM rejects since "
             "0.11.1. Add --distributed-executor-backend ray. [executor-stated]"
         ),

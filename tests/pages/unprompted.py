@@ -36,6 +36,9 @@ UNPROMPTED: Mapping[str, Mapping[str, str]] = {
         "kubectl port-forward service/chat": _GPUS,
         "kubectl port-forward --namespace kthena-system": _GPUS,
     },
+    "docs/how-to/manifests-in-ci.md": {
+        "python3 -I -m venv judge": "tests/pulumi/test_ci_manifests.py",
+    },
     "docs/how-to/new-project.md": {
         "python3 -m venv .venv": "downloads the packages",
         "pulumi preview --stack prod": "tests/pulumi/test_templates.py",

@@ -43,52 +43,53 @@ def limited(**capability: float) -> Cluster:
 CASES: dict[str, tuple[Cluster, PodGroup, Cause, str, list[str]]] = {
     "a cap": (
         racks(2, 2, 2, 2, used=BUSY), group(pods(2), topology=HARD[1]), Cause.TIER,
-        "2 of 2 pods find room, on 4 nodes in 4 HyperNodes of tier 1; at most 1 in one",
+        "2 of 2 pods can be placed, on 4 nodes in 4 HyperNodes of tier 1; at most 1 in one",
         ["Allow tier 2", "Free one node in r0: r0-n0"],
     ),
     "the cap of subgroups": (
         racks(3, 3), group(*(role("p", str(n), 2) for n in range(3)),
                            subgroups=(per_instance("p", 2, 3, HARD[1]),)), Cause.TIER,
-        "6 of 6 pods find room, on 6 nodes in 2 HyperNodes of tier 1; at most 3 in one",
+        "6 of 6 pods can be placed, on 6 nodes in 2 HyperNodes of tier 1; at most 3 in one",
         ["Allow tier 2", "Add one node like r0-n0 to r0"],
     ),
     "GPUs now": (
         racks(2, 2, used=BUSY), group(pods(4)), Cause.GPUS,
-        "2 of 4 pods find room, on 2 nodes: each requests 8 GPUs",
+        "2 of 4 pods can be placed, on 2 nodes: each requests 8 GPUs",
         ["Free 2 nodes in spine: r0-n0, r1-n0"],
     ),
     "GPUs of a node": (
         racks(2, 2), group(pods(1, 9)), Cause.GPUS,
-        "none of 1 pod finds room: each requests 9 GPUs, and no node has more than 8 left", [],
+        "none of 1 pod can be placed: each requests 9 GPUs, and no node has more than 8 left", [],
     ),
     "CPU": (
         cluster([node("a", cpu=2)]), group(asking(1, cpu=4)), Cause.CPU,
-        "none of 1 pod finds room: each requests 4 cpu, and no node has more than 2 left", [],
+        "none of 1 pod can be placed: each requests 4 cpu, and no node has more than 2 left", [],
     ),
     "memory": (
-        cluster([node("a", memory=10)]), group(asking(1, memory=11)), Cause.MEMORY,
-        "none of 1 pod finds room: each requests 11 memory, and no node has more than 10 left", [],
+        cluster([node("a", memory=2**40)]), group(asking(1, memory=1124 * 2**30)), Cause.MEMORY,
+        ("none of 1 pod can be placed: each requests 1124Gi memory, and no node has more than 1Ti "
+         "left"), [],
     ),
     "pods per node": (
         cluster([node("a", pods=1), node("b", pods=1)]), group(pods(3, 1)), Cause.PODS,
-        "2 of 3 pods find room, on 2 nodes: no node has more than 1 free slots for pods",
+        "2 of 3 pods can be placed, on 2 nodes: no node has more than 1 free slots for pods",
         ["Add one node like a"],
     ),
     "a taint": (
         cluster([node("a", taints=[TEAM]), node("b")]), group(pods(2)), Cause.TAINT,
-        ("1 of 2 pods finds room; not taken into account: 1 node with the taint "
+        ("1 of 2 pods can be placed; excluded: 1 node with the taint "
         "team=research:NoSchedule"),
         ["Tolerate the taint team=research:NoSchedule"],
     ),
     "a product": (
         cluster(PAIR), group(choosing(**{"nvidia.com_gpu.product": "H200"})), Cause.PRODUCT,
-        ("none of 2 pods finds room; not taken into account: 2 nodes without the label "
+        ("none of 2 pods can be placed; excluded: 2 nodes without the label "
         "nvidia.com/gpu.product=H200"),
-        ["Leave out the selector, or label nodes with room"],
+        ["Ask for a GPU that the cluster has, or add nodes with this one"],
     ),
     "a selector": (
         cluster(PAIR), group(choosing(zone="a")), Cause.SELECTOR,
-        "none of 2 pods finds room; not taken into account: 2 nodes without the label zone=a",
+        "none of 2 pods can be placed; excluded: 2 nodes without the label zone=a",
         ["Leave out the selector, or label nodes with room"],
     ),
     "a queue": (

@@ -45,8 +45,8 @@ def test_roles_that_serve_no_model_are_not_spoken_of() -> None:
 def test_rows_whose_ranks_are_not_their_gpus_are_refused(kind: str) -> None:
     assert refusals(f"kthena:index:{kind}", row(tensor=16, world_size=32)) == (
         "shape[0]: engine 'decode' starts tensor 16 × pipeline 2 = 32 ranks, but its 2 pods × 8 "
-        "GPUs hold 16. Set pipeline to 1, or set tensor to 8, or give the engine 4 pods, or give "
-        "each pod 16 GPUs. [world-size-equals-gpus]"
+        "GPUs hold 16. Set pipeline to 1, or set tensor to 8, or give the engine 4 pods. "
+        "[world-size-equals-gpus]"
     )
 
 

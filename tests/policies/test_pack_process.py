@@ -30,7 +30,7 @@ WRONG = workload(vllm("-tp", "16"))
 REFUSAL = (
     "spec.template.spec.containers[0].args: engine 'chat' starts tensor 16 × pipeline 1 = 16 "
     "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods and connect "
-    "them with --nnodes 2, --node-rank and --master-addr, or give each pod 16 GPUs. "
+    "them with --nnodes 2, --node-rank and --master-addr. "
     "[world-size-equals-gpus]"
 )
 REFUSED = ["[world-size-equals-gpus]", "[leader-worker-same-gpus]"]

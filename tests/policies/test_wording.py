@@ -28,7 +28,7 @@ BROKEN: dict[str, Args] = {
 SENTENCES = {
     "ranks": "engine 'decode' starts tensor 16 × pipeline 2 = 32 ranks, but its 2 pods × 8 GPUs "
     "hold 16. Set pipeline to 1, or set tensor to 8, or give the engine 4 pods "
-    "(worker_replicas: 3), or give each pod 16 GPUs. [world-size-equals-gpus]",
+    "(worker_replicas: 3). [world-size-equals-gpus]",
     "straddling": "engine 'server' has tensor 4 on pods of 6 GPUs, so one tensor group would fill "
     "a part of a pod, and a pod would hold parts of two groups. Set tensor to 2 and pipeline to 6. "
     "[nodes-whole]",

@@ -69,7 +69,7 @@ def test_a_program_that_is_refused_shows_the_findings_of_its_component(tmp_path:
         "ModelServing 'chat' is refused: 1 problem\n"
         "  roles[0].engine.parallelism: engine 'serve' starts tensor 8 × pipeline 4 = 32 ranks, "
         "but its 2 pods × 8 GPUs hold 16. Set pipeline to 2, or set tensor to 4, or give the "
-        "engine 4 pods (worker_replicas: 3), or give each pod 16 GPUs. [world-size-equals-gpus]",
+        "engine 4 pods (worker_replicas: 3). [world-size-equals-gpus]",
     )
 
 

@@ -12,7 +12,7 @@ from kthena_components.placement.model import Cluster, Outcome, PodGroup, Verdic
 WORST = "1"
 """The single node whose loss strands the most."""
 _SHOWN = 3
-_GROWTH = "{owner}: {fit} of {groups} groups fit, and {more} more would."
+_GROWTH = "{owner}: groups that fit: {fit} of {groups}, with room for {more} more."
 
 
 class NothingToLoseError(LookupError):
@@ -93,8 +93,7 @@ def _told_of_loss(loss: Loss, wanted: str) -> Iterator[str]:
         which = f"{wanted.removeprefix('rack=')}, {which}"
     begin = "The worst loss of a single node" if wanted == WORST else "The loss"
     hit, stranded = count_of(len(loss.hits), "group"), loss.stranded
-    verb = "does" if stranded == 1 else "do"
-    back = f"{stranded} of {hit} {verb} not come back" if stranded else "all come back"
+    back = f"{stranded} of {hit} cannot be placed again" if stranded else "all can be placed again"
     yield f"{begin} ({which}) hits {hit}{f': {back}' if loss.hits else ''}."
     for each in loss.hits:
         group, placement = each.running.group, each.placement

@@ -74,8 +74,8 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
         )
     yield Finding(
         path=engine.entry.command_path,
-        seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
-        f"{count_of(gpus, 'GPU')} in a pod, but {seen}, {_since(hard)}",
+        seen=f"{title(engine)} has {count_of(copy, 'rank')} in each replica and "
+        f"{count_of(gpus, 'GPU')} in each pod, but {seen}, {_since(hard)}",
         remedy=remedy,
         level=Level.MANDATORY if hard else Level.ADVISORY,
     )

@@ -57,8 +57,8 @@ def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Fi
         remedy = _RUN if _idle(engine, command) else remedy
         yield Finding(
             path=pod.command_path,
-            seen=f"{title(engine)} has {count_of(copy, 'rank')} in a copy and "
-            f"{count_of(gpus, 'GPU')} in a pod, but {seen}",
+            seen=f"{title(engine)} has {count_of(copy, 'rank')} in each replica and "
+            f"{count_of(gpus, 'GPU')} in each pod, but {seen}",
             remedy=remedy,
         )
 

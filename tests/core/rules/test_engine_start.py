@@ -66,7 +66,8 @@ def test_pods_that_ray_joins_state_it_from_0_11_1_on(tag: str, level: Level, sin
     (finding,) = start(f"{RAY} {TWO}", image=f"{IMAGE}:{tag}")
     assert finding.level is level
     assert str(finding) == (
-        "t.spec.containers[0].command: engine 'e' has 16 ranks in a copy and 8 GPUs in a pod, but "
+        "t.spec.containers[0].command: engine 'e' has 16 ranks in each replica and 8 GPUs in each "
+        "pod, but "
         f"connects its pods with Ray and does not state the executor, {since}. Add "
         "--distributed-executor-backend ray. [executor-stated]"
     )
@@ -76,7 +77,8 @@ def test_pods_that_ray_joins_state_it_from_0_11_1_on(tag: str, level: Level, sin
 def test_pods_that_nothing_joins_are_told_of_both_ways(pods: MaybeInt, nodes: str) -> None:
     (finding,) = start(f"vllm serve m {TWO} --nnodes 1", pods=pods, image=f"{IMAGE}:v0.13.0")
     assert str(finding) == (
-        "t.spec.containers[0].command: engine 'e' has 16 ranks in a copy and 8 GPUs in a pod, but "
+        "t.spec.containers[0].command: engine 'e' has 16 ranks in each replica and 8 GPUs in each "
+        "pod, but "
         "states neither --nnodes nor an executor, and vLLM rejects more ranks than one pod has "
         f"GPUs since 0.11.1. Add --nnodes {nodes} with --node-rank and --master-addr, or start Ray "
         "and add --distributed-executor-backend ray. [executor-stated]"

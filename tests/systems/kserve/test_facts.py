@@ -169,7 +169,7 @@ def test_tensor_beyond_the_gpus_is_found() -> None:
         (
             "spec.parallelism: engine 'deepseek' starts tensor 2 × pipeline 1 × data 16 = 32 "
             "ranks, but its 2 pods × 8 GPUs hold 16. Set tensor to 1, or give the engine "
-            f"4 pods, or give each pod 16 GPUs. [{WORLD}]"
+            f"4 pods. [{WORLD}]"
         )
     ]
 

@@ -156,15 +156,18 @@ def _other_gpus(
     sizes, gpus, pods = dict(sizes_of(command)), engine.entry.gpus, engine.pods
     if not (isinstance(gpus, int) and isinstance(pods, int)):
         return
-    wanted, each = ranks // gpus if gpus else 0, ranks // pods
+    wanted, each, splits = ranks // gpus if gpus else 0, ranks // pods, False
     if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, wanted):
         alone = not torn and _is_torn(replace(engine, pods=wanted), command, sizes, gpus)
         more = give_pods(engine, wanted)
-        if not alone or fixes_of(more):  # components connect the pods themselves
+        splits = not alone or bool(fixes_of(more)) or each > _MOST_A_NODE
+        if splits and alone and not fixes_of(more):  # components connect the pods themselves
+            more = Remedy(f"{more} and connect them with {_connecting(command, wanted)}")
+        if splits:
             yield more
-        elif each > _MOST_A_NODE:
-            yield f"{more} and connect them with {_connecting(command, wanted)}"
     spans = not torn and _is_torn(engine, command, sizes, each)
+    if splits and each > _MOST_A_NODE:
+        return
     if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
         yield give_gpus(engine, each, f"give each pod {count_of(each, 'GPU')}")
 
