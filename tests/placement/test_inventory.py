@@ -101,6 +101,16 @@ WRONG: list[tuple[str, Body, list[str]]] = [
         {"racks": [{"nodes": [{"taint": []}]}]},
         ["racks[0].nodes[0].taint: there is no field 'taint' here: write 'taints'."],
     ),
+    (
+        "a number of nodes",
+        {"nodes": [{"name": "a", "count": 4}]},
+        [
+            (
+                "nodes[0].count: there is no field 'count' here: write names: [NAME, NAME] "
+                "instead, one name for each."
+            )
+        ],
+    ),
     ("negative GPUs", {"gpus": -8}, ["gpus: is -8, but must be at least 0: write at least 0."]),
     (
         "negative CPUs",

@@ -5,7 +5,7 @@ Users write the names of flags (`tp`), of Kubernetes (`node_selector`) and of en
 """
 
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -80,6 +80,7 @@ _BOUNDS = frozenset(
 _CLUSTERS = frozenset({"cluster", "kubeconfig", "kubecontext"})
 _V_TAGS = frozenset({"vllm", "sglang"})
 """Engines whose images have tags such as v0.11.0: vllm/vllm-openai, lmsysorg/sglang."""
+_NUMBERS = frozenset({"count", "number", "quantity", "replicas", "size"})
 _COUNT = regex(r"[1-9][0-9]{0,5}")
 _SERVICE = "expose"
 """The field whose unknown fields are those of a Service."""
@@ -88,7 +89,11 @@ _MOST = 2
 
 
 def elsewhere(
-    model: type[BaseModel], location: Location, value: object, data: object
+    model: type[BaseModel],
+    location: Location,
+    value: object,
+    data: object,
+    known: Container[str],
 ) -> str | None:
     """Say what to write instead of an unknown field; None if no other place is known.
 
@@ -97,6 +102,7 @@ def elsewhere(
         location: Keys and indices of the field.
         value: The value of the field.
         data: The whole input.
+        known: The fields that there are at this place.
     """
     name = str(location[-1])
     if issubclass(model, GroupSpec):
@@ -111,10 +117,7 @@ def elsewhere(
     elif issubclass(model, RoleSpec):
         role, here, group = (), "", False
     else:
-        is_type = _plain(name) in {"gpu", *_TYPES} and not _is_number(value)
-        if is_type and _PRODUCT in model.model_fields:
-            return _write([join_path(path_of(location[:-1]), _PRODUCT)])
-        return _write(_same_name(model, name, location, ""))
+        return _of_cluster(model, location, value, known)
     stated: Any = data
     for part in role:
         stated = part_of(stated, part)
@@ -129,6 +132,19 @@ def elsewhere(
         or _of_pod(name, here, stated)
         or _of_engine(name, here, stated)
     )
+
+
+def _of_cluster(
+    model: type[BaseModel], location: Location, value: object, known: Container[str]
+) -> str | None:
+    """Find the field of an inventory or of the objects of a cluster."""
+    name = str(location[-1])
+    is_type = _plain(name) in {"gpu", *_TYPES} and not _is_number(value)
+    if is_type and _PRODUCT in model.model_fields:
+        return _write([join_path(path_of(location[:-1]), _PRODUCT)])
+    if _plain(name) in _NUMBERS and "names" in known:
+        return "write names: [NAME, NAME] instead, one name for each"
+    return _write(_same_name(model, name, location, ""))
 
 
 def _of_serving(plain: str, location: Location, value: object, data: object) -> str | None:

@@ -128,7 +128,7 @@ def _unknown_field(
     if close and isinstance(beside, Mapping) and close in beside:
         hint = remove(f"remove it, because {close} is stated, too")
     if not (close and _is_same(close, name)):
-        hint = elsewhere(model, location, value, data) or hint
+        hint = elsewhere(model, location, value, data, fields) or hint
     is_token = looks_like_token(value)
     return Finding(
         path=path_of(location),
