@@ -6,6 +6,7 @@ Each system declares the rules of its kinds: systems/system.py.
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from datetime import date
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -178,21 +179,14 @@ def check_whole(
     """Check one manifest, and read what the rules over all objects need."""
     if versions:
         context = replace(context, versions={**context.versions, **versions})
-
-    def check(given: Body) -> CheckedObject:
-        return _check(given, path, context, today, asked)
-
+    check = partial(_check, path=path, context=context, today=today, asked=asked)
     checked = check(body)
     found = follow_moves(checked.findings, body, lambda given: check(given).findings)
     return checked if found is checked.findings else replace(checked, findings=found)
 
 
 def _check(
-    body: Body,
-    path: str,
-    context: Context,
-    today: date | None,
-    asked: Collection[str],
+    body: Body, path: str, context: Context, today: date | None, asked: Collection[str]
 ) -> CheckedObject:
     kind = find_kind(group_kind(body))
     if kind is None or not kind.is_checked:

@@ -6,12 +6,12 @@ A reader never raises: the result is a shape, or Unknown with a reason.
 from collections.abc import Mapping
 from typing import Any
 
+from kthena_components.core.models.context_length import LENGTHS, longest_request, size_of
 from kthena_components.core.models.formats import weights_format
 from kthena_components.core.models.layers import LAYER_KEYS, dense_layers, stored
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.unknown import Unknown
 
-_MOST = 2**31 - 1
 _DIGITS = 4
 """Maximum digits of a layer's index."""
 _TOP = ("_name_or_path", "dtype", "model_type", "torch_dtype")
@@ -44,14 +44,6 @@ _STEPS = (
     "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe_layer_interval",
 )  # fmt: skip
 """Every n-th layer has experts, as Qwen, Llama 4, DeepSeek and ERNIE call it."""
-_LENGTHS = (
-    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
-    "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
-)  # fmt: skip
-_UNSCALED = ("su", "longrope", "llama3")
-"""RoPE scaling types by which vLLM does not multiply the length."""
-_YARN = ("yarn", "deepseek_yarn", "deepseek_llama_scaling")
-"""RoPE scaling types by which it multiplies up to 0.29.0."""
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
 _ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
 """Keys of an encoder; the second ones are Kimi's."""
@@ -138,7 +130,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     `vision_config`. Layers that only draft tokens are left out: files may lack their weights.
     """
     text = _map(config.get("text_config")) or config
-    heads, layers = _size(text.get("num_attention_heads")), _layers(text)
+    heads, layers = size_of(text.get("num_attention_heads")), _layers(text)
     if heads is None or layers is None:
         missing = "num_attention_heads" if heads is None else "num_hidden_layers"
         return Unknown(f"its {_SOURCE} states no {missing}")
@@ -151,16 +143,16 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         heads=heads,
         kv_heads=_kv_heads(text, heads),
         layers=layers,
-        hidden=_size(text.get("hidden_size")),
+        hidden=size_of(text.get("hidden_size")),
         ffn=ffn,
         experts=experts,
         expert_ffn=expert_ffn,
         fp8_block=_block(config) or _block(text),
         group=_group(config) or _group(text),
-        vocab=_size(text.get("vocab_size")),
-        head_dim=_size(text.get("head_dim")),
+        vocab=size_of(text.get("vocab_size")),
+        head_dim=size_of(text.get("head_dim")),
         latent=_latent(text),
-        query_latent=_size(text.get("q_lora_rank")) if _latent(text) is not None else None,
+        query_latent=size_of(text.get("q_lora_rank")) if _latent(text) is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
         full_cache=tokens.every_layer,
@@ -169,7 +161,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         dense_layers=_dense_layers(text, layers) if experts else 0,
         vision_layers=_stated(vision, _ENCODER_LAYERS),
         vision_hidden=_stated(vision, _ENCODER_WIDTH),
-        context=_context(text),
+        context=longest_request(text),
         dtype=weights_format(config, text),
         source=_SOURCE,
     )
@@ -177,7 +169,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config.json that `shape_from_config` reads, in its key order."""
-    keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE, *_LENGTHS, *LAYER_KEYS}
+    keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE, *LENGTHS, *LAYER_KEYS}
     found = {key: config[key] for key in keys if config.get(key) is not None}
     for name, inner in _INNER.items():
         stated = _map(config.get(name))
@@ -188,7 +180,9 @@ def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _layers(text: Mapping[str, Any]) -> int | None:
     """Count the layers; Nemotron's newer files list them instead."""
-    return _size(text.get("num_hidden_layers")) or _size(len(_list(text.get("layers_block_type"))))
+    return size_of(text.get("num_hidden_layers")) or size_of(
+        len(_list(text.get("layers_block_type")))
+    )
 
 
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
@@ -196,15 +190,15 @@ def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
 
     A list with one count per layer is unsupported, as are the blocks of Nemotron's pruned models.
     """
-    if _size(text.get("kv_lora_rank")) is not None or _list(text.get("block_configs")):
+    if size_of(text.get("kv_lora_rank")) is not None or _list(text.get("block_configs")):
         return None
     stated = next((text[key] for key in _KV_HEADS if text.get(key) is not None), None)
-    return heads if stated is None else _size(stated)
+    return heads if stated is None else size_of(stated)
 
 
 def _latent(text: Mapping[str, Any]) -> int | None:
     """Count the numbers per token of a latent attention layer; both parts must be stated."""
-    rank, rope = _size(text.get("kv_lora_rank")), _size(text.get("qk_rope_head_dim"))
+    rank, rope = size_of(text.get("kv_lora_rank")), size_of(text.get("qk_rope_head_dim"))
     return None if rank is None or rope is None else rank + rope
 
 
@@ -212,7 +206,7 @@ def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     """Return a size of the indexer of sparse attention, if each layer has one."""
     if _latent(text) is None or "shared" in _list(text.get("indexer_types")):
         return None
-    return _size(text.get(key))
+    return size_of(text.get(key))
 
 
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -221,7 +215,7 @@ def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _dense_layers(text: Mapping[str, Any], layers: int) -> int:
-    step = max((_size(text.get(key)) or 1 for key in _STEPS), default=1)
+    step = max((size_of(text.get(key)) or 1 for key in _STEPS), default=1)
     return dense_layers(text, layers, _sparse_layers(text), _stated(text, _FIRST) or 0, step)
 
 
@@ -231,7 +225,9 @@ def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | N
     Without its own width, an expert has the common one: Mixtral, gpt-oss and MiniMax-M2, which have
     no dense layers, and the families of `_DENSE`. Several widths, as in ERNIE, are unsupported.
     """
-    wide, narrow = (_size(text.get(key)) for key in ("intermediate_size", "moe_intermediate_size"))
+    wide, narrow = (
+        size_of(text.get(key)) for key in ("intermediate_size", "moe_intermediate_size")
+    )
     if not experts:
         return wide, None
     own = narrow is not None or bool(_list(text.get("moe_intermediate_size")))
@@ -254,7 +250,7 @@ def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
         (bool(sparse) and sum(layer < layers for layer in sparse) < layers)
         or not all(by_layer[:layers])
         or _stated(text, _FIRST) is not None
-        or any((_size(text.get(key)) or 1) > 1 for key in _STEPS)
+        or any((size_of(text.get(key)) or 1) > 1 for key in _STEPS)
         or bool(_list(text.get("mlp_only_layers")))
     )
 
@@ -272,47 +268,7 @@ def _layer(part: object) -> int | None:
         digits = part.strip()
         fits = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
         return int(digits) if fits else None
-    return 0 if part == 0 else _size(part)
-
-
-def _context(text: Mapping[str, Any]) -> int | None:
-    """Return the longest request that vLLM derives; None if its releases disagree.
-
-    Source: vllm/transformers_utils/model_arch_config_convertor.py derive_max_model_len_and_key;
-    vllm/config/model.py _get_and_verify_max_len, of 0.29.0 and of 0.33.0.
-    """
-    lengths = [size for key in _LENGTHS if (size := _size(text.get(key))) is not None]
-    length = _size(text.get("model_max_length")) or min(lengths, default=None)
-    # The length that Gemma 3 states is already multiplied.
-    if length is None or _is_gemma3(text):
-        return length
-    derived = {_scaled(length, text, by_yarn=by_yarn) for by_yarn in (False, True)}
-    return _size(derived.pop()) if len(derived) == 1 else None
-
-
-def _is_gemma3(text: Mapping[str, Any]) -> bool:
-    kind = text.get("model_type")
-    return isinstance(kind, str) and "gemma3" in kind
-
-
-def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
-    factor = 1.0
-    for rope in _ropes(text):
-        kind, by = rope.get("rope_type", rope.get("type")), rope.get("factor")
-        if kind in _UNSCALED or (kind in _YARN and not by_yarn):
-            continue
-        if isinstance(by, int | float) and 0 < by <= _MOST:
-            factor = float(by)
-        if kind == "yarn":
-            length = _size(rope.get("original_max_position_embeddings")) or length
-    return int(length * factor)
-
-
-def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the RoPE scaling, one for each type of layers if they differ."""
-    stated = _map(text.get("rope_parameters")) or _map(text.get("rope_scaling"))
-    by_type = [_map(rope) for rope in stated.values() if isinstance(rope, Mapping)]
-    return by_type if by_type and len(by_type) == len(stated) else [stated]
+    return 0 if part == 0 else size_of(part)
 
 
 def _block(config: Mapping[str, Any]) -> int | None:
@@ -321,7 +277,7 @@ def _block(config: Mapping[str, Any]) -> int | None:
     if quantised.get("quant_method", "fp8") != "fp8":
         return None
     edges = quantised.get("weight_block_size")
-    sizes = [_size(edge) for edge in edges] if isinstance(edges, list | tuple) else []
+    sizes = [size_of(edge) for edge in edges] if isinstance(edges, list | tuple) else []
     return max((size for size in sizes if size is not None), default=None)
 
 
@@ -329,21 +285,14 @@ def _group(config: Mapping[str, Any]) -> int | None:
     """Return how many inputs share a scale in weights of AWQ or GPTQ."""
     quantised = _map(config.get("quantization_config"))
     awq = quantised.get("quant_method") in {"awq", "gptq"}
-    return _size(quantised.get("group_size")) if awq else None
-
-
-def _size(value: object) -> int | None:
-    """Return a count above zero, else None. Policies see 8 as 8.0."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 1 <= value <= _MOST and value == int(value) else None
+    return size_of(quantised.get("group_size")) if awq else None
 
 
 def _stated(text: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     """Return the first count among some keys; of ERNIE's list of counts, the first."""
     values = (text.get(key) for key in keys)
     firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in values)
-    return next((size for size in map(_size, firsts) if size is not None), None)
+    return next((size for size in map(size_of, firsts) if size is not None), None)
 
 
 def _list(value: object) -> list[Any]:
