@@ -3,12 +3,17 @@
 import ast
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 
 from kthena_components.cli.main import main
+from kthena_components.cli.size.question import UsageError
+from kthena_components.cli.size.write import chosen
 from kthena_components.compiler.compile import compile_serving
+from kthena_components.sizing import Shape
 from tests.support.for_each import for_each
 
 LLAMA, QWEN = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B"
@@ -135,6 +140,41 @@ def test_a_shape_is_written_for_a_backend(target: str, capsys: pytest.CaptureFix
     assert status == 0
     assert "--tensor-parallel-size" in out
     assert all(body["kind"] for body in yaml.safe_load_all(out))
+
+
+MOE = ("Qwen/Qwen3-235B-A22B", "--gpu", "h100", "--write", "stack", "--shape")
+
+
+@for_each(
+    ("shape", "has", "lacks"),
+    [
+        ("8x1x1", "tensor: 8", "expert"),
+        ("8x1x1,ep,dcp=2", "--decode-context-parallel-size", "--node-rank"),
+        ("8X1X1,EP,DCP=2", "expert", "--node-rank"),
+        ("1x1x16", "expert", "decode-context"),
+    ],
+)
+def test_a_shape_is_chosen_by_experts_and_cache_too(
+    shape: str, has: str, lacks: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = size(capsys, *MOE, shape)
+    assert status == 0
+    assert has in out
+    assert lacks not in out
+
+
+def test_sizes_of_several_shapes_are_no_choice() -> None:
+    shapes = (Shape(tensor=8, expert=True), Shape(tensor=8, expert=True, decode_context=2))
+    answer: Any = SimpleNamespace(rows=[SimpleNamespace(shape=shape) for shape in shapes])
+    with pytest.raises(UsageError, match=r"; write 8x1x1,ep or 8x1x1,ep,dcp=2$"):
+        chosen(answer, "8x1x1")
+
+
+def test_a_shape_that_is_not_there_gets_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, error = size(capsys, *MOE, "8x1x9,ep")
+    assert status == 2
+    assert "no shape of these sizes fits; known: " in error
+    assert " 8x1x1,ep,dcp=2 " in error
 
 
 def test_what_a_backend_refuses_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,8 @@ def _about_the_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape",
         metavar="TPxPPxDP",
-        help="with --write: another shape of the table, such as 8x2x1",
+        help="with --write: another shape of the table, such as 8x2x1, or 8x1x1,ep,dcp=2 where EP "
+        "and DCP are not 1",
     )
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"

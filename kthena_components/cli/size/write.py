@@ -12,7 +12,7 @@ from kthena_components.cli.size.question import UsageError
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.convert.conversion import Converted
 from kthena_components.core.findings import suggest
-from kthena_components.sizing import Answer, Question, Row
+from kthena_components.sizing import Answer, Question, Row, Shape
 from kthena_components.systems import EMITTERS
 
 _PROGRAMS: Mapping[str, Callable[..., str]] = {
@@ -41,7 +41,7 @@ def write_serving(
     """
     if target not in _TARGETS:
         raise UsageError(f"--write {target}: there is no such target; {suggest(target, _TARGETS)}")
-    row = _chosen(answer, sizes)
+    row = chosen(answer, sizes)
     backend = target if target in EMITTERS else "native"
     args = question.args(row.shape, engines=row.engines, backend=backend)
     compiled = compile_serving(args, f"--write {target}")
@@ -51,11 +51,29 @@ def write_serving(
     return _PROGRAMS[target]([serving], origin) if target in _PROGRAMS else write_yaml([serving])
 
 
-def _chosen(answer: Answer, stated: str | None) -> Row:
-    sizes = (stated or "").replace("×", "x").replace(" ", "")
-    known = {row.shape.sizes.replace(" × ", "x"): row for row in reversed(answer.rows)}
-    row = known.get(sizes) if stated else answer.recommended
-    if row is None:
-        listed = ", ".join(reversed(known))
-        raise UsageError(f"--shape {stated}: no shape of these sizes fits; known: {listed}")
-    return row
+def chosen(answer: Answer, stated: str | None) -> Row:
+    """Return the row with the stated name, or the only one with the stated sizes.
+
+    Raises:
+        UsageError: There is no such row, or there are several.
+    """
+    wanted = (stated or "").replace("×", "x").replace(" ", "").casefold()
+    known = {_name(row.shape): row for row in reversed(answer.rows)}
+    row = known.get(wanted) if stated else answer.recommended
+    if row is not None:
+        return row
+    alike = [name for name in reversed(known) if name.partition(",")[0] == wanted]
+    if len(alike) == 1:
+        return known[alike[0]]
+    if alike:
+        raise UsageError(f"--shape {stated}: several shapes have these sizes; "
+                         f"write {' or '.join(alike)}")  # fmt: skip
+    listed = " ".join(reversed(known))
+    raise UsageError(f"--shape {stated}: no shape of these sizes fits; known: {listed}")
+
+
+def _name(shape: Shape) -> str:
+    """Name a shape: `16x1x1,ep,dcp=4` has whole experts on GPUs and a split cache."""
+    more = [*(["ep"] if shape.expert else []),
+            *([f"dcp={shape.decode_context}"] if shape.decode_context > 1 else [])]  # fmt: skip
+    return ",".join([shape.sizes.replace(" × ", "x"), *more])
