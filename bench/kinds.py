@@ -20,6 +20,13 @@ def _model_serving(n: int) -> Body:
     return custom(version, "ModelServing", {"replicas": 1, "template": template})
 
 
+def _misplaced(n: int) -> Body:
+    pods = workload(*(container(f"e{i}", tolerations=[]) for i in range(n)))
+    template = pods["spec"]["template"]
+    template["volumes"] = template["spec"].pop("volumes", [{"name": "a", "emptyDir": {}}])
+    return pods
+
+
 def _hyper_node(member: Callable[[int], Body]) -> Shape:
     def make(n: int) -> Body:
         members = [{"type": "Node", "selector": member(i)} for i in range(n)]
@@ -139,6 +146,7 @@ def _inventory(n: int) -> Work:
 
 KINDS: Final[Mapping[str, Shape]] = {
     "roles of a ModelServing": judged(_model_serving),
+    "misplaced fields": judged(_misplaced),
     "nodes of a HyperNode": _hyper_node(lambda i: {"exactMatch": {"name": f"gpu-{i}"}}),
     "patterns of a HyperNode": _hyper_node(lambda i: {"regexMatch": {"pattern": f"^gpu-{i}-.*$"}}),
     "worker groups of a RayCluster": judged(_ray_cluster),

@@ -17,6 +17,8 @@ _MOVE = regex(r"[Mm]ove (?P<items>it|its items) to (?P<target>[^,]+?)\.?")
 _INDEX = regex(r"\[(\d+)\]")
 _Move = tuple[str, str]
 """The path of a misplaced field, and the path of the map into which it belongs."""
+_MOST = 8
+"""Maximum number of misplaced fields of which each is moved by itself: each is another check."""
 Check = Callable[[Mapping[str, Any]], Iterable[Finding]]
 
 
@@ -32,7 +34,8 @@ def follow_moves(findings: list[Finding], body: Mapping[str, Any], check: Check)
     if not moves:
         return findings
     by: dict[tuple[_Move, ...], set[tuple[str, str]]]
-    by = {(move,): _found(body, [move], check) for move in moves}
+    alone = moves if 1 < len(moves) <= _MOST else []
+    by = {(move,): _found(body, [move], check) for move in alone}
     by[tuple(moves)] = _found(body, moves, check)
     return [_named(finding, by) for finding in findings]
 
@@ -78,7 +81,10 @@ def _named(finding: Finding, by: Mapping[tuple[_Move, ...], set[tuple[str, str]]
     ends = [moves for moves, left in by.items() if not _is_left(finding, moves, left)]
     if max(by, key=len) not in ends:
         return finding
-    told = listing(f"{field} to {target}" for field, target in min(ends, key=len))
+    moves = min(ends, key=len)
+    if len(moves) > _MOST:
+        return replace(finding, remedy=f"move the {len(moves)} misplaced fields first")
+    told = listing(f"{field} to {target}" for field, target in moves)
     return replace(finding, remedy=f"move {told}")
 
 
