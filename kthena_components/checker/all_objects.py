@@ -40,6 +40,7 @@ _LONGEST_NAME = 4096
 """Maximum length of a caller's name for an object."""
 _COMPARED = frozenset(
     {
+        "leader-ports-agree",
         "leader-worker-same-gpus",
         "leader-worker-same-parallelism",
         "nnodes-equals-group",

@@ -7,6 +7,7 @@ from kthena_components.core.values.unknown import Unknown
 from tests.support.for_each import for_each
 from tests.support.peers import LATE
 
+PORTS = "leader-ports-agree"
 WORLD, GPUS, SIZES, NNODES = (
     "world-size-equals-gpus",
     "leader-worker-same-gpus",
@@ -84,6 +85,24 @@ ROWS: dict[str, tuple[list[Body], set[str]]] = {
         set(),
     ),
     "SGLang": ([workload("head", sglang(0)), workload("worker", sglang(1))], set()),
+    "another port of the head": (
+        [HEAD, workload("worker", [*vllm(1), "--master-port=29600"])],
+        {PORTS},
+    ),
+    "SGLang with another port of the head": (
+        [
+            workload("head", [*sglang(0)[:-1], "--dist-init-addr=0.0.0.0:5001"]),
+            workload("worker", sglang(1)),
+        ],
+        {PORTS},
+    ),
+    "Ray with another port of the head": (
+        [
+            workload("head", ray("--head --port=6380", SERVE)),
+            workload("worker", ray("--address=head-svc:6379 --block")),
+        ],
+        {PORTS},
+    ),
     "SGLang with another size": (
         [workload("head", sglang(0)), workload("worker", sglang(1, tp=8))],
         {SIZES},
@@ -144,5 +163,6 @@ def test_the_pods_of_an_engine_are_compared_over_objects(name: str) -> None:
     bodies, rules = ROWS[name]
     named = {f"o{number}": body for number, body in enumerate(bodies)}
     found = check_objects_together(named)
-    assert {each.rule for each in found if each.rule in {WORLD, GPUS, SIZES, NNODES}} == rules
+    known = {WORLD, GPUS, SIZES, NNODES, PORTS}
+    assert {each.rule for each in found if each.rule in known} == rules
     assert all(each.path.startswith("o") for each in found)

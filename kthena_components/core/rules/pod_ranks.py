@@ -32,19 +32,22 @@ def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
     a LeaderWorkerSet take it from WORKER_INDEX or LWS_WORKER_INDEX, and the pods of a Job from
     JOB_COMPLETION_INDEX; other controllers have such variables, too. Ranks that start above 0
     continue an engine of another object, and ranks that repeat evenly are several engines. Two
-    templates of one object that meet at one address do not both have the first rank.
+    templates of one object that meet at one address do not both have the first rank, and one of
+    them has it if the object has all pods that are counted.
 
     Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
     Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
     --data-parallel-rank $(POD_INDEX); a LeaderWorkerSet of size 3 with --data-parallel-size 4
     --data-parallel-rank $(LWS_WORKER_INDEX); a Deployment with replicas 2 and --node-rank 0; a Job
-    whose two tasks have --node-rank 0 and one --dist-init-addr.
+    whose two tasks have --node-rank 0 and one --dist-init-addr; a LeaderWorkerSet of size 2 with
+    --nnodes 2 --node-rank 1 in both templates.
     Level: mandatory; advisory for a single pod of rank 0, whose others may be in another object.
     Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
         sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go.
     """
     yield from _twice_first(facts.engines)
     for engine in facts.engines:
+        yield from _without_first(engine)
         siblings, command = engine.siblings, engine.entry.command
         if siblings is not None and siblings.commands:
             yield from _by_ordinal(engine, siblings.commands)
@@ -73,6 +76,22 @@ def _twice_first(engines: Sequence[EngineFacts]) -> Iterator[Finding]:
                 f"{title(first)}, which meets at the same address {address}",
                 remedy="write --node-rank 1 in one of them",
             )
+
+
+def _without_first(engine: EngineFacts) -> Iterator[Finding]:
+    """Report an engine whose templates state its ranks, and not the first one."""
+    first = engine.entry.command
+    other = engine.worker.command if engine.worker is not None else None
+    if first is None or other is None or first.nnodes != engine.pods or engine.pods == 1:
+        return
+    ranks = first.node_rank, other.node_rank
+    if all(isinstance(rank, int) and rank > 0 for rank in ranks):
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has --node-rank {ranks[0]} in its first pod and {ranks[1]} in "
+            f"the others, and no pod of --nnodes {first.nnodes} has rank 0",
+            remedy="write --node-rank 0 in the first pod",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,19 +51,23 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
             if gap := unknown_in(holder):
                 yield not_checked(at, gap)
             elif mapping(holder).get(key) is not None:
-                missing = _missing_gpus(view.cluster) if view.cluster is not None else ""
+                missing = "" if view.cluster is None else _missing_gpus(view, view.cluster)
                 yield from _told(group, f"{at}.{key}", mapping(holder)[key], missing)
 
 
-def _missing_gpus(cluster: Cluster) -> str:
-    """Explain that Ray counts fewer GPUs than the engine of the head needs; empty if it does not.
+def _missing_gpus(view: RayView, cluster: Cluster) -> str:
+    """Explain that Ray counts fewer GPUs than engines need; empty if it does not.
 
-    vLLM waits for a placement group with a GPU for each rank, and then gives up.
+    vLLM waits for a placement group with a GPU for each rank, and then gives up. Ray Serve waits
+    for its replicas, too.
     """
-    command = cluster.head.pod.command
-    if command is None or command.executor != "ray" or command.data != 1:
-        return ""
-    ranks, counted = command.per_rank_world, total(map(counted_in, cluster.groups))
+    command, served = cluster.head.pod.command, view.served
+    ranks: MaybeInt = 0
+    if command is not None and command.executor == "ray" and command.data == 1:
+        ranks = command.per_rank_world
+    elif isinstance(served, tuple):
+        ranks = total([product(one.ranks, one.low) for one in served])
+    counted = total(map(counted_in, cluster.groups))
     if not isinstance(ranks, int) or not isinstance(counted, int) or counted >= ranks:
         return ""
     needs = f"so Ray counts {count_of(counted, 'GPU')} in all pods"
