@@ -71,7 +71,8 @@ def _map_at(tree: Any, path: str) -> dict[Any, Any] | None:
         if index is None:
             tree = tree.get(step) if isinstance(tree, dict) else None
         else:
-            tree = tree[int(index[1])] if isinstance(tree, list) else None
+            at = int(index[1])
+            tree = tree[at] if isinstance(tree, list) and at < len(tree) else None
     return tree if isinstance(tree, dict) else None
 
 

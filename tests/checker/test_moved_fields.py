@@ -86,3 +86,11 @@ def test_a_finding_with_another_cause_keeps_its_remedy() -> None:
     at(body, *ENGINE)["resources"]["limits"]["nvidia.com/gpu"] = 4
     (sizes,) = (each for each in told(body) if each.rule == "world-size-equals-gpus")
     assert sizes.remedy.startswith("set tensor to 4")
+
+
+def test_a_key_that_looks_like_a_path_is_no_fault() -> None:
+    body = deepcopy(JOB)
+    at(body, *TEMPLATE)["volumes"] = at(body, *POD).pop("volumes")
+    at(body, *POD)["containers[9]"] = {"volumes": []}
+    at(body, *TEMPLATE)["spec[7]"] = {"restartPolicy": "Never"}
+    assert {each.rule for each in told(body)} == {"pod-schema", "pod-values", "shm-present"}

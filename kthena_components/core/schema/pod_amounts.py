@@ -78,7 +78,11 @@ def _beside_pod(pod: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> 
     for index, each in enumerate(containers):
         own = mapping(each.get("resources"))
         limits, requests = _amounts(own.get("limits")), _amounts(own.get("requests"))
-        for name, amount in {**limits, **requests}.items():
+        # A request that is not stated equals the limit; one that is not known counts as nothing.
+        hidden = own.get("requests")
+        known = limits if unknown_in(hidden) is None else {}
+        usual = {name: known[name] for name in known if name not in mapping(hidden)}
+        for name, amount in {**usual, **requests}.items():
             asked[name] = asked.get(name, Decimal(0)) + amount
         for name in limits:
             if name in most and limits[name] > most[name]:
