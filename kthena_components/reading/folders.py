@@ -199,5 +199,10 @@ def _real(path: str, root: str, real_root: str) -> str:
     return str(Path(real_root, Path(path).relative_to(root)))
 
 
+def is_of_git(path: str, boundary: str) -> bool:
+    """Return whether a real path in a checkout is git's own, which holds addresses and tokens."""
+    return ".git" in (part.casefold() for part in Path(path).parts[len(Path(boundary).parts) :])
+
+
 def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

@@ -18,7 +18,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.folders import KUSTOMIZATIONS
+from kthena_components.reading.folders import KUSTOMIZATIONS, is_of_git
 from kthena_components.reading.maps import parse_kube_map, plain_scalars, read_below
 
 _GROUP = "kustomize.config.k8s.io/"
@@ -149,6 +149,8 @@ class _Reading:
             self.refuse(f"remote base {entry}")
         elif self._leads_out(path):
             self.refuse(f"it builds on {entry}, which leads out of {self._boundary}")
+        elif is_of_git(os.path.realpath(path), self._boundary):
+            self.refuse(f"it builds on {entry}, which is data of git")
         elif Path(path).is_dir():
             self._made.bases.append(path)
         elif Path(path).is_file():
@@ -174,6 +176,9 @@ class _Reading:
     def _part(self, path: str, *, is_text: bool = False) -> None:
         if _ADDRESS.match(path):
             self.refuse(f"remote file {path}")
+            return
+        if is_of_git(os.path.realpath(self._join(path)), self._boundary):
+            self.refuse(f"it reads {path}, which is data of git")
             return
         self._made.parts.append(self._join(path))
         if is_text:

@@ -20,7 +20,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
 from kthena_components.reading.files import MOST_BYTES, Unreadable
-from kthena_components.reading.folders import CHART
+from kthena_components.reading.folders import CHART, is_of_git
 from kthena_components.reading.layout import Chart
 from kthena_components.reading.maps import parse_kube_map, read_below
 from kthena_components.rendering.isolation import Cage
@@ -135,6 +135,8 @@ class Copied:
                 real = os.path.realpath(entry.path)
                 if entry.is_symlink() and not Path(real).is_relative_to(self.chart.boundary):
                     raise CopyError(f"{at / entry.name} is a link that leads out of the checkout")
+                if is_of_git(real, str(self.chart.boundary)) and entry.name not in _SKIPPED:
+                    raise CopyError(f"{at / entry.name} is a link to the data of git")
                 if Path(real).is_dir():
                     self._count(0)
                     if entry.name not in _SKIPPED and real not in above:

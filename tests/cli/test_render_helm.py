@@ -271,6 +271,19 @@ def test_no_link_leads_out_of_the_checkout(run: Command, write: Write, tmp_path:
 
 
 @pytest.mark.usefixtures("chart")
+@pytest.mark.parametrize("link", [".git/config", ".git"])
+def test_no_link_leads_to_the_data_of_git(run: Command, write: Write, link: str) -> None:
+    write("m/.git/HEAD", "")
+    write("m/.git/config", "s3cret")
+    Path("m/chat/files").symlink_to(f"../{link}")
+    read = '{{ .Files.Get "files" }}{{ .Files.Get "files/config" }}'
+    write("m/chat/templates/chat.yaml", TEMPLATE.replace("release", "x").replace("m, --", read))
+    done = run("m")
+    assert done.err == "m/chat: not rendered: files is a link to the data of git\n"
+    assert "s3cret" not in done.out
+
+
+@pytest.mark.usefixtures("chart")
 def test_a_chart_has_limits(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helm, "_MOST_FILES", 20)
     for level in range(12):

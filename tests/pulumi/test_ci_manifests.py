@@ -41,6 +41,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory, wheel: Path, libraries: Pa
         "serving/chat.yaml": RIGHT,
     }
     repository = Repository.made(folder / "origin", files)
+    # A hostile commit has the bytes of its author, whatever its .gitattributes say.
+    attributes = repository.folder / ".git" / "info" / "attributes"
+    attributes.write_text("* -text -ident -filter !working-tree-encoding\n")
     return Machine(repository, {**offline(libraries, folder / "tmp"), **JOB["env"]}, {})
 
 
@@ -81,6 +84,16 @@ def test_a_finding_is_an_annotation_at_its_line(machine: Machine, tmp_path: Path
         ({"serving/sitecustomize.py": HOSTILE, "sitecustomize.py": HOSTILE}, 0),
         ({"serving/more.yaml": "a: [\n"}, 2),
         ({".gitattributes": "*.yaml filter=x\n", "serving/chat.yaml": WRONG}, 1),
+        # As this encoding, the last words of the line would be a comment.
+        (
+            {
+                ".gitattributes": "*.yaml working-tree-encoding=BS_4730\n",
+                "serving/chat.yaml": RIGHT.replace(
+                    "-tp=4]", "-tp=4, --served-model-name, a £ , -tp=2\n        ]"
+                ),
+            },
+            1,
+        ),
     ],
 )
 def test_the_branch_chooses_neither_the_program_nor_what_is_read(

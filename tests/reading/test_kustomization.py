@@ -119,6 +119,18 @@ def test_what_may_be_fetched_is_not_built(write: Write, text: str) -> None:
         ("resources: [../..]", "it builds on ../.., which leads out of "),
         ("resources: [/etc]", "it builds on /etc, which leads out of "),
         ("resources: [out]", "it builds on out, which leads out of "),
+        ("resources: [../.git/x.yaml]", "it builds on ../.git/x.yaml, which is data of git"),
+        ("resources: [token.yaml]", "it builds on token.yaml, which is data of git"),
+        *(
+            (text, "it reads token.yaml, which is data of git")
+            for text in (
+                "configMapGenerator: [{name: a, files: [k=token.yaml]}]",
+                "secretGenerator: [{name: a, envs: [token.yaml]}]",
+                "patches: [{path: token.yaml}]",
+                "replacements: [{path: token.yaml}]",
+                "openapi: {path: token.yaml}",
+            )
+        ),
         ("helmCharts: [{name: x}]", "it takes in a Helm chart (helmCharts)"),
         ("generators: [plugins]", "the plugin plugins is a folder"),
         (f"resources: [!!binary {BINARY}]", "it has YAML tags or merge keys"),
@@ -131,6 +143,8 @@ def test_what_is_not_here_is_not_built(write: Write, text: str, told: str) -> No
     write("m/a.yaml")
     write("m/plugins/kustomization.yaml")
     write("m/kustomization.yaml", text)
+    write(".git/x.yaml")
+    Path("m/token.yaml").symlink_to("../.git/x.yaml")
     Path("m/out").symlink_to("/etc")
     assert read().problem.startswith(told)
 
