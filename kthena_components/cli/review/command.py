@@ -271,16 +271,14 @@ def _add_state(preview: Preview, found: BranchReview) -> None:
         found.failed.append(f"the state of stack {preview.stack} cannot be read")
 
 
-_TO_APPROVE = " To approve it, set the label judge-approved (docs/ci), or give --approved."
-
-
 def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
     """Return the lines at the top of the comment: a text in bold, and the text after it."""
     told = [("Not checked:", f"{reason}.") for reason in found.failed]
     if found.reasons:
         by = f"The checks are those of its base, {found.base[:12]}."
         words = "has approved" if approved else "must approve"
-        by += "" if approved else _TO_APPROVE
+        if not approved:
+            by += " To approve it, set the label judge-approved (docs/ci), or give --approved."
         told.append(
             (f"A person {words} this branch.", f"It changes {'; '.join(found.reasons)}. {by}")
         )
