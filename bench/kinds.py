@@ -14,16 +14,17 @@ def _role(i: int) -> Body:
     return {"name": f"r{i}", "replicas": 1, "workerReplicas": 0, "entryTemplate": template}
 
 
-def _model_serving(n: int) -> Body:
+def model_serving(n: int, name: str = "chat") -> Body:
+    """Return a ModelServing with some roles."""
     template = {"roles": [_role(i) for i in range(n)]}
     version = "workload.serving.volcano.sh/v1alpha1"
-    return custom(version, "ModelServing", {"replicas": 1, "template": template})
+    return custom(version, "ModelServing", {"replicas": 1, "template": template}, name)
 
 
 def _misplaced(n: int) -> Body:
     pods = workload(*(container(f"e{i}", tolerations=[]) for i in range(n)))
     template = pods["spec"]["template"]
-    template["volumes"] = template["spec"].pop("volumes", [{"name": "a", "emptyDir": {}}])
+    template["volumes"] = [{"name": "a", "emptyDir": {}}]
     return pods
 
 
@@ -120,7 +121,7 @@ def _pod_group(n: int) -> Body:
 
 
 def _labels(n: int) -> Body:
-    body = _model_serving(1)
+    body = model_serving(1)
     return {**body, "metadata": {"name": "chat", "labels": {f"-{i}": "-" for i in range(n)}}}
 
 
@@ -145,7 +146,7 @@ def _inventory(n: int) -> Work:
 
 
 KINDS: Final[Mapping[str, Shape]] = {
-    "roles of a ModelServing": judged(_model_serving),
+    "roles of a ModelServing": judged(model_serving),
     "misplaced fields": judged(_misplaced),
     "nodes of a HyperNode": _hyper_node(lambda i: {"exactMatch": {"name": f"gpu-{i}"}}),
     "patterns of a HyperNode": _hyper_node(lambda i: {"regexMatch": {"pattern": f"^gpu-{i}-.*$"}}),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from bench.kinds import model_serving
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
 from kthena_components.checker.all_objects import check_objects_together
 from kthena_components.checker.cluster_rules import compare_objects
@@ -47,20 +48,12 @@ def _services(n: int) -> list[Body]:
     return [*services, *(workload(container("e"), name=f"chat-{i}") for i in range(n))]
 
 
-def _serving(i: int) -> Body:
-    pods = workload(container("e"))["spec"]["template"]
-    role = {"name": "serve", "replicas": 1, "entryTemplate": pods, "workerReplicas": 0}
-    spec = {"replicas": 1, "template": {"roles": [role]}}
-    version = "workload.serving.volcano.sh/v1alpha1"
-    return custom(version, "ModelServing", spec, f"chat-{i}")
-
-
 def _servings(n: int) -> list[Body]:
     def service(i: int) -> Body:
         selector = {naming.NAME: f"chat-{i}"}
         return core("Service", f"s{i}", {"selector": selector, "ports": [{"port": 8000}]})
 
-    return [*map(service, range(n)), *map(_serving, range(n))]
+    return [*map(service, range(n)), *(model_serving(1, f"chat-{i}") for i in range(n))]
 
 
 def _autoscalers(n: int) -> list[Body]:

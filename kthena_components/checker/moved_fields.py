@@ -9,11 +9,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.checker.crd_schema import SCHEMA_RULE, SCHEMA_RULES
+from kthena_components.checker.pod_schema import RULE as POD_SCHEMA
 from kthena_components.core.findings import Finding, Level, join_path, paths_above
+from kthena_components.core.schema.moves import move_in
 from kthena_components.core.values.display import listing
 from kthena_components.core.values.regex import regex
 
-_MOVE = regex(r"[Mm]ove (?P<items>it|its items) to (?P<target>[^,]+?)\.?")
+_SCHEMAS = (POD_SCHEMA, SCHEMA_RULE, *SCHEMA_RULES.values())
 _INDEX = regex(r"\[(\d+)\]")
 _Move = tuple[str, str]
 """The path of a misplaced field, and the path of the map into which it belongs."""
@@ -41,11 +44,8 @@ def follow_moves(findings: list[Finding], body: Mapping[str, Any], check: Check)
 
 
 def _move(finding: Finding) -> _Move | None:
-    found = _MOVE.fullmatch(finding.remedy) if finding.rule.endswith("-schema") else None
-    if found is None:
-        return None
-    target = found["target"]
-    return finding.path, target if found["items"] == "it" else target.rpartition(".")[0]
+    target = move_in(finding.remedy) if finding.rule in _SCHEMAS else None
+    return None if target is None else (finding.path, target)
 
 
 def _found(body: Mapping[str, Any], moves: Sequence[_Move], check: Check) -> set[tuple[str, str]]:
@@ -71,8 +71,7 @@ def _map_at(tree: Any, path: str) -> dict[Any, Any] | None:
         if index is None:
             tree = tree.get(step) if isinstance(tree, dict) else None
         else:
-            at = int(index[1])
-            tree = tree[at] if isinstance(tree, list) and at < len(tree) else None
+            tree = tree[int(index[1])] if isinstance(tree, list) else None
     return tree if isinstance(tree, dict) else None
 
 
@@ -95,4 +94,4 @@ def _is_left(finding: Finding, moves: Iterable[_Move], left: Container[tuple[str
     for field, target in moves:
         if field in paths_above(path):
             path = join_path(target, field.rpartition(".")[2]) + path.removeprefix(field)
-    return (finding.rule, path) in left
+    return any((rule, path) in left for rule in (finding.rule, *_SCHEMAS))

@@ -17,7 +17,7 @@ from kthena_components.core.values.read import is_map, mapping, unknown_in
 from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.systems.system import Kind
 
-_RULE = "pod-schema"
+RULE = "pod-schema"
 _OF_A_POD = frozenset({"apiVersion", "kind", "status"})
 """Fields of a Pod that a template does not have."""
 
@@ -90,10 +90,10 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
             moved = dict(moves(template, shape, path)) if unknown else {}
             for finding in findings:
                 if finding.seen == UNDECLARED:
-                    told = unknown_field(finding, _RULE)
+                    told = unknown_field(finding, RULE)
                     yield replace(told, remedy=moved.get(finding.path, told.remedy))
                 elif finding.level is not Level.UNKNOWN:
-                    yield replace(finding, rule=_RULE)
+                    yield replace(finding, rule=RULE)
 
 
 def pod_values(
@@ -175,7 +175,7 @@ def _empty(template: object, path: str) -> Iterator[Finding]:
     if spec is None or listed in ([], ()):
         where, seen = join_path(path, "spec.containers"), "is empty"
         remedy = "write at least one container"
-        yield Finding(path=where, seen=seen, remedy=remedy, rule=_RULE)
+        yield Finding(path=where, seen=seen, remedy=remedy, rule=RULE)
 
 
 def places_of(manifest: Mapping[str, Any], place: str) -> list[tuple[str, object]]:

@@ -53,7 +53,7 @@ def shape_of(about: str, path: str) -> tuple[ModelShape, dict[str, Any]]:
     except (ValueError, RecursionError):
         message = f"{about} {place} is not JSON"
         raise ModelConfigError(message) from None
-    if isinstance(config, dict) and "quantization_config" not in config:
+    if isinstance(config, dict) and not config.get("quantization_config"):
         config |= _quantised_beside(place.parent)
     shape = shape_from_config(config) if isinstance(config, dict) else None
     if isinstance(shape, ModelShape):

@@ -131,7 +131,8 @@ def _named(text: str, name: str) -> str:
 
 
 def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
-    steps = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
+    is_here = folder.resolve() == Path.cwd()
+    steps = [] if is_here else [f"cd {shlex.quote(str(folder))}"]
     if language != "python":
         program = '"$(which pulumi-resource-kthena)"'
         if with_ci:
@@ -140,7 +141,7 @@ def _next_steps(folder: Path, language: str, *, with_ci: bool) -> str:
             program = ".venv/bin/pulumi-resource-kthena"
         steps.append(PLUGIN + program)
     steps += ["pulumi install", "pulumi stack init dev", "pulumi up"]
-    name = folder.resolve().name
+    name = folder.resolve().name if is_here else folder
     told = [
         f"wrote {name}. To deploy its stack dev, which only writes manifests to rendered/:",
         *(f"  {step}" for step in steps),

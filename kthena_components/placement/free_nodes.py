@@ -61,7 +61,9 @@ def _most(scheduler: Scheduler, shape: Shape, resource: str) -> str:
         return f": no node has more than {left} free slots for pods"
     each = scheduler.dimensions.amount(resource, shape.request[at])
     text = f": each requests {_named(resource, each)}"
-    return text if left >= each else f"{text}, and no node has more than {_written(left)} left"
+    if left >= each:
+        return text
+    return f"{text}, and no node has more than {render_quantity(left)} left"
 
 
 def refusals(scheduler: Scheduler, *beginnings: str) -> str:
@@ -101,12 +103,4 @@ def _not_asking(group: PodGroup, name: str) -> PodGroup:
 def _named(resource: str, amount: Decimal) -> str:
     if resource == "nvidia.com/gpu":
         return count_of(amount, "GPU")
-    return f"{_written(amount)} {resource}"
-
-
-_KILO = 1000
-
-
-def _written(amount: Decimal) -> str:
-    """Write an amount with a unit as manifests do: 1124Gi."""
-    return render_quantity(amount) if amount >= _KILO else str(amount)
+    return f"{render_quantity(amount)} {resource}"

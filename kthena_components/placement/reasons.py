@@ -186,6 +186,12 @@ def _over_promises(case: Case) -> Obstacle:
     return Obstacle(cause=Cause.QUEUE, text=text, changes=relief)
 
 
+_OTHER_NODES = {
+    Cause.SELECTOR: "Leave out the selector, or label nodes with room",
+    Cause.PRODUCT: "Ask for a GPU that the cluster has, or add nodes with this one",
+}
+
+
 def _refused(case: Case) -> Iterator[Obstacle]:
     """Find taints and selectors: nodes that would have room, and refuse the pods."""
     everything = [{"operator": "Exists"}]
@@ -194,10 +200,7 @@ def _refused(case: Case) -> Iterator[Obstacle]:
     elif case.without(lambda one: with_specs(one, _choosing_no_label)):
         asked = str([pods.spec for pods in case.group.pods])
         cause = Cause.PRODUCT if any(one in asked for one in _PRODUCT) else Cause.SELECTOR
-        other = "Leave out the selector, or label nodes with room"
-        if cause is Cause.PRODUCT:
-            other = "Ask for a GPU that the cluster has, or add nodes with this one"
-        change = Change(text=other,
+        change = Change(text=_OTHER_NODES[cause],
                         group=with_specs(case.group, _choosing_no_label))  # fmt: skip
         yield Obstacle(cause=cause, text=refusals(case.scheduler, "without the label", "outside"),
                        changes=case.changes(change))  # fmt: skip

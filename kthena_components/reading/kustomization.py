@@ -177,12 +177,13 @@ class _Reading:
         if _ADDRESS.match(path):
             self.refuse(f"remote file {path}")
             return
-        if is_of_git(os.path.realpath(self._join(path)), self._boundary):
+        joined = self._join(path)
+        if is_of_git(os.path.realpath(joined), self._boundary):
             self.refuse(f"it reads {path}, which is data of git")
             return
-        self._made.parts.append(self._join(path))
+        self._made.parts.append(joined)
         if is_text:
-            self._made.texts.append(self._made.parts[-1])
+            self._made.texts.append(joined)
 
 
 def _may_fetch(text: str) -> bool:

@@ -61,6 +61,8 @@ def test_a_finding_names_the_field_to_move(right: Path, field: str, wrong: Path)
     body = deepcopy(JOB)
     assert not told(body)
     at(body, *wrong)[field] = at(body, *right).pop(field)
+    if not at(body, *right):  # a map that is not there at all
+        del at(body, *right[:-1])[right[-1]]
     caused = [each for each in told(body) if each.path != f"{written(wrong)}.{field}"]
     assert caused
     for finding in caused:

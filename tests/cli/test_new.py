@@ -1,5 +1,6 @@
 """`kthena-components new`: what it writes, and what it says instead of writing."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -57,6 +58,26 @@ def test_without_ci_there_are_neither(tmp_path: Path) -> None:
     assert main(["new", str(tmp_path / "chat")]) == 0
     assert not (tmp_path / "chat" / ".github").exists()
     assert not (tmp_path / "chat" / "policies").exists()
+
+
+@for_each(
+    ("folder", "told", "enters"), [(".", "wrote here. ", False), ("a/b", "wrote a/b. ", True)]
+)
+def test_the_next_steps_begin_in_the_folder(
+    folder: str,
+    told: str,
+    enters: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = tmp_path_factory.mktemp("new") / "here"
+    here.mkdir()
+    with contextlib.chdir(here):
+        assert main(["new", folder]) == 0
+    first, *steps = capsys.readouterr().out.splitlines()
+    assert first.startswith(told)
+    assert (f"  cd {folder}" in steps) is enters
+    assert ("cd " in "".join(steps)) is enters
 
 
 def test_an_empty_folder_may_have_an_environment_and_a_repository(tmp_path: Path) -> None:

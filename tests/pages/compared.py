@@ -109,7 +109,6 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         f'Apply failed with 1 conflict: conflict with "{manager}': _CONFLICT
         for manager in ("pulumi-kubernetes-", "autoscaler")
     },
-    "docs/how-to/manifests-in-ci.md": {"kthena-components[policy] @": "has the user's own address"},
     "docs/how-to/secrets.md": {"environment:": "names an environment of Pulumi ESC, an account's"},
     "docs/memory.md": {"KV cache = ": "a formula"},
 }

@@ -6,14 +6,19 @@ A reader never raises: the result is a shape, or Unknown with a reason.
 from collections.abc import Mapping
 from typing import Any
 
-from kthena_components.core.models.context_length import LENGTHS, longest_request, size_of
+from kthena_components.core.models.context_length import LENGTHS, longest_request
+from kthena_components.core.models.counts import first_size, size_of
 from kthena_components.core.models.formats import weights_format
-from kthena_components.core.models.layers import LAYER_KEYS, dense_layers, stored
+from kthena_components.core.models.layers import (
+    LAYER_KEYS,
+    has_dense_layers,
+    layers_without_experts,
+    stored_tokens,
+)
 from kthena_components.core.values.dataclass import dataclass
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
-_DIGITS = 4
-"""Maximum digits of a layer's index."""
 _TOP = ("_name_or_path", "dtype", "model_type", "torch_dtype")
 _INNER = {
     "quantization_config": (
@@ -26,24 +31,16 @@ _INNER = {
 }
 """Maps of which only some keys are read."""
 _KEPT = (
-    "decoder_sparse_step", "first_k_dense_replace", "head_dim", "hidden_size", "index_head_dim",
-    "index_n_heads", "indexer_types", "interleave_moe_layer_step", "intermediate_size",
-    "kv_lora_rank", "mlp_layer_types", "mlp_only_layers", "moe_intermediate_size", "moe_layer_freq",
-    "moe_layer_interval", "moe_layer_start_index", "moe_layers", "moe_layers_enum",
-    "num_attention_heads", "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim",
-    "rope_parameters", "rope_scaling", "vocab_size",
+    "head_dim", "hidden_size", "index_head_dim", "index_n_heads", "indexer_types",
+    "intermediate_size", "kv_lora_rank", "moe_intermediate_size", "num_attention_heads",
+    "num_hidden_layers", "q_lora_rank", "qk_rope_head_dim", "rope_parameters", "rope_scaling",
+    "vocab_size",
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
 """Keys for the number of KV heads; the second one is Step's."""
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
 """Width of the dense layers if intermediate_size is an expert's: MiniMax-M3, Llama 4."""
-_FIRST = ("first_k_dense_replace", "moe_layer_start_index")
-"""Keys for the number of dense layers at the start."""
-_STEPS = (
-    "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe_layer_interval",
-)  # fmt: skip
-"""Every n-th layer has experts, as Qwen, Llama 4, DeepSeek and ERNIE call it."""
 _ENCODER_LAYERS = ("num_hidden_layers", "vt_num_hidden_layers")
 _ENCODER_WIDTH = ("hidden_size", "vt_hidden_size")
 """Keys of an encoder; the second ones are Kimi's."""
@@ -129,14 +126,14 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     A multimodal model has its language model's sizes in `text_config`, and those of its encoder in
     `vision_config`. Layers that only draft tokens are left out: files may lack their weights.
     """
-    text = _map(config.get("text_config")) or config
+    text = mapping(config.get("text_config")) or config
     heads, layers = size_of(text.get("num_attention_heads")), _layers(text)
     if heads is None or layers is None:
         missing = "num_attention_heads" if heads is None else "num_hidden_layers"
         return Unknown(f"its {_SOURCE} states no {missing}")
-    experts = _stated(text, _EXPERTS) or 0
+    experts = first_size(text, _EXPERTS) or 0
     ffn, expert_ffn = _widths(text, layers, experts)
-    name, tokens = config.get("_name_or_path"), stored(text, layers)
+    name, tokens = config.get("_name_or_path"), stored_tokens(text, layers)
     vision = _vision(config)
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
@@ -158,9 +155,9 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
         state_layers=tokens.states,
-        dense_layers=_dense_layers(text, layers) if experts else 0,
-        vision_layers=_stated(vision, _ENCODER_LAYERS),
-        vision_hidden=_stated(vision, _ENCODER_WIDTH),
+        dense_layers=layers_without_experts(text, layers) if experts else 0,
+        vision_layers=first_size(vision, _ENCODER_LAYERS),
+        vision_hidden=first_size(vision, _ENCODER_WIDTH),
         context=longest_request(text),
         dtype=weights_format(config, text),
         source=_SOURCE,
@@ -168,20 +165,20 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 
 
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a config.json that `shape_from_config` reads, in its key order."""
+    """Return the part of a config.json that `shape_from_config` reads, with sorted keys."""
     keys = {*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE, *LENGTHS, *LAYER_KEYS}
     found = {key: config[key] for key in keys if config.get(key) is not None}
     for name, inner in _INNER.items():
-        stated = _map(config.get(name))
+        stated = mapping(config.get(name))
         found[name] = {key: stated[key] for key in inner if key in stated}
-    found["text_config"] = shape_keys(text) if (text := _map(config.get("text_config"))) else {}
+    found["text_config"] = shape_keys(text) if (text := mapping(config.get("text_config"))) else {}
     return {key: found[key] for key in sorted(found) if found[key] != {}}
 
 
 def _layers(text: Mapping[str, Any]) -> int | None:
     """Count the layers; Nemotron's newer files list them instead."""
     return size_of(text.get("num_hidden_layers")) or size_of(
-        len(_list(text.get("layers_block_type")))
+        len(sequence(text.get("layers_block_type")))
     )
 
 
@@ -190,7 +187,7 @@ def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
 
     A list with one count per layer is unsupported, as are the blocks of Nemotron's pruned models.
     """
-    if size_of(text.get("kv_lora_rank")) is not None or _list(text.get("block_configs")):
+    if size_of(text.get("kv_lora_rank")) is not None or sequence(text.get("block_configs")):
         return None
     stated = next((text[key] for key in _KV_HEADS if text.get(key) is not None), None)
     return heads if stated is None else size_of(stated)
@@ -204,19 +201,14 @@ def _latent(text: Mapping[str, Any]) -> int | None:
 
 def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
     """Return a size of the indexer of sparse attention, if each layer has one."""
-    if _latent(text) is None or "shared" in _list(text.get("indexer_types")):
+    if _latent(text) is None or "shared" in sequence(text.get("indexer_types")):
         return None
     return size_of(text.get(key))
 
 
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the sizes of the encoder; none of Llama 4, which SGLang starts without it."""
-    return {} if config.get("model_type") == "llama4" else _map(config.get("vision_config"))
-
-
-def _dense_layers(text: Mapping[str, Any], layers: int) -> int:
-    step = max((size_of(text.get(key)) or 1 for key in _STEPS), default=1)
-    return dense_layers(text, layers, _sparse_layers(text), _stated(text, _FIRST) or 0, step)
+    return {} if config.get("model_type") == "llama4" else mapping(config.get("vision_config"))
 
 
 def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:
@@ -230,50 +222,14 @@ def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | N
     )
     if not experts:
         return wide, None
-    own = narrow is not None or bool(_list(text.get("moe_intermediate_size")))
-    dense = _stated(text, _DENSE) or (wide if own else None)
-    return dense if _has_dense_layers(text, layers) else None, narrow if own else wide
-
-
-def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
-    """Return whether some layers of a model with experts have none.
-
-    Lists by layer may be longer than the model: the rest is for layers that draft tokens. Sources:
-    transformers 5.23.0, configuration_*.py of minimax_m3_vl, llama4, step3p7, deepseek_v3,
-    ernie4_5_moe and mimo_v2_flash; vllm/model_executor/models/{step3p5,mimo_v2,deepseek_v2}.py.
-    """
-    types, by_layer = _list(text.get("mlp_layer_types")), _list(text.get("moe_layer_freq"))
-    if types:
-        return "dense" in types[:layers]
-    sparse = _sparse_layers(text)
-    return (
-        (bool(sparse) and sum(layer < layers for layer in sparse) < layers)
-        or not all(by_layer[:layers])
-        or _stated(text, _FIRST) is not None
-        or any((size_of(text.get(key)) or 1) > 1 for key in _STEPS)
-        or bool(_list(text.get("mlp_only_layers")))
-    )
-
-
-def _sparse_layers(text: Mapping[str, Any]) -> set[int]:
-    """Return the listed layers with experts; Step's files list them in one text."""
-    stated = text.get("moe_layers") or text.get("moe_layers_enum")
-    parts = stated.split(",") if isinstance(stated, str) else _list(stated)
-    return {layer for layer in map(_layer, parts) if layer is not None}
-
-
-def _layer(part: object) -> int | None:
-    """Read the index of a layer, from 0."""
-    if isinstance(part, str):
-        digits = part.strip()
-        fits = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
-        return int(digits) if fits else None
-    return 0 if part == 0 else size_of(part)
+    own = narrow is not None or bool(sequence(text.get("moe_intermediate_size")))
+    dense = first_size(text, _DENSE) or (wide if own else None)
+    return dense if has_dense_layers(text, layers) else None, narrow if own else wide
 
 
 def _block(config: Mapping[str, Any]) -> int | None:
     """Return the edge of FP8 blocks, the larger of two."""
-    quantised = _map(config.get("quantization_config"))
+    quantised = mapping(config.get("quantization_config"))
     if quantised.get("quant_method", "fp8") != "fp8":
         return None
     edges = quantised.get("weight_block_size")
@@ -283,21 +239,6 @@ def _block(config: Mapping[str, Any]) -> int | None:
 
 def _group(config: Mapping[str, Any]) -> int | None:
     """Return how many inputs share a scale in weights of AWQ or GPTQ."""
-    quantised = _map(config.get("quantization_config"))
+    quantised = mapping(config.get("quantization_config"))
     awq = quantised.get("quant_method") in {"awq", "gptq"}
     return size_of(quantised.get("group_size")) if awq else None
-
-
-def _stated(text: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    """Return the first count among some keys; of ERNIE's list of counts, the first."""
-    values = (text.get(key) for key in keys)
-    firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in values)
-    return next((size for size in map(size_of, firsts) if size is not None), None)
-
-
-def _list(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kthena_components.core.models.counts import size_of
+from kthena_components.core.values.read import mapping
+
 _MOST = 2**31 - 1
 LENGTHS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
     "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
 )  # fmt: skip
+"""Keys for the length. vLLM takes the smallest."""
 _UNSCALED = ("su", "longrope", "llama3")
 """RoPE scaling types by which vLLM does not multiply the length."""
 _YARN = ("yarn", "deepseek_yarn", "deepseek_llama_scaling")
@@ -49,17 +53,6 @@ def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
 
 def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the RoPE scaling, one for each type of layers if they differ."""
-    stated = _map(text.get("rope_parameters")) or _map(text.get("rope_scaling"))
-    by_type = [_map(rope) for rope in stated.values() if isinstance(rope, Mapping)]
+    stated = mapping(text.get("rope_parameters")) or mapping(text.get("rope_scaling"))
+    by_type = [mapping(rope) for rope in stated.values() if isinstance(rope, Mapping)]
     return by_type if by_type and len(by_type) == len(stated) else [stated]
-
-
-def size_of(value: object) -> int | None:
-    """Return a count above zero, else None. Policies see 8 as 8.0."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 1 <= value <= _MOST and value == int(value) else None
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

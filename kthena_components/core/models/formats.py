@@ -7,6 +7,8 @@ compressed_tensors/compressed_tensors.py); compressed-tensors, CompressionFormat
 from collections.abc import Mapping
 from typing import Any
 
+from kthena_components.core.values.read import mapping
+
 _PLAIN = {"bfloat16": "bf16", "float16": "bf16", "half": "bf16"}
 _ALGORITHMS = {"fp8": "fp8", "fp8_pb_wo": "fp8", "nvfp4": "nvfp4", "mxfp8": "mxfp8"}
 """Names of NVIDIA ModelOpt."""
@@ -26,8 +28,9 @@ def weights_format(config: Mapping[str, Any], text: Mapping[str, Any]) -> str | 
 
     None if the file does not say, or says one of which the table of models has no weights.
     """
-    quantised = _map(config.get("quantization_config")) or _map(text.get("quantization_config"))
-    if not quantised:
+    both = (mapping(each.get("quantization_config")) for each in (config, text))
+    quantised = next(filter(None, both), None)
+    if quantised is None:
         stated = (each.get(key) for each in (config, text) for key in ("torch_dtype", "dtype"))
         return _PLAIN.get(str(next(filter(None, stated), "")))
     method = str(quantised.get("quant_method", "modelopt")).casefold()
@@ -47,14 +50,10 @@ def _compressed(quantised: Mapping[str, Any]) -> str | None:
     written = str(quantised.get("format", ""))
     if written != _PACKED:
         return _COMPRESSED.get(written)
-    groups = [_map(each) for each in _map(quantised.get("config_groups")).values()]
-    bits = [_map(each.get("weights")).get("num_bits") for each in groups]
+    groups = [mapping(each) for each in mapping(quantised.get("config_groups")).values()]
+    bits = [mapping(each.get("weights")).get("num_bits") for each in groups]
     return _int_of(bits[0]) if bits and bits.count(bits[0]) == len(bits) else None
 
 
 def _int_of(bits: object) -> str | None:
     return next((name for number, name in _BY_BITS.items() if bits == number), None)
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

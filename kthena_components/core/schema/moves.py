@@ -9,7 +9,9 @@ from kthena_components.core.remedies import Change, Remedy
 from kthena_components.core.schema.language import Fields, Items, Schema, check_shape
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import key_text
+from kthena_components.core.values.regex import regex
 
+_MOVE = regex(r"move it to (?P<map>.+)|move its items to (?P<list>.+)")
 _LEVELS = 3
 """From a container up to the spec of its pod, its template and what has the template."""
 _NOT_INTO = frozenset({"metadata", "status"})
@@ -83,6 +85,14 @@ def _place(key: object, item: object, below: Sequence[_Map], above: Sequence[_Ma
     if len(stated) == 1:
         return stated[0]
     return next(outside, inside[0] if len(inside) == 1 else None)
+
+
+def move_in(remedy: str) -> str | None:
+    """Return the path of the map into which a remedy of `moves` moves a field; None for others."""
+    found = _MOVE.fullmatch(remedy)
+    if found is None:
+        return None
+    return found["map"] or found["list"].rpartition(".")[0]
 
 
 def _move(key: object, item: object, place: _Map) -> Remedy:

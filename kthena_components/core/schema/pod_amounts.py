@@ -1,7 +1,8 @@
-"""The amounts of resources that Kubernetes accepts in the containers of a pod.
+"""The amounts of resources that Kubernetes accepts in a pod and in its containers.
 
-Source: kubernetes pkg/apis/core/validation/validation.go validateContainerResourceRequirements,
-validateContainerResourceName and validateContainerResourceFieldSelector.
+Source: kubernetes pkg/apis/core/validation/validation.go validateResourceRequirements,
+validateContainerResourceName, validateContainerResourceFieldSelector, validatePodResourceName and
+validatePodResourceConsistency.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -56,18 +57,27 @@ def check_pod_amounts(pod: Mapping[str, Any], path: str) -> Iterator[Finding]:
     resources, at = mapping(pod.get("resources")), join_path(path, "resources")
     for kind in ("limits", "requests"):
         for name in _amounts(resources.get(kind)):
-            if name not in _OF_PODS and not name.startswith(_PAGES):
+            if not _is_of_pods(name):
                 seen = "is for the whole pod, which only cpu, memory and huge pages may be"
                 where = join_path(at, f"{kind}.{key_text(name)}")
                 yield say(where, seen, "move it to resources of a container")
     if resources.get("claims") and not unknown_in(resources["claims"]):
         seen = "is for the whole pod, which no claim may be"
         yield say(f"{at}.claims", seen, "move it to resources of a container")
-    yield from check_amounts(
-        {kind: {name: amount for name, amount in mapping(resources.get(kind)).items()
-                if name in _OF_PODS or str(name).startswith(_PAGES)}
-         for kind in ("limits", "requests")}, at)  # fmt: skip
+    kept = {
+        kind: {name: amount for name, amount in pairs(resources.get(kind)) if _is_of_pods(name)}
+        for kind in ("limits", "requests")
+    }
+    yield from check_amounts(kept, at)
     yield from _beside_pod(pod, resources, path)
+
+
+def _is_of_pods(name: object) -> bool:
+    """Return whether an amount may be for a whole pod.
+
+    Source: k8s.io/component-helpers v0.34 resource/helpers.go IsSupportedPodLevelResource.
+    """
+    return name in {"cpu", "memory"} or str(name).startswith(_PAGES)
 
 
 def _beside_pod(pod: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> Iterator[Finding]:
@@ -98,8 +108,6 @@ def _beside_pod(pod: Mapping[str, Any], whole: Mapping[str, Any], path: str) -> 
             yield say(at, seen, f"write {render_quantity(asked[name])}")
 
 
-_OF_PODS = frozenset({"cpu", "memory"})
-"""Source: k8s.io/component-helpers v0.34 resource/helpers.go supportedPodLevelResources."""
 _WHOLE = "the limit and the request of a device or of huge pages are equal"
 
 

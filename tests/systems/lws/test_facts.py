@@ -155,8 +155,8 @@ def test_a_role_may_hold_its_fields_itself() -> None:
     assert {line.rpartition(" ")[2] for line in told(flat)} == {"[crd-schema]"}
     assert said_by("lws-shape", flat, {"spec/roles/0/replicas": 0}) == [
         (
-            "spec.roles[0].replicas: is 0, but spec.roles[1].replicas is 1. Move "
-            "spec.roles[0].leaderWorkerTemplate to spec.roles[0].spec. [lws-shape]"
+            "spec.roles[0].replicas: is 0, but spec.roles[1].replicas is 1. Write 1 or more, or 0 "
+            "in every role. [lws-shape]"
         )
     ]
 

@@ -16,15 +16,7 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.memory.engine import Placed, placed_engine
 from kthena_components.core.memory.sharding import Sharding, fits, is_whole, model_shape
 from kthena_components.core.models.config import ModelShape
-from kthena_components.core.remedies import (
-    Change,
-    Remedy,
-    either,
-    fixes_of,
-    mapped,
-    together,
-    write,
-)
+from kthena_components.core.remedies import Change, Remedy, either, mapped, together, write
 from kthena_components.core.rules.fp8_block_multiple import breaks_blocks
 from kthena_components.core.values.regex import regex
 
@@ -156,20 +148,32 @@ def _other_gpus(
     sizes, gpus, pods = dict(sizes_of(command)), engine.entry.gpus, engine.pods
     if not (isinstance(gpus, int) and isinstance(pods, int)):
         return
-    wanted, each, splits = ranks // gpus if gpus else 0, ranks // pods, False
-    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, wanted):
-        alone = not torn and _is_torn(replace(engine, pods=wanted), command, sizes, gpus)
-        more = give_pods(engine, wanted)
-        splits = not alone or bool(fixes_of(more)) or each > _MOST_A_NODE
-        if splits and alone and not fixes_of(more):  # components connect the pods themselves
-            more = Remedy(f"{more} and connect them with {_connecting(command, wanted)}")
-        if splits:
-            yield more
+    each, more = ranks // pods, None
+    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
+        more = _more_pods(engine, command, ranks // gpus, torn=torn)
+    if more is not None:
+        yield more
+        if each > _MOST_A_NODE:
+            return
     spans = not torn and _is_torn(engine, command, sizes, each)
-    if splits and each > _MOST_A_NODE:
-        return
     if ranks % pods == 0 and _fits(command, sizes, each, pods) and not spans:
         yield give_gpus(engine, each, f"give each pod {count_of(each, 'GPU')}")
+
+
+def _more_pods(
+    engine: EngineFacts, command: CommandFacts, wanted: int, *, torn: bool
+) -> Remedy | None:
+    """Give an engine more pods. None if nothing connects them, and a node may have enough GPUs."""
+    gpus = engine.entry.gpus
+    more, made = give_pods(engine, wanted), replace(engine, pods=wanted)
+    if not isinstance(gpus, int):
+        return None
+    alone = not torn and _is_torn(made, command, dict(sizes_of(command)), gpus)
+    if not alone or more.fixes:  # components connect the pods themselves
+        return more
+    if gpus * wanted <= _MOST_A_NODE:
+        return None
+    return Remedy(f"{more} and connect them with {_connecting(command, wanted)}")
 
 
 def _suits(engine: EngineFacts, command: CommandFacts, sizes: Mapping[str, int]) -> bool:

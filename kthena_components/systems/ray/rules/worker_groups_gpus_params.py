@@ -29,7 +29,7 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
 
     Without num-gpus, KubeRay uses the limit of the first container. With a larger number Ray starts
     ranks on missing devices; with a smaller one GPUs stay idle, and vLLM's executor ray never
-    starts if all pods together have too few. The value is a text.
+    starts if all pods together have too few, nor do the replicas of Ray Serve. The value is a text.
 
     Pass: rayStartParams num-gpus "8" and nvidia.com/gpu 8; num-gpus left out; "0" on a head
     without GPUs.
