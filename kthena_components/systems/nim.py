@@ -204,8 +204,9 @@ def _size(name: str, env: Sequence[Mapping[str, Any]]) -> MaybeInt | None:
     for item in env:
         value = item.get("value")
         if item.get("name") == name:
-            known = isinstance(value, str) and value.isdecimal() and 0 < len(value) <= _DIGITS
-            return int(str(value)) if known else Unknown(f"the value of {name} is not a number")
+            if isinstance(value, str) and value.isdecimal() and 0 < len(value) <= _DIGITS:
+                return int(value)
+            return Unknown(f"the value of {name} is not a number")
     return None
 
 

@@ -17,6 +17,8 @@ from tests.toughness.corpus import LATE
 _EACH = 2
 """Leaves of each case that are tried, drawn by the name of the case."""
 _ITEM = re.compile(r"(.*?)\[([^\]]+)\]")
+_WORD = re.compile(r"(?<=[\s=])\d+(?!\S)|(?<!\S)--[a-z][a-z-]+|^\d+$", re.MULTILINE)
+"""The name of an option, or its number."""
 _GONE = object()
 
 _UNSURE = {"waiver", "init-container-ends"}
@@ -91,6 +93,23 @@ def test_an_unknown_leaf_hides_no_finding_that_does_not_depend_on_it(case: Case)
         assert not lost, (leaf, lost)
 
 
+@for_each("case", FAILING, ids=lambda case: f"{case.rule}-{case.number}")
+def test_no_rule_fails_for_one_word_of_a_command_that_is_not_known(case: Case) -> None:
+    tree = case.input()
+    words = [
+        (leaf, word.span(), changed)
+        for leaf in _leaves(tree)
+        if isinstance(text := _at(tree, leaf), str)
+        for word in _WORD.finditer(text)
+        for changed in (f"{word[0][:4]}#{word[0][4:]}" if word[0][0] == "-" else "$(A_SIZE)",)
+    ]
+    drawn = random.Random(f"{case.rule}-{case.number}")
+    for leaf, (start, end), changed in drawn.sample(words, min(_EACH, len(words))):
+        text = str(_at(tree, leaf))
+        late = case.judge(_with(tree, leaf, text[:start] + changed + text[end:]))
+        assert not [str(f) for f in late if f.rule == RULE_FAULT], (leaf, changed)
+
+
 def _is_error(finding: Finding) -> bool:
     return finding.level is Level.MANDATORY or finding.rule == RULE_FAULT
 
@@ -121,6 +140,12 @@ def _leaves(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield (*at, key)
 
 
+def _at(tree: Any, leaf: tuple[Any, ...]) -> Any:
+    for key in leaf:
+        tree = tree[key]
+    return tree
+
+
 def _with(tree: Any, leaf: tuple[Any, ...], value: object) -> Any:
     made = copy.deepcopy(tree)
     holder = made
@@ -135,9 +160,7 @@ def _with(tree: Any, leaf: tuple[Any, ...], value: object) -> Any:
 
 def _others(tree: Any, leaf: tuple[Any, ...]) -> tuple[object, ...]:
     """Return what else the leaf may be: a finding that stays for each does not depend on it."""
-    value = tree
-    for key in leaf:
-        value = value[key]
+    value = _at(tree, leaf)
     changed = (
         not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else None
     )

@@ -67,7 +67,7 @@ def _unlike(
     if unlike:
         entries = ", ".join(f"{word} {mine}" for word, mine, _ in unlike)
         fields = {word: field for field, word in _ALIKE.items()}
-        stated = {fields[word]: int(str(mine)) for word, mine, _ in unlike}
+        stated = {fields[word]: mine for word, mine, _ in unlike if isinstance(mine, int)}
         workers = ", ".join(f"{word} {theirs}" for word, _, theirs in unlike)
         yield Finding(
             path=path,

@@ -11,7 +11,7 @@ from kthena_components.core.rules.support.messages import each_engine, part_of_e
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import require_known
-from kthena_components.core.values.unknown import Unknown, known
+from kthena_components.core.values.unknown import Unknown, all_known, known
 
 RULE = "visible-gpus"
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -148,10 +148,10 @@ def _last(command: CommandFacts, first: int, step: int) -> int | None:
     """Return the largest number of a GPU that SGLang uses in a pod; None if it is unknown."""
     tensor, pipeline, data = command.tensor, command.pipeline, command.data
     nodes = 1 if command.nnodes is None else command.nnodes
-    sizes = (tensor, pipeline, data, nodes)
-    if not all(isinstance(size, int) and size > 0 for size in sizes):
+    sizes = all_known(tensor, pipeline, data, nodes)
+    if isinstance(sizes, Unknown) or min(sizes) < 1:
         return None
-    tensor, pipeline, data, nodes = (int(str(size)) for size in sizes)
+    tensor, pipeline, data, nodes = sizes
     stages = max(pipeline // nodes, 1)
     width = tensor // max(nodes // pipeline, 1)
     before = (data - 1) * tensor * pipeline * step

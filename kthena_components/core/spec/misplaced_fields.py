@@ -201,7 +201,8 @@ def _of_role(plain: str, role: str, value: object, stated: Any) -> str | None:
         return f"write cpu, memory and gpus_per_pod in {join_path(role, 'resources')}"
     if plain in _PODS:
         at = join_path(role, "worker_replicas")
-        workers = f" {int(str(value)) - 1}," if _COUNT.fullmatch(str(value)) else ""
+        number = str(value)
+        workers = f" {int(number) - 1}," if _COUNT.fullmatch(number) else ""
         return f"write {at}:{workers} the pods of an engine, less the first"
     return _of_role_engine(plain, role, value, stated)
 

@@ -29,6 +29,7 @@ from kthena_components.reading.releases.repository import Repository
 
 _REF = regex(r"\$([^/]+)/(.*)")
 _GLOB = regex(r"[*?]")
+_COUNT = regex(r"[0-9]{1,9}")
 _API = regex(r"[A-Za-z0-9./-]{1,200}")
 _KEPT = ("namePrefix", "nameSuffix", "namespace", "commonAnnotations")
 _SILENT = frozenset({"version", "forceCommonLabels", "forceCommonAnnotations"})
@@ -159,9 +160,9 @@ class _Source:
             fields["labels"] = [{**label, "includeTemplates": True} if within else label]
         if replicas := sequence(stated.get("replicas")):
             fields["replicas"] = [
-                {"name": mapping(each).get("name"), "count": int(str(mapping(each).get("count")))}
+                {"name": mapping(each).get("name"), "count": int(number)}
                 for each in replicas
-                if str(mapping(each).get("count")).isdecimal()
+                if _COUNT.fullmatch(number := str(mapping(each).get("count")))
             ]
         known = {*_KEPT, *_LABELS, *_SILENT, "patches", "images", "replicas"}
         if others := sorted(key for key in stated if key not in known and stated[key]):

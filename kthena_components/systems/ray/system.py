@@ -6,6 +6,7 @@ from typing import Any
 from kthena_components.core.objects.retained_fields import kept_pods
 from kthena_components.core.plan.read_back import stated
 from kthena_components.core.values.read import mapping
+from kthena_components.core.values.regex import regex
 from kthena_components.systems.ray.facts import facts, pods_of_cluster, sketch
 from kthena_components.systems.ray.rules.auth_tls_network import (
     ray_auth,
@@ -55,7 +56,7 @@ _NO_REVIEW = "KubeRay gives its pods probes and labels, and Ray Serve drains the
 """Why the rules about production do not read the pods of a RayCluster."""
 
 _TOPOLOGY_LABEL = "volcano.sh/network-topology-"
-_TIER_DIGITS = 3
+_TIER = regex(r"[0-9]{1,3}")
 
 
 def states(view: RayView) -> Mapping[str, Any]:
@@ -66,12 +67,11 @@ def states(view: RayView) -> Mapping[str, Any]:
     """
     labels = mapping(view.object.metadata.get("labels"))
     tier = labels.get(f"{_TOPOLOGY_LABEL}highest-tier-allowed")
-    is_number = (
-        isinstance(tier, str) and tier.isascii() and tier.isdecimal() and len(tier) <= _TIER_DIGITS
-    )
+    if not isinstance(tier, str) or not _TIER.fullmatch(tier):
+        tier = None
     policy = stated(
         mode=labels.get(f"{_TOPOLOGY_LABEL}mode"),
-        highest_tier_allowed=int(str(tier)) if is_number else None,
+        highest_tier_allowed=None if tier is None else int(tier),
     )
     return stated(
         queue=labels.get("volcano.sh/queue-name"),

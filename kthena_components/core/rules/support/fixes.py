@@ -109,8 +109,9 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
         changed = {**sizes, word: wanted}
         if word == "pipeline" and engine.one_stage:
             continue
-        if word == "data" and command.data_local and wanted != pods * int(str(command.data_local)):
-            continue  # the pods follow from the copies in each
+        local = command.data_local  # the pods follow from the copies in each
+        if word == "data" and local and not (isinstance(local, int) and wanted == pods * local):
+            continue
         fits_model = _suits(engine, command, changed)
         if wanted and not rest and fits_model and _fits(command, changed, gpus, pods):
             spans = not torn and _is_torn(engine, command, changed, gpus)

@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding, each_of, nearest, part_of_r
 from kthena_components.core.remedies import either, or_more, remove
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, require_known, text, unknown_inside
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, known
 from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import Model, each_model, refused
 
@@ -85,11 +85,11 @@ def kaito_partition(model: Model) -> Iterator[Finding]:
 
 @part_of_rule
 def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Finding]:
-    profile = text(fields.get("profile"), "")
+    profile = known(text(fields.get("profile")), f"{path}.profile")
     if fields.get("count") is not None:
         seen = "is given, but mode mig takes one slice"
         yield refused(f"{path}.count", seen, either(remove(), "write mode: accelerator"), _RULE)
-    if profile not in _PROFILES:
+    if profile is None or profile not in _PROFILES:
         seen = f"is {display(profile)}, which KAITO does not know" if profile else "is missing"
         near = nearest(str(profile), sorted(_PROFILES)) or "3g.40gb"
         yield refused(f"{path}.profile", seen, f"write for example '{near}'", _RULE)
@@ -99,7 +99,7 @@ def _slice(model: Model, fields: Mapping[str, Any], path: str) -> Iterator[Findi
     if shape is None or isinstance(shape, Unknown):
         return
     files = shape.files_gib or shape.weights_gib or 0
-    held = int(str(profile).rpartition(".")[2].removesuffix("gb"))
+    held = int(profile.rpartition(".")[2].removesuffix("gb"))
     if files > held:
         seen = f"is {profile}, which holds {held} GiB, but the files of {model.preset} are "
         seen += f"{files:g} GiB"

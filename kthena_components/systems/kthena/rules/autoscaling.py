@@ -212,13 +212,14 @@ def _within(path: str, fields: Fields, roles: list[Fields]) -> Iterator[Finding]
         )
         yield refuse(f"{path}.minRatio", seen, "write at most maxRatio")
     keys = ("minReplicas", "maxReplicas")
-    bounds = [known(count(role.get(key), 0), path) for role in roles for key in keys]
+    counts = [known(count(role.get(key), 0), path) for role in roles for key in keys]
+    bounds = [bound for bound in counts if bound is not None]
     if least < 0 or most <= 0:
         if roles:
             seen = "has a negative minRatio, or a maxRatio that is not more than 0"
             yield refuse(path, seen, "write positive numbers")
-    elif bounds and None not in bounds:
-        low, high, below, above = (int(str(bound)) for bound in bounds)
+    elif bounds and len(bounds) == len(counts):
+        low, high, below, above = bounds
         if (low == 0) != (below == 0):
             seen = f"relates roles of which one has minReplicas 0 and the other {low or below}"
             yield refuse(path, seen, "let both be scaled to zero, or neither")
