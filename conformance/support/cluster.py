@@ -28,6 +28,13 @@ MADE = (
     ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"),
 )  # fmt: skip
 """The kinds to delete afterwards, owners first."""
+_JOBS = ("batch.volcano.sh/v1alpha1", "Job")
+"""Volcano forgets a deleted Job by name, in tries that are each twice as far apart as the last one.
+The last can come after a new Job has the name: then Volcano never makes the pods of the new one.
+As long as the pods took to go is at least as long as the wait for the last try.
+
+Source: Volcano v1.14.1 pkg/controllers/cache/cache.go, processCleanupJob and DeletePod.
+"""
 Body = Mapping[str, Any]
 
 
@@ -137,11 +144,14 @@ class Scene:
         return self.part.check(f"{self.about}: {what}", holds=holds, seen=seen)
 
     def clear(self) -> None:
-        """Delete all created objects, and wait until they are gone."""
+        """Delete all created objects, and wait until they are gone, also for Volcano."""
+        jobs, began = self.api.list(*_JOBS, NAMESPACE), time.monotonic()
         for version, kind in MADE:
             place = {"apiVersion": version, "kind": kind, "metadata": {"namespace": NAMESPACE}}
             self.api.ask("DELETE", self.api.path(place, named=False))
         self._gone()
+        if jobs:
+            time.sleep(time.monotonic() - began)
         for body in reversed(self._shared):
             if self.read(body):
                 self.api.delete(body)
