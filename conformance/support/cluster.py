@@ -145,7 +145,7 @@ class Scene:
 
     def clear(self) -> None:
         """Delete all created objects, and wait until they are gone, also for Volcano."""
-        jobs, began = self.api.list(*_JOBS, NAMESPACE), time.monotonic()
+        jobs, began = [*self.api.list(*_JOBS, NAMESPACE)], time.monotonic()
         for version, kind in MADE:
             place = {"apiVersion": version, "kind": kind, "metadata": {"namespace": NAMESPACE}}
             self.api.ask("DELETE", self.api.path(place, named=False))
