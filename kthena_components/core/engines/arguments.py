@@ -30,9 +30,16 @@ from kthena_components.core.engines.mistakes import (
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap, visible_devices
 from kthena_components.core.engines.shapes import meant_option
-from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
+from kthena_components.core.engines.values import (
+    REFUSED,
+    Refused,
+    convert,
+    read_value,
+    stated,
+    unexpanded,
+)
 from kthena_components.core.values.dataclass import dataclass
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
 _FIELDS = frozenset(f.name for f in fields(CommandFacts))
@@ -127,7 +134,9 @@ class Reading:
         """Take the model from the bare words, and record those that may contain flags."""
         rest = self.bare
         if positional and rest and not (has_gap(rest[0]) and "model" in self.values):
-            self.values["model"] = self.scope.read(rest[0])
+            model = self.scope.read(rest[0])
+            refused = self._unexpanded("the model", self.scope.show(rest[0]), model)
+            self.values["model"] = self._refuse("model", refused) if refused else model
             self.where["model"] = self.scope.show(rest[0])
             rest = rest[1:]
         if (opaque := next(filter(has_gap, rest), None)) is not None:
@@ -247,14 +256,26 @@ class Reading:
 
     def _value(self, option: Option, head: str, word: str) -> Any:
         shown, given = self.scope.show(word), self.scope.read(word)
-        value = read_value(option, shown, given, in_shell=self.scope.in_shell)
+        value = self._unexpanded(option.name, shown, given) or read_value(
+            option, shown, given, in_shell=self.scope.in_shell
+        )
         if not isinstance(value, Refused):
             return value
         by_release = value.by_release or taken_elsewhere(option, [word], self.dialect)
-        wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=by_release)
-        unknown = self.problem(head, wrong)
+        unknown = self._refuse(head, value, by_release=by_release)
         # Values of other releases' options stay text.
         return word if value.by_release else unknown
+
+    def _refuse(self, flag: str, value: Refused, *, by_release: bool = False) -> Unknown:
+        wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=by_release)
+        return self.problem(flag, wrong)
+
+    def _unexpanded(self, what: str, shown: str, given: MaybeText) -> Refused | None:
+        """Reject a variable of the pod that no shell expands."""
+        if self.scope.in_shell or isinstance(given, Unknown) or "$" not in given:
+            return None
+        refused = unexpanded(what, shown, given, self.scope.names)
+        return refused if refused is not None and refused.hard else None
 
     def _switch(self, option: Option, head: str, given: str | None) -> None:
         value: Any = not option.off

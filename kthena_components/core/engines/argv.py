@@ -147,7 +147,7 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
     if option.arity == "0" and attached is None and option.type != REFUSED:
         return Plain(option, head, 0, not option.off, not option.off, head, "")
     text = after if attached is None else attached
-    if option.arity != "1" or not text:
+    if option.arity != "1" or not text or ("$" in text and not in_shell):
         return None
     read = read_value(option, text, text, in_shell=in_shell)
     if isinstance(read, (Refused, dict, list)):  # a value that could be changed is not shared

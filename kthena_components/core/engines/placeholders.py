@@ -86,6 +86,11 @@ class Scope:
         self._gaps.append((self.show(written), reason))
         return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the container's fields or a controller set."""
+        return frozenset((*self.env, *self.late))
+
     def look_up(self, name: str) -> MaybeText | None:
         """Return a variable's value; None if no known source sets it."""
         return self.declared(name) if self.environment is None else self.environment.look_up(name)

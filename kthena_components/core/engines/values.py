@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ _SI = regex(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T)\s*")
 _SIZED = regex(r"[0-9][kKmMgGtT]\b")
 _PAIRS = regex(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}", re.ASCII)
 """Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
-_UNEXPANDED = regex(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+_UNEXPANDED = regex(r"\$(?:\{([A-Za-z_]\w*)[^}]*\}|([A-Za-z_]\w*))", re.ASCII)
 _SUFFIXES = "kmgt"
 _NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 _NOTHING = frozenset({"", "None"})
@@ -59,18 +59,36 @@ def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> 
         # The parser compares converted values: None must be one of the choices.
         allowed = not option.choices or str(None) in option.choices
         return None if allowed else _not_a_choice(option, shown)
-    variable = _UNEXPANDED.search(given) if kind in _NUMBERS and not in_shell else None
+    variable = unexpanded(option.name, shown, given) if kind in _NUMBERS and not in_shell else None
     if variable is not None:
-        return Refused(
-            f"{option.name} has '{shown}', which no shell expands here",
-            f"write $({variable[1]}), which Kubernetes expands, or start the engine from a shell",
-            hard=False,
-        )
+        return variable
     reader = _READERS.get(kind)
     value = given if reader is None else reader(option, shown, given)
     if option.choices and not isinstance(value, Refused) and str(value) not in option.choices:
         return _not_a_choice(option, shown)
     return value
+
+
+def unexpanded(what: str, shown: str, given: str, sets: Container[str] = ()) -> Refused | None:
+    """Reject `$NAME` and `${NAME}` where no shell runs: the engine gets the text as it is.
+
+    Args:
+        what: What has the value: an option.
+        shown: The value as the user wrote it, for messages.
+        given: Its text.
+        sets: The variables of the pod. Another name may be filled in before the object is applied.
+
+    Source: Kubernetes documentation, Define Dependent Environment Variables.
+    """
+    names = [found[1] or found[2] for found in _UNEXPANDED.finditer(given)]
+    if not names:
+        return None
+    write = _UNEXPANDED.sub(lambda found: f"$({found[1] or found[2]})", given)
+    return Refused(
+        f"{what} has '{shown}', which no shell expands here",
+        f"write {write}, which Kubernetes expands, or start the engine from a shell",
+        hard=any(name in sets for name in names),
+    )
 
 
 def _not_a_choice(option: Option, shown: str) -> Refused:

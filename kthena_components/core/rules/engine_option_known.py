@@ -26,8 +26,10 @@ def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
     the model as a bare word begins with it.
 
     No release reads an option with dashes instead of hyphens, in another case, in quotes, or behind
-    `--`, and no container starts a command whose words are in one item of the list. These are
-    mandatory whatever the image.
+    `--`, and no container starts a command whose words are in one item of the list. `$NAME` and
+    `${NAME}` stay as they are where no shell runs: Kubernetes expands $(NAME) only. These are
+    mandatory whatever the image; a NAME that nothing in the pod sets is advisory, because a tool
+    may fill it in before.
 
     Pass: --nnodes 2 with vllm/vllm-openai:v0.11.1.
     Fail: --nnodes 2 with vllm/vllm-openai:v0.11.0; --swap-space 4 with v0.18.0; --max-model-length;
