@@ -86,7 +86,9 @@ class Search:
         words = run.words
         start = find_program(words)
         if start is None:
-            return self.mounted(words[1 if words[:1] == ["exec"] else 0 :], run)
+            words = words[1 if words[:1] == ["exec"] else 0 :]
+            self.shared.other_programs |= bool(words) and base_name(words[0]) not in _NO_LAUNCHERS
+            return self.mounted(words, run)
         if start.at and "env" in map(base_name, words[: start.at]):
             run = replace(run, environment=_given(words[: start.at], run.environment))
         arguments = words[start.arguments :]
@@ -174,6 +176,16 @@ class Search:
         from kthena_components.core.engines.bash.run_script import run_script  # noqa: PLC0415
 
         return run_script(self.shared, script, run)
+
+
+_NO_LAUNCHERS = frozenset({
+    *("[", "apk", "apt", "apt-get", "awk", "cat", "chmod", "chown", "cp", "curl", "cut"),
+    *("date", "df", "dirname", "echo", "find", "getent", "git", "grep", "head", "hf"),
+    *("hostname", "huggingface-cli", "id", "ip", "ln", "ls", "mkdir", "mv", "nproc"),
+    *("nslookup", "nvidia-smi", "pip", "pip3", "printf", "ray", "rm", "sed", "seq", "sleep"),
+    *("sort", "sysctl", "tail", "tee", "test", "touch", "tr", "true", "uname", "wget"),
+})  # fmt: skip
+"""Programs that start no other one in the background."""
 
 
 def _given(wrappers: Sequence[str], environment: Variables) -> Variables:

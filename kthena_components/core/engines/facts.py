@@ -108,6 +108,8 @@ class Launch:
     """vLLM: ray, mp, uni or external_launcher; SGLang: ray or None. None: the engine chooses."""
     headless: MaybeBool = False
     """Whether this pod only computes and serves no HTTP (vLLM `--headless`)."""
+    runs_others: bool = field(default=False, compare=False)
+    """Whether the command also runs programs that are not read, and may start Ray."""
     devices: MaybeText | None = None
     """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
     by_dynamo: bool = field(default=False, compare=False)

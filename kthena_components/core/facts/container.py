@@ -112,6 +112,8 @@ class ContainerFacts:
     ports: PortFacts = field(default=NO_PORTS, compare=False)
     waits: frozenset[int] = field(default=frozenset(), compare=False)
     """Ports of the first pod that its script asks until they answer."""
+    hooked: bool = False
+    """Whether a lifecycle hook may start programs beside its command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ def read_container(
         hidden_token=_hidden_token(container, named),
         ports=read_ports(container, spec, path),
         waits=read_waits(container),
+        hooked=container.get("lifecycle") is not None,
     )
 
 

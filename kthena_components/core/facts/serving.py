@@ -64,6 +64,8 @@ class EngineFacts:
     """The pods of its template, if the object states their number. None: a system makes them."""
     one_stage: bool = field(default=False, compare=False)
     """Whether its controller ignores a pipeline."""
+    ray_started: bool = field(default=False, compare=False)
+    """Whether its controller, chart or image starts Ray in its pods, as far as is known."""
     order: StartOrder | None = field(default=None, compare=False)
     """Why its other pods wait for the first one. None: they do not."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.rules.support.messages import cannot_check, title
@@ -12,10 +13,14 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, may_be
 _REMEDIES = {
     "sglang": "add --nnodes {pods} with --node-rank and --dist-init-addr to all pods",
     "trtllm": "start it by mpirun and trtllm-llmapi-launch with {ranks} processes",
-    "vllm": "run `ray start --address=HEAD:6379 --block` in the worker",
+    "vllm": "run `ray start --address=HEAD:6379 --block` in the other pods",
 }
 
 
+_HEAD = "run `ray start --head --port=6379` before the engine in the first pod"
+_MOST_GPUS = 8
+_RAY = "RAY_ADDRESS"
+"""The variable that names a cluster of Ray elsewhere."""
 _RUN = "start the engine in the workers, too, with the same options and a --node-rank from 1"
 
 
@@ -23,12 +28,15 @@ def pods_joined(facts: ServingFacts) -> Iterator[Finding]:
     """Something connects the pods of an engine whose copy of the model needs several of them.
 
     SGLang connects pods by --nnodes, or by Ray; TensorRT-LLM by an MPI launcher; vLLM with Ray by
-    `ray start` in each pod. Without, the entry starts all ranks in its own pod and finds too few
-    GPUs, or waits for GPUs that no pod adds. For vLLM without Ray, see executor-stated.
+    `ray start` in each pod, with --head in the first one. Without, the entry starts all ranks in
+    its own pod and finds too few GPUs, or waits for GPUs that no pod adds. Where an operator, a
+    hook, another container or a program that is not read may start Ray, nothing is reported. For
+    vLLM without Ray, see executor-stated.
 
     Pass: tensor 16 with --nnodes 2 in 2 pods of 8 GPUs; tensor 8 in each of 2 such pods.
     Fail: SGLang's --tp-size 16 without --nnodes; trtllm-serve --tp_size 16 without mpirun; a worker
-    of Ray, or one beside --nnodes 2, that runs `sleep infinity`; one that runs `ray start --head`.
+    of Ray, or one beside --nnodes 2, that runs `sleep infinity`; one that runs `ray start --head`;
+    executor ray in pods of which none runs `ray start --head`.
     Level: mandatory.
     Source: sglang/srt/entrypoints/engine.py _launch_scheduler_processes; tensorrt_llm/llmapi/llm.py
     (MpiPoolSession); vllm/v1/executor/ray_utils.py initialize_ray_cluster.
@@ -52,15 +60,24 @@ def _check(engine: EngineFacts, command: CommandFacts, seen: str) -> Iterator[Fi
     if unknown is not None:
         yield from cannot_check(engine, unknown)
     elif isinstance(copy, int) and isinstance(gpus, int) and copy > gpus > 0:
-        pods = engine.pods if isinstance(engine.pods, int) else "N"
-        remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
-        remedy = _RUN if _idle(engine, command) else remedy
         yield Finding(
             path=pod.command_path,
             seen=f"{title(engine)} has {count_of(copy, 'rank')} in each replica and "
             f"{count_of(gpus, 'GPU')} in each pod, but {seen}",
-            remedy=remedy,
+            remedy=_remedy(engine, command, copy),
         )
+
+
+def _remedy(engine: EngineFacts, command: CommandFacts, copy: int) -> str:
+    """Say how to connect the pods, or that one pod may do."""
+    if _idle(engine, command):
+        return _RUN
+    pods = engine.pods if isinstance(engine.pods, int) else "N"
+    remedy = _REMEDIES[str(command.engine)].format(pods=pods, ranks=copy)
+    if not (command.executor == "ray" and command.ray_role is None):
+        return remedy
+    larger = f"request {copy} GPUs, or " if pods == "N" and copy <= _MOST_GPUS else ""
+    return f"{larger}{_HEAD}, and {remedy}"
 
 
 def _idle(engine: EngineFacts, command: CommandFacts) -> str:
@@ -86,8 +103,15 @@ def _trtllm(_engine: EngineFacts, command: CommandFacts) -> str:
 def _ray(engine: EngineFacts, command: CommandFacts) -> str:
     """Explain why the worker of a Ray cluster that the entry starts does not join it."""
     worker = engine.worker
+    if command.executor == "ray" and command.ray_role is None:
+        return _no_cluster(engine)
     if command.executor != "ray" or command.ray_role != "head" or worker is None:
         return ""
+    return _not_joined(worker)
+
+
+def _not_joined(worker: PodFacts) -> str:
+    """Explain why a worker does not join the Ray cluster of its entry."""
     if worker.idle:
         return f"its workers run `{worker.idle}`, so they never join the entry's Ray cluster"
     other = worker.command
@@ -98,6 +122,28 @@ def _ray(engine: EngineFacts, command: CommandFacts) -> str:
     if other.ray_role == "head" and other.ray_address is None:
         return "its workers run `ray start --head`, so each is a Ray cluster of its own"
     return ""
+
+
+def _no_cluster(engine: EngineFacts) -> str:
+    """Explain that no pod starts a Ray cluster which the engine could find."""
+    templates = (engine.entry, *((engine.worker,) if engine.worker is not None else ()))
+    commands = [pod.command for pod in templates if pod.command is not None]
+    if engine.ray_started or len(commands) < len(templates) or any(map(_may_start_ray, templates)):
+        return ""
+    if not all(each.hidden is None and each.ray_role in {None, "worker"} for each in commands):
+        return ""
+    return (
+        "no pod of it runs `ray start --head`, so vLLM starts Ray in its own pod and waits for "
+        "GPUs that never come"
+    )
+
+
+def _may_start_ray(pod: PodFacts) -> bool:
+    """Return whether something else than a pod's command may start Ray, or name a cluster."""
+    own, command = pod.own, pod.command
+    by_image = command is not None and (command.ray_script is not None or command.runs_others)
+    hooked = own is None or own.hooked or bool(pod.others)
+    return hooked or by_image or pod.gap is not None or _RAY in pod.stated
 
 
 def _is_one(nodes: MaybeInt | None) -> bool:

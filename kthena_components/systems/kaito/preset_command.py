@@ -127,7 +127,9 @@ def engine_of(
         gpus_path=at,
         command_path=at,
     )
-    return EngineFacts(path=at, name="", pods=nodes, replicas=1, entry=pod, worker=None)
+    return EngineFacts(
+        path=at, name="", pods=nodes, replicas=1, entry=pod, worker=None, ray_started=True
+    )
 
 
 def shown(deployment: Deployment) -> str:

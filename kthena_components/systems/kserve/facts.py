@@ -52,13 +52,23 @@ def _many(view: Service, many: MultiNode) -> EngineFacts:
     if not isinstance(nodes, RayNodes):
         gap = REFUSED if isinstance(nodes, Shortage) else nodes
         entry = _stated(_pod(gap, head, at, command), _pods(view, found.at(view.path)))
-        return EngineFacts(path=at, name=name, pods=gap, replicas=1, entry=entry, worker=None)
+        return EngineFacts(
+            path=at, name=name, pods=gap, replicas=1, entry=entry, worker=None, ray_started=True
+        )
     entry = _pod(nodes.head_gpus, head, at, command)
     rest = _pod(nodes.worker_gpus, found.at(f"{many.worker.path}.resources"), at, _JOINS)
     entry = _stated(entry, _pods(view, found.at(view.path)))
     workers = _placed({"spec": many.fields}, f"{at}.", view)
     worker = _stated(rest, workers) if nodes.pods > 1 else None
-    return EngineFacts(path=at, name=name, pods=nodes.pods, replicas=1, entry=entry, worker=worker)
+    return EngineFacts(
+        path=at,
+        name=name,
+        pods=nodes.pods,
+        replicas=1,
+        entry=entry,
+        worker=worker,
+        ray_started=True,
+    )
 
 
 def _stated(pod: PodFacts, written: Iterable[PodFacts]) -> PodFacts:

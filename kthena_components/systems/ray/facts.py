@@ -72,6 +72,7 @@ def _head_engine(found: Object, cluster: Cluster, name: str) -> Iterator[EngineF
         replicas=1,
         entry=fill_requests(head),
         worker=None if worker is None else fill_requests(worker),
+        ray_started=True,
     )
 
 
@@ -133,7 +134,13 @@ def _serve_engines(
             container=host.own.name if host.own else "?",
         )
         yield EngineFacts(
-            path=path, name=one.name, pods=pods, replicas=one.low, entry=pod, worker=None
+            path=path,
+            name=one.name,
+            pods=pods,
+            replicas=one.low,
+            entry=pod,
+            worker=None,
+            ray_started=True,
         )
 
 

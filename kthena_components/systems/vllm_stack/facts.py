@@ -77,6 +77,7 @@ def _engine(model: Model, context: Context) -> EngineFacts:
         worker=_pod(model, fields, model.path, joins, context)
         if many is True and pods != 1
         else None,
+        ray_started=True,
     )
 
 

@@ -114,6 +114,8 @@ class SharedState:
     files: int = 0
     strays: list[str] = field(default_factory=list)
     """Options that its scripts run as commands."""
+    other_programs: bool = False
+    """Whether it runs programs that are not read, and may start others."""
 
     def step(self) -> None:
         """Count a statement, or a round of a loop."""
