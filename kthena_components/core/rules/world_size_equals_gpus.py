@@ -41,9 +41,12 @@ def world_size_equals_gpus(engine: EngineFacts) -> Iterator[Finding]:
     ResourceClaim once for all pods that name it. Their number is not known for allocationMode All,
     adminAccess, alternatives that differ, parts of a device, and unknown classes of devices.
 
+    Pods that each start the same whole server on all of their GPUs, and that nothing joins, are
+    advisory: each is an engine alone.
+
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
-    Level: mandatory.
+    Level: mandatory; advisory where each pod is an engine alone.
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils; vllm
     docs/getting_started/installation/cpu.md and vllm/v1/worker/cpu_worker.py; kubernetes
     staging/src/k8s.io/api/resource/v1/types.go.
@@ -79,12 +82,18 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         if ranks < held and (why := _on_purpose(engine, command) or _hidden(engine, ranks)):
             yield _unchecked(engine, why)
             return
-        yield Finding(
-            path=engine.entry.command_path,
-            seen=f"{title(engine)} starts {_product(engine, command)} = "
-            f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
-            remedy=gpu_remedy(engine, command, ranks, held),
-        )
+        yield _unequal(engine, command, ranks, held)
+
+
+def _unequal(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> Finding:
+    if _each_alone(engine, command, ranks):
+        return _several(engine, command, ranks)
+    return Finding(
+        path=engine.entry.command_path,
+        seen=f"{title(engine)} starts {_product(engine, command)} = "
+        f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
+        remedy=gpu_remedy(engine, command, ranks, held),
+    )
 
 
 def _on_cpus(engine: EngineFacts, ranks: int) -> str:
@@ -95,6 +104,28 @@ def _on_cpus(engine: EngineFacts, ranks: int) -> str:
     if ranks == 1:
         return "it requests no GPU, like an engine on CPUs"
     return f"it runs on CPUs, and its {ranks} ranks use NUMA nodes of the node" if cpus else ""
+
+
+def _each_alone(engine: EngineFacts, command: CommandFacts, ranks: int) -> bool:
+    """Return whether each pod starts the same whole server on all of its GPUs, and none joins."""
+    worker = engine.worker
+    if worker is None or worker.command != command or not ranks == engine.entry.gpus == worker.gpus:
+        return False
+    joined = (command.node_rank, command.ray_role, command.mpi_ranks, command.data_rank)
+    if any(each is not None for each in joined) or command.nnodes not in {None, 1}:
+        return False
+    alone = {command.executor, command.data_backend} <= _NOT_RAY and command.headless is False
+    return alone and command.data_mode == "internal" and not _MEETING & command.options.keys()
+
+
+def _several(engine: EngineFacts, command: CommandFacts, ranks: int) -> Finding:
+    return Finding(
+        path=engine.entry.command_path,
+        seen=f"{title(engine)} starts {_product(engine, command)} = {count_of(ranks, 'rank')} in "
+        f"each of its {engine.pods} pods, and nothing joins them: each pod is an engine alone",
+        remedy="give the engine 1 pod and the group more replicas, or connect the pods",
+        level=Level.ADVISORY,
+    )
 
 
 def _claimed(engine: EngineFacts) -> Unknown | None:
@@ -184,6 +215,7 @@ def _unchecked(engine: EngineFacts, because: str) -> Finding:
     )
 
 
+_MEETING = frozenset({"--dist-init-addr", "--master-addr", "--data-parallel-address"})
 _NOT_RAY = frozenset({None, "mp", "uni"})
 
 
