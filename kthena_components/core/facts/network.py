@@ -6,11 +6,18 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.engines.controller_env import LATE_VARIABLES
 from kthena_components.core.facts.inputs import Inputs
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.regex import regex
-from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    MaybeBool,
+    MaybeText,
+    OfController,
+    Unknown,
+    is_unresolved,
+)
 
 GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 HOST_IP, NIXL_HOST = "VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST"
@@ -55,11 +62,19 @@ def network_variables(
             by = next((by for prefix, by in given.hidden if name.startswith(prefix)), None)
             value = Unknown(f"{name} may come from {by}") if by else None
         elif isinstance(value, str) and "$" in value:
-            value = Unknown(f"{name} refers to another variable")
+            value = _referred(name, value, given.env)
         if value is not None:
             at = f"{path}.env[{names.index(name)}].value" if name in names else f"{path}.env"
             found[name] = VariableFacts(path=at, value=value)
     return MappingProxyType(found) if found else NO_VARIABLES
+
+
+def _referred(name: str, value: str, env: Mapping[str, object]) -> Unknown:
+    """Tell a variable that a controller sets from another one that is not followed."""
+    other = value.removeprefix("$(").removesuffix(")")
+    if value == f"$({other})" and other in LATE_VARIABLES and other not in env:
+        return OfController(f"{LATE_VARIABLES[other]} sets {other}", other, elsewhere=False)
+    return Unknown(f"{name} refers to another variable")
 
 
 def variable_names(container: Mapping[str, Any]) -> frozenset[str]:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK
+from kthena_components.core.facts.network import EVERY_ADDRESS, HOST_IP, LOOPBACK, VariableFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.remedies import remove
+from kthena_components.core.rules.support.first_rank_address import LEADERS
 from kthena_components.core.rules.support.messages import title
 from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import OfController
 
 _TWO = 2
 
@@ -21,7 +23,8 @@ def host_ip_per_pod(facts: ServingFacts) -> Iterator[Finding]:
     fixed value in a template is the same in all of its pods.
 
     Pass: VLLM_HOST_IP from status.podIP in the template of 2 pods.
-    Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods.
+    Fail: VLLM_HOST_IP 10.0.0.5 or 127.0.0.1 in the template of 2 pods; $(LWS_LEADER_ADDRESS) in
+    the template of the workers.
     Level: mandatory with Ray, where vLLM stops, and with a copy over several pods (--nnodes), where
     it waits forever; advisory otherwise.
     Source: vllm/utils/network_utils.py get_ip; vllm/v1/executor/ray_executor.py ("Every node should
@@ -45,17 +48,33 @@ def _spans_pods(command: CommandFacts) -> bool:
 
 def _check(engine: EngineFacts, *, stops: bool) -> Iterator[Finding]:
     pods = [pod for pod in (engine.entry, engine.worker) if pod is not None]
+    leader = _of_leader(engine)
+    if leader is not None:
+        seen = "is the address of the first pod in the other pods"
+        yield _finding(leader, seen, engine, stops=stops)
+        return
     stated = [pod.variables[HOST_IP] for pod in pods if HOST_IP in pod.variables]
     fixed = [one for one in stated if isinstance(one.value, str) and one.value]
     values = [str(one.value) for one in fixed]
     for one, value in zip(fixed, values, strict=True):
         shared = len(pods) == 1 or engine.pods != len(pods) or values.count(value) > 1
         if shared or value == EVERY_ADDRESS or LOOPBACK.fullmatch(value):
-            yield Finding(
-                path=one.path,
-                seen=f"is {display(value)} in every pod of the template, and each pod of "
-                f"{title(engine)} needs its own address",
-                remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
-                level=Level.MANDATORY if stops else Level.ADVISORY,
-            )
+            seen = f"is {display(value)} in every pod of the template"
+            yield _finding(one, seen, engine, stops=stops)
             return
+
+
+def _of_leader(engine: EngineFacts) -> VariableFacts | None:
+    """Return the variable if the other pods take it from the first pod's address."""
+    stated = engine.worker.variables.get(HOST_IP) if engine.worker is not None else None
+    value = stated.value if stated is not None else None
+    return stated if isinstance(value, OfController) and value.name in LEADERS else None
+
+
+def _finding(stated: VariableFacts, seen: str, engine: EngineFacts, *, stops: bool) -> Finding:
+    return Finding(
+        path=stated.path,
+        seen=f"{seen}, and each pod of {title(engine)} needs its own address",
+        remedy=remove("use a fieldRef to status.podIP, or remove the variable"),
+        level=Level.MANDATORY if stops else Level.ADVISORY,
+    )
