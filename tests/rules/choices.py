@@ -14,7 +14,7 @@ CHOICES: Final[dict[str, set[str]]] = {
         *("ray-network-policy", "ray-runtime-env", "role-names-unique", "service-selects-pods"),
         *("subgroup-match-label-keys", "subgroup-names-unique", "value", "required"),
         *("leader-address", "leader-pod-exists", "leader-ports-agree", "first-pod-named"),
-        *("ray-start-order", "size-variables"),
+        *("ray-start-order", "size-variables", "ports-distinct"),
         *("adapter-mounted", "nixl-side-channel-host", "selector-of-serving"),
     },
     "one of several parts goes, and only the user knows which": {

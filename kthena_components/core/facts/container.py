@@ -112,8 +112,8 @@ class ContainerFacts:
     ports: PortFacts = field(default=NO_PORTS, compare=False)
     waits: frozenset[int] = field(default=frozenset(), compare=False)
     """Ports of the first pod that its script asks until they answer."""
-    hooked: bool = False
-    """Whether a lifecycle hook may start programs beside its command."""
+    has_other_inputs: bool = False
+    """Whether a hook may start other programs in it, or it has variables that are not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,8 @@ def read_container(
         hidden_token=_hidden_token(container, named),
         ports=read_ports(container, spec, path),
         waits=read_waits(container),
-        hooked=container.get("lifecycle") is not None,
+        has_other_inputs=any(container.get(key) is not None for key in ("lifecycle", "envFrom"))
+        or is_unresolved(container.get("env")),
     )
 
 

@@ -108,6 +108,12 @@ def listening(pod: PodFacts, *, first: bool | None = None) -> Listening | None:
     )
 
 
+def server_port(command: CommandFacts) -> int | None:
+    """Return the port on which the first pod of an engine answers; None if none is known."""
+    found = _answers(command, first=True)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
 def waits_for_engine(pod: PodFacts) -> bool:
     """Return whether the first pod is ready only when its engine answers requests."""
     found = listening(pod, first=True)

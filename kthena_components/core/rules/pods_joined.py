@@ -142,8 +142,8 @@ def _may_start_ray(pod: PodFacts) -> bool:
     """Return whether something else than a pod's command may start Ray, or name a cluster."""
     own, command = pod.own, pod.command
     by_image = command is not None and (command.ray_script is not None or command.runs_others)
-    hooked = own is None or own.hooked or bool(pod.others)
-    return hooked or by_image or pod.gap is not None or _RAY in pod.stated
+    others = own is None or own.has_other_inputs or bool(pod.others)
+    return others or by_image or pod.gap is not None or _RAY in pod.stated
 
 
 def _is_one(nodes: MaybeInt | None) -> bool:

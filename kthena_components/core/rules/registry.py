@@ -58,6 +58,7 @@ from kthena_components.core.rules.one_gpu_vendor import one_gpu_vendor
 from kthena_components.core.rules.options_agree import options_agree
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods_joined import pods_joined
+from kthena_components.core.rules.ports_distinct import ports_distinct
 from kthena_components.core.rules.pp_with_ray import pp_with_ray
 from kthena_components.core.rules.pp_within_layers import STAGES, pp_within_layers
 from kthena_components.core.rules.probe_covers_sleep import probe_covers_sleep
@@ -110,6 +111,7 @@ CHECKS: tuple[Check, ...] = (
     leader_address,
     leader_pod_exists,
     leader_ports_agree,
+    ports_distinct,
     headless_workers,
     headless_copies,
     network_interface,

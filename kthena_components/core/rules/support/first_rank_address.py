@@ -15,6 +15,7 @@ LOOPBACK = regex(
 )
 """Also nothing, and what makes Ray look for a cluster in the pod."""
 _TWO = 2
+_PORT = regex(r":(\d{1,5})$")
 RAY = "ray start --address"
 LEADERS = ("ENTRY_ADDRESS", "LWS_LEADER_ADDRESS", "RBG_LWP_LEADER_ADDRESS")
 """Variables of controllers with the name of an engine's first pod in the cluster."""
@@ -36,6 +37,12 @@ class Meeting:
     def shown(self) -> str:
         """The address as it is written, for messages and for what stands in it."""
         return self.written or str(self.address or "")
+
+
+def port_of(shown: str) -> int | None:
+    """Return the port at the end of an address; None if it states none."""
+    found = _PORT.search(shown)
+    return int(found[1]) if found else None
 
 
 def meeting_of(command: CommandFacts) -> Meeting | None:

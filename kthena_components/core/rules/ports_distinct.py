@@ -1,0 +1,101 @@
+"""Checks that the servers in one pod listen on different ports."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kthena_components.core.facts.listening import server_port
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.support.first_rank_address import meeting_of, port_of
+from kthena_components.core.rules.support.messages import title
+from kthena_components.core.values.display import display
+
+_SERVER = "its HTTP server"
+_MEETINGS = {"--master-addr": ("--master-port", 29501),
+             "--data-parallel-address": ("--data-parallel-rpc-port", 29550)}  # fmt: skip
+"""The options of vLLM with the port of an address, and their defaults."""
+
+
+class _Listener(NamedTuple):
+    """Something in a pod that listens on a port."""
+
+    engine: EngineFacts
+    port: int
+    what: str
+
+
+def ports_distinct(facts: ServingFacts) -> Iterator[Finding]:
+    """The servers in one pod listen on different ports.
+
+    The containers of a pod share its network. The first pod of an engine over several pods also
+    listens where its ranks meet: SGLang on the port of --dist-init-addr, vLLM on --master-port or
+    --data-parallel-rpc-port, Ray on the port of `ray start --head`. The second server on a port
+    ends with "address already in use". Two servers of vLLM share it, and each gets some of the
+    requests.
+
+    Pass: SGLang with --port 30000 and --dist-init-addr $(LWS_LEADER_ADDRESS):20000.
+    Fail: the same with port 30000 in both, which is the default --port; two containers with vLLM in
+    one pod without --port.
+    Level: mandatory; advisory for two servers of vLLM with the same model.
+    Source: Kubernetes documentation, Pods (Pod networking); sglang/srt/server_args.py (port,
+    dist_init_addr); pytorch torch/csrc/distributed/c10d/TCPStore.cpp; vllm/config/parallel.py
+    (master_port, data_parallel_rpc_port); vllm/entrypoints/openai/api_server.py
+    (create_server_socket, SO_REUSEPORT).
+    """
+    taken: dict[tuple[str, int], _Listener] = {}
+    for engine in facts.engines:
+        for one in _listeners(engine):
+            other = taken.setdefault((_template(engine.entry), one.port), one)
+            if other is not one:
+                yield _finding(other, one)
+
+
+def _listeners(engine: EngineFacts) -> Iterator[_Listener]:
+    """Yield what surely listens in the first pod of an engine."""
+    command = engine.entry.command
+    if command is None or command.hidden is not None or engine.entry.gap is not None:
+        return
+    answers = server_port(command)
+    if answers is not None:
+        yield _Listener(engine, answers, _SERVER)
+    if isinstance(command.node_rank, int) and command.node_rank > 0:
+        return
+    meeting = meeting_of(command)
+    if meeting is not None and command.headless is False:
+        option, usual = _MEETINGS.get(meeting.option, ("", 0))
+        stated = command.options.get(option, usual) if option else port_of(meeting.shown)
+        if isinstance(stated, int):
+            what = f"the meeting of its ranks ({option or meeting.option})"
+            yield _Listener(engine, stated, what)
+    if isinstance(command.ray_port, str) and command.ray_port.isdecimal():
+        yield _Listener(engine, int(command.ray_port), "its Ray cluster (`ray start --head`)")
+
+
+def _finding(first: _Listener, second: _Listener) -> Finding:
+    engine, command = second.engine, second.engine.entry.command
+    if first.engine is engine:
+        seen = f"{title(engine)} uses port {second.port} for {first.what} and for {second.what}"
+        return Finding(
+            path=engine.entry.command_path,
+            seen=f"{seen}, and the second of them finds it in use",
+            remedy="write another --port",
+        )
+    before = first.engine.entry.command
+    names = {None if each is None else each.engine for each in (before, command)}
+    models = {None if each is None else each.model for each in (before, command)}
+    shared = names == {"vllm"} and (first.what, second.what) == (_SERVER, _SERVER)
+    then = "both get some of its requests" if shared else "the second of them finds it in use"
+    return Finding(
+        path=engine.entry.command_path,
+        seen=f"{title(engine)}, container {display(engine.entry.container)}, uses port "
+        f"{second.port} for {second.what}, and so does container "
+        f"{display(first.engine.entry.container)} of the same pod for {first.what}: {then}",
+        remedy="write another --port in one of the two containers",
+        level=Level.ADVISORY if shared and len(models) == 1 else Level.MANDATORY,
+    )
+
+
+def _template(pod: PodFacts) -> str:
+    """Return the path of the template of a pod."""
+    return pod.own.path.rpartition(".")[0] if pod.own else pod.command_path
