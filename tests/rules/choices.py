@@ -78,6 +78,7 @@ CHOICES: Final[dict[str, set[str]]] = {
 """No remedy of these rules names a single right value, for the reason of their group."""
 
 UNCOVERS: Final[dict[tuple[str, str], str]] = {
+    ("init-container-ends", "ports-distinct"): "both servers have the default port",
     ("image-pinned", "kthena-image"): "the image of the entry is reported there, too",
     ("kaito-capacity", "kaito-capacity"): "a Workspace has tuning or a preset, and here both",
     ("subgroup-minimum", "gang-has-pods"): "the subgroups need more pods than there are",

@@ -124,7 +124,8 @@ def gpu_remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int
     if not ways or _suits(engine, command, sizes):
         ways += _other_gpus(engine, command, ranks, alike=alike, torn=torn)
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
-        ways.append(_whole_nodes(engine, command, gpus, pods))
+        spans = not torn and _is_torn(engine, command, {"tensor": gpus, "pipeline": pods}, gpus)
+        (apart if spans else ways).append(_whole_nodes(engine, command, gpus, pods))
     if apart:
         ways.append(f"{' or '.join(apart)} and connect the pods with {_connecting(command, pods)}")
     return either(*ways) if ways else Remedy(_ANY_WAY)
