@@ -180,11 +180,15 @@ def test_sglang_leaves_its_reserve(memory: float, ranks: int, share: float) -> N
     assert found == pytest.approx(share, abs=0.02)
 
 
-def test_the_graphs_of_rocm_are_twice_as_large() -> None:
-    terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, (0, 24, 0), 1))
+@for_each(("version", "counted"), [((0, 25, 1), False), ((0, 26, 0), True), (None, True)])
+def test_the_graphs_of_rocm_are_twice_as_large_once_they_count(
+    version: Version | None, counted: bool
+) -> None:
+    terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, version, 1))
 
     assert isinstance(terms, Terms)
-    assert terms.graphs == pytest.approx(0.05 + 64 * 51 * 2 * 0.21 / 1024)
+    all_graphs = 0.05 + 64 * 51 * 2 * 0.21 / 1024
+    assert terms.graphs == pytest.approx(all_graphs if counted else 0)
 
 
 # Model, release: whether its graphs may count nothing.
