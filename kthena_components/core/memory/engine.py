@@ -17,6 +17,7 @@ from kthena_components.core.memory import (
 from kthena_components.core.memory.assumed_model import assumed_model
 from kthena_components.core.memory.checkpoint import loaded_part, weights_of
 from kthena_components.core.memory.copies import encoder_copies, expanding_copies
+from kthena_components.core.memory.encoder import runs_encoder
 from kthena_components.core.memory.indexers import (
     SglangCell,
     index_cache_on_gpu,
@@ -100,8 +101,14 @@ class Placed:
         """The same, filled up as the engine's kernels need it."""
         gib = loaded_weights(self.shape, self.split, self.gib, self._rocm_width)
         gib += expanding_copies(self.shape, self.split, always=self.command.engine == "sglang")
-        whole = self.command.options.get("--mm-encoder-tp-mode") == "data"
-        return gib + (encoder_copies(self.shape, self.split) if whole else 0.0)
+        return gib + (encoder_copies(self.shape, self.split) if self._encoder_ranks == 1 else 0.0)
+
+    @property
+    def _encoder_ranks(self) -> int:
+        """Ranks that share the encoder of images; 0 if it does not run."""
+        options = self.command.options
+        whole = options.get("--mm-encoder-tp-mode") == "data"
+        return (1 if whole else self.split.tensor) if runs_encoder(options) else 0
 
     @property
     def _rocm_width(self) -> int | None:
@@ -142,6 +149,7 @@ class Placed:
                 ),
                 sequences=count_option(self.command, "--max-num-seqs"),
                 tokens=count_option(self.command, "--max-num-batched-tokens"),
+                encoder_ranks=self._encoder_ranks,
                 eager=self.command.options.get("--enforce-eager") is True,
             )
         )

@@ -7,6 +7,7 @@ topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py
 compares them with published start-ups.
 """
 
+from kthena_components.core.memory.encoder import encoder_peak, kept_images
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -93,6 +94,8 @@ class StartUp:
     """Tokens of a batch as stated."""
     workspace: float = 0.0
     """GiB that are reserved for prefills of sparse attention."""
+    encoder_ranks: int = 0
+    """Ranks that share the encoder of images; 0 if it does not run."""
     eager: bool = False
     """Whether no CUDA graphs are captured."""
 
@@ -106,7 +109,7 @@ class Terms:
     """The parts of the memory beside weights and cache."""
 
     peak: float
-    """Peak of the activations: of the layers, or of the sampler."""
+    """Peak of the activations: of the layers, of the sampler, or of the encoder of images."""
     driver: float
     """Libraries of the driver."""
     communication: float
@@ -170,7 +173,12 @@ def _peak(start: StartUp) -> float | None:
         return layers
     if layers is None or sampler is None:
         return None
-    return max(layers, sampler + start.workspace)
+    most = max(layers, sampler + start.workspace)
+    if not start.encoder_ranks:
+        return most
+    _, tokens = batch_of(start)
+    kept = kept_images(start.shape, tokens)
+    return max(most + kept, encoder_peak(start.shape, tokens, start.encoder_ranks))
 
 
 def _sampler(start: StartUp) -> float | None:

@@ -105,6 +105,8 @@ class ModelShape:
     """Hidden size of the vision encoder. None: no encoder, or not given, or SGLang starts the model
     without it.
     """
+    image_patches: int | None = None
+    """Patches of the largest image that its processor allows. None: not given."""
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None
