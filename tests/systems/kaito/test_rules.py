@@ -141,7 +141,7 @@ TOLD = {
     "requests of 116335 tokens, and not of the model's 294912": workspace(
         "mistral-large-3-675b-instruct", H100
     ),
-    "on 11 nodes of 1 GPU of 80 GiB: of the fullest GPU about 63.0 GiB are weights, and nothing": (
+    "on 11 nodes of 1 GPU of 80 GiB: of the fullest GPU about 62.9 GiB are weights, and nothing": (
         workspace("deepseek-ai/DeepSeek-V3", A100)
     ),
     "is 6, but 3 replicas of 3 nodes each need 9. Write 9 or more": inference_set(
