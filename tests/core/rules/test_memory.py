@@ -246,8 +246,8 @@ UNREAD = {
     f"vllm serve {LLAMA} --cpu-offload-gb 40": "a part of its weights stays in the memory of the "
     "host",
     f"vllm serve {LLAMA} --gpu-memory-utilization 90": "90 is not a share of a GPU's memory",
-    "vllm serve mistralai/Mistral-Large-4-1T-A52B": "the table of models has no size of the weights "
-    "of mistralai/Mistral-Large-4-1T-A52B",
+    "vllm serve mistralai/Mistral-Large-4-1T-A52B": "the table of models has no size of the "
+    "weights of mistralai/Mistral-Large-4-1T-A52B",
 }
 
 
