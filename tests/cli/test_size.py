@@ -80,7 +80,7 @@ WRONG = {
         ["own/model", "--gpu", "h100", "--hf-config", "/nowhere"], "--hf-config /nowhere cannot",
     ),
     "weights of unknown size": (
-        ["Qwen/Qwen3.5-27B-FP8", "--gpu", "h100"], "write --weights GIB",
+        ["Qwen/Qwen3.5-27B-GPTQ-Int4", "--gpu", "h100"], "write --weights GIB",
     ),
 }  # fmt: skip
 

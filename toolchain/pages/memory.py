@@ -67,6 +67,7 @@ def _rows(rows: list[tuple[Measured, float, float]]) -> Iterator[str]:
         ("not used, h", [row for row in kept if row[0].id.startswith("h")]),
         ("not used, i", [row for row in kept if row[0].id.startswith("i")]),
         ("not used, j", [row for row in kept if row[0].id.startswith("j")]),
+        ("not used, k", [row for row in kept if row[0].id.startswith("k")]),
         ("used, NVIDIA", [row for row in used if not _is_amd(row[0])]),
         ("used, AMD, dense", [row for row in used if _is_amd(row[0]) and not _is_moe(row[0])]),
         ("used, AMD, with experts", [row for row in used if _is_amd(row[0]) and _is_moe(row[0])]),
@@ -110,7 +111,9 @@ def _missed(starts: Iterable[Measured]) -> str:
         and isinstance(estimate := start.estimate, Estimate)
         and estimate.verdict == "fits"
     ]
-    return f"Of the engines that failed for memory, {', '.join(missed) or 'none'} is said to fit."
+    verb = "are" if missed[1:] else "is"
+    named = " and ".join(missed) or "none"
+    return f"Of the engines that failed for memory, {named} {verb} said to fit."
 
 
 def draw() -> str:

@@ -2,12 +2,18 @@
 
 The projections that compress queries, keys and values in latent attention are whole on each rank:
 vllm/model_executor/models/deepseek_v2.py and sglang/srt/models/deepseek_v2.py. So is all of the
-attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py.
+of the attention with SGLang's --enable-dp-attention: sglang/srt/layers/dp_attention.py. The gates
+of experts are whole, too: ReplicatedLinear in vllm/model_executor/models, or GateLinear.
+
+Both engines add the projections that expand keys and values, in 16 bits, for queries that attend
+to latents: process_weights_after_loading in vllm/model_executor/layers/attention/mla_attention.py,
+which takes those of the checkpoint if they have 16 bits, and post_load_weights in
+sglang/srt/models/deepseek_v2.py, which always copies them.
 """
 
 from dataclasses import replace
 
-from kthena_components.core.memory.indexers import indexer_numbers
+from kthena_components.core.memory.indexers import indexer_numbers, indexers_of
 from kthena_components.core.memory.sizes import GIB, Split, bytes_of, expert_weights
 from kthena_components.core.models import ModelShape
 
@@ -15,6 +21,8 @@ _ROPE = 64
 """Width of the part of a head that has the position, in latent attention: qk_rope_head_dim."""
 _HEAD = 128
 """Width of a head where the table of models has none."""
+_OF_ENCODER = 12
+"""Numbers of an encoder's layer for the square of its hidden size."""
 _BYTES = 2
 """Bytes of a number in 16 bits."""
 _WHOLE = ("fp8", "int8", "mxfp8")
@@ -43,8 +51,41 @@ def copied_weights(shape: ModelShape, split: Split) -> float:
     compressed = _compressing(shape, shape.hidden)
     attention = compressed + _of_heads(shape, shape.hidden)
     numbers = attention * (1 / ranks - 1 / split.tensor) + compressed * (1 - 1 / ranks)
-    numbers += indexer_numbers(shape) * (1 - 1 / split.tensor)
-    return shape.layers * numbers * _bytes(shape) / GIB / split.pipeline
+    whole = shape.layers * numbers
+    whole += indexers_of(shape) * indexer_numbers(shape) * (1 - 1 / split.tensor)
+    gates = _gates(shape) * (1 - 1 / split.tensor) * _BYTES
+    return (whole * _bytes(shape) + gates) / GIB / split.pipeline
+
+
+def expanding_copies(shape: ModelShape, split: Split, *, always: bool) -> float:
+    """Return the GiB on a rank of the copies that expand keys and values of latents.
+
+    Args:
+        shape: The model.
+        split: Its ranks.
+        always: Whether the engine copies numbers of 16 bits, too.
+    """
+    if shape.latent is None or not (always or _bytes(shape) < _BYTES):
+        return 0.0
+    numbers = shape.layers * _expanding(shape) / (split.attention or split.tensor)
+    return numbers * _BYTES / GIB / split.pipeline
+
+
+def encoder_copies(shape: ModelShape, split: Split) -> float:
+    """Return the GiB on a rank of a vision encoder that is not split, beyond its share.
+
+    A layer of it has about 12 times the square of its hidden size. 0 if a size is not given.
+    """
+    layers, hidden = shape.vision_layers, shape.vision_hidden
+    if layers is None or hidden is None:
+        return 0.0
+    return layers * _OF_ENCODER * hidden**2 * _BYTES / GIB * (1 - 1 / split.tensor)
+
+
+def _gates(shape: ModelShape) -> int:
+    """Count the numbers that choose experts."""
+    layers = max(shape.layers - shape.dense_layers, 0)
+    return layers * (shape.experts or 0) * (shape.hidden or 0)
 
 
 def _compressing(shape: ModelShape, hidden: int) -> int:
@@ -58,8 +99,13 @@ def _of_heads(shape: ModelShape, hidden: int) -> int:
     if shape.latent is None:
         return 2 * hidden * width * (shape.heads + (shape.kv_heads or 0))
     queries = (shape.query_latent or hidden) * (width + _ROPE)
-    keys_and_values = (shape.latent - _ROPE) * 2 * width
-    return shape.heads * (queries + keys_and_values + width * hidden)
+    return shape.heads * (queries + width * hidden) + _expanding(shape)
+
+
+def _expanding(shape: ModelShape) -> int:
+    """Count the numbers of a layer that expand a latent to keys and values."""
+    width = shape.head_dim or _HEAD
+    return shape.heads * ((shape.latent or 0) - _ROPE) * 2 * width
 
 
 def _bytes(shape: ModelShape) -> float:

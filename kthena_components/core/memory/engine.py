@@ -15,8 +15,15 @@ from kthena_components.core.memory import (
     weights_on_gpu,
 )
 from kthena_components.core.memory.assumed_model import assumed_model
-from kthena_components.core.memory.copies import without_draft
-from kthena_components.core.memory.indexers import SglangCell, index_cache_on_gpu, sglang_cell
+from kthena_components.core.memory.checkpoint import loaded_part, weights_of
+from kthena_components.core.memory.copies import encoder_copies, expanding_copies
+from kthena_components.core.memory.encoder import runs_encoder
+from kthena_components.core.memory.indexers import (
+    SglangCell,
+    index_cache_on_gpu,
+    prefill_workspace,
+    sglang_cell,
+)
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sglang_reserve import taken_before
 from kthena_components.core.memory.sharding import (
@@ -32,7 +39,6 @@ from kthena_components.core.memory.share import (
     usable_memory,
     vllm_release,
 )
-from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.memory.start_up import StartUp, Terms, is_linked, terms_of
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -46,8 +52,6 @@ _FREE = 0.9
 """TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
 """Tokens of one block: the minimum of an engine that chooses its own length."""
-_SPECULATIVE = ("speculative", "spec-", "spec_")
-"""How the options of speculative decoding begin."""
 _SPARSE = (
     "--nsa-prefill-backend",
     "--nsa-decode-backend",
@@ -95,7 +99,16 @@ class Placed:
     @property
     def loaded(self) -> float:
         """The same, filled up as the engine's kernels need it."""
-        return loaded_weights(self.shape, self.split, self.gib, self._rocm_width)
+        gib = loaded_weights(self.shape, self.split, self.gib, self._rocm_width)
+        gib += expanding_copies(self.shape, self.split, always=self.command.engine == "sglang")
+        return gib + (encoder_copies(self.shape, self.split) if self._encoder_ranks == 1 else 0.0)
+
+    @property
+    def _encoder_ranks(self) -> int:
+        """Ranks that share the encoder of images; 0 if it does not run."""
+        options = self.command.options
+        whole = options.get("--mm-encoder-tp-mode") == "data"
+        return (1 if whole else self.split.tensor) if runs_encoder(options) else 0
 
     @property
     def _rocm_width(self) -> int | None:
@@ -120,7 +133,9 @@ class Placed:
         """The parts of vLLM's overhead; None for another engine, or without the model's sizes."""
         if self.command.engine not in VLLM:
             return None
-        length = self.command.max_model_len
+        stated, kind = self.command.max_model_len, self.command.kv_cache_dtype
+        length = stated if isinstance(stated, int) else self.shape.context
+        fp8 = isinstance(kind, str) and kind.startswith("fp8")
         return terms_of(
             StartUp(
                 shape=self.shape,
@@ -128,9 +143,13 @@ class Placed:
                 gpu=self.gpu.name,
                 memory_gib=self.usable,
                 version=self.version,
-                length=length if isinstance(length, int) else self.shape.context,
+                length=length,
+                workspace=prefill_workspace(
+                    self.shape, self.gpu.name, length, fp8=fp8, release=self.version
+                ),
                 sequences=count_option(self.command, "--max-num-seqs"),
                 tokens=count_option(self.command, "--max-num-batched-tokens"),
+                encoder_ranks=self._encoder_ranks,
                 eager=self.command.options.get("--enforce-eager") is True,
             )
         )
@@ -226,9 +245,9 @@ def _placed(
         and isinstance(share, float)
     ):
         return Unknown("its sizes are not known")
-    if not _drafts(command):
-        shape = without_draft(shape)
-    gib = _weights_of(engine, command, shape)
+    release = vllm_release(engine, command)
+    shape = loaded_part(command, shape, release)
+    gib = weights_of(command, shape, release)
     if isinstance(gib, Unknown):
         return gib
     return Placed(
@@ -239,31 +258,9 @@ def _placed(
         gib=gib,
         split=split,
         share=share,
-        version=vllm_release(engine, command),
+        version=release,
         assumed=isinstance(stated, Unknown),
     )
-
-
-def _drafts(command: CommandFacts) -> bool:
-    """Return whether an option asks for speculative decoding."""
-    return any(name.lstrip("-").startswith(_SPECULATIVE) for name in command.options)
-
-
-def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
-    """Return the size of the weights in the format that the engine loads."""
-    if shape.weights_gib is None:
-        return Unknown(f"the table of models has no size of the weights of {shape.name}")
-    offloaded, fetched = command.cpu_offload_gib, command.host_offload
-    method = command.quantization
-    unknown = first_unknown(offloaded, fetched, method)
-    if unknown is not None:
-        return unknown
-    if offloaded or fetched:
-        return Unknown("a part of its weights stays in the memory of the host")
-    if not isinstance(method, str):
-        return shape.weights_gib
-    part = part_left(method, shape, vllm_release(engine, command))
-    return part if isinstance(part, Unknown) else shape.weights_gib * part
 
 
 def split_of(command: CommandFacts) -> Split | Unknown:

@@ -7,6 +7,7 @@ topk_topp_sampler.py, vllm/engine/arg_utils.py; before 0.8 vllm/worker/worker.py
 compares them with published start-ups.
 """
 
+from kthena_components.core.memory.encoder import encoder_peak, kept_images
 from kthena_components.core.memory.sizes import GIB, Split
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.dataclass import dataclass
@@ -58,8 +59,9 @@ _SWITCHED = ("NVIDIA H", "NVIDIA GH", "NVIDIA B", "NVIDIA GB200", "NVIDIA GB300"
 _LINKED = (*_SWITCHED, "NVIDIA A100", "NVIDIA A800", "NVIDIA V100")
 """GPUs by the starts of their names: with a switch of NVLink, and with direct links."""
 
-_GRAPHS_SINCE = (0, 20)
-"""The first release that subtracts the CUDA graphs from the budget."""
+_GRAPHS_SINCE, _ROCM_GRAPHS_SINCE = (0, 20), (0, 26)
+"""The first releases that subtract the graphs from the budget, with CUDA and with ROCm: in
+gpu_worker.py, `is_cuda` became `is_cuda_alike`."""
 _LARGEST_GRAPH = 512
 """Largest batch that is captured."""
 _GRAPH, _GRAPHS = 0.21 / 1024, 0.05
@@ -90,6 +92,10 @@ class StartUp:
     """Concurrent sequences as stated."""
     tokens: int | None = None
     """Tokens of a batch as stated."""
+    workspace: float = 0.0
+    """GiB that are reserved for prefills of sparse attention."""
+    encoder_ranks: int = 0
+    """Ranks that share the encoder of images; 0 if it does not run."""
     eager: bool = False
     """Whether no CUDA graphs are captured."""
 
@@ -103,7 +109,7 @@ class Terms:
     """The parts of the memory beside weights and cache."""
 
     peak: float
-    """Peak of the activations: of the layers, or of the sampler."""
+    """Peak of the activations: of the layers, of the sampler, or of the encoder of images."""
     driver: float
     """Libraries of the driver."""
     communication: float
@@ -165,7 +171,14 @@ def _peak(start: StartUp) -> float | None:
     layers, sampler = _layers(start), _sampler(start)
     if _is_split(start):
         return layers
-    return None if layers is None or sampler is None else max(layers, sampler)
+    if layers is None or sampler is None:
+        return None
+    most = max(layers, sampler + start.workspace)
+    if not start.encoder_ranks:
+        return most
+    _, tokens = batch_of(start)
+    kept = kept_images(start.shape, tokens)
+    return max(most + kept, encoder_peak(start.shape, tokens, start.encoder_ranks))
 
 
 def _sampler(start: StartUp) -> float | None:
@@ -200,27 +213,36 @@ def _layers(start: StartUp) -> float | None:
     _, tokens = batch_of(start)
     dense = tokens * _MATRICES * (shape.ffn or 0) // start.split.tensor
     widths = tokens * _WIDTHS * hidden
-    return (widths + max(dense, _experts(start, tokens, hidden)) + _latents(start)) * _TOKEN / GIB
+    sparse = int(start.workspace * GIB / _TOKEN)
+    most = max(dense, _experts(start, tokens, hidden, sparse))
+    return (widths + most + _latents(start)) * _TOKEN / GIB
 
 
-def _experts(start: StartUp, tokens: int, hidden: int) -> int:
-    """Count the numbers of a layer with experts: vllm/model_executor/layers/fused_moe."""
+def _experts(start: StartUp, tokens: int, hidden: int, sparse: int) -> int:
+    """Count the numbers of a layer with experts: vllm/model_executor/layers/fused_moe.
+
+    Their workspaces and those of sparse attention lie in the same memory:
+    vllm/v1/worker/workspace.py.
+    """
     shape = start.shape
     if shape.expert_ffn is None:
-        return 0
+        return sparse
     rows = tokens * _CHOSEN
     if shape.fp8_block is not None and start.gpu.startswith("NVIDIA H"):
         # DeepGEMM: two workspaces and a quantised copy, with rows filled up for each expert.
         rows += _ALIGNED * (shape.experts or 0)
-        return rows * hidden * 5 // 2
+        return max(rows * hidden * 2, sparse) + rows * hidden // 2
     inner = shape.expert_ffn // start.split.tensor
-    return rows * (max(2 * inner, hidden) + inner)
+    return max(rows * (max(2 * inner, hidden) + inner), sparse)
 
 
 def _latents(start: StartUp) -> int:
-    """Count the numbers of latents that are expanded to heads of keys and values."""
+    """Count the numbers of latents that are expanded to heads of keys and values.
+
+    Sparse attention expands none: vllm/v1/attention/backends/mla/flashmla_sparse.py.
+    """
     shape = start.shape
-    if shape.latent is None:
+    if shape.latent is None or shape.index_dim is not None:
         return 0
     heads = -(-shape.heads // (start.split.attention or start.split.tensor))
     return _LATENT_TOKENS * heads * 2 * (shape.head_dim or 128)
@@ -240,11 +262,12 @@ def _communication(start: StartUp) -> float:
 
 def _graphs(start: StartUp) -> float:
     """Return the memory of the graphs that the budget includes."""
-    if start.eager or start.before(_GRAPHS_SINCE):
+    amd = start.gpu.startswith("AMD")
+    if start.eager or start.before(_ROCM_GRAPHS_SINCE if amd else _GRAPHS_SINCE):
         return 0.0
     sequences, _ = batch_of(start)
     sizes = captured_sizes(min(2 * sequences, _LARGEST_GRAPH))
-    each = _GRAPH * (_ROCM_GRAPHS if start.gpu.startswith("AMD") else 1)
+    each = _GRAPH * (_ROCM_GRAPHS if amd else 1)
     return _GRAPHS + start.shape.layers * sizes * each / start.split.pipeline
 
 

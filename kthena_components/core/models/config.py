@@ -82,10 +82,11 @@ class ModelShape:
     """Numbers of the compressed query of latent attention: q_lora_rank. None: not compressed, or
     not given."""
     index_heads: int | None = None
-    """Heads of the indexer of sparse attention: index_n_heads. None: not each layer has one, or not
-    given."""
+    """Heads of the indexer of sparse attention: index_n_heads. None: no indexer, or not given."""
     index_dim: int | None = None
     """Width of such a head: index_head_dim."""
+    index_layers: int | None = None
+    """Layers with an indexer of their own, if others use its choice. None: all of them."""
     full_cache: bool = True
     """Whether every layer stores every token. False if some layers have a sliding window or a state
     of fixed size.
@@ -104,6 +105,8 @@ class ModelShape:
     """Hidden size of the vision encoder. None: no encoder, or not given, or SGLang starts the model
     without it.
     """
+    image_patches: int | None = None
+    """Patches of the largest image that its processor allows. None: not given."""
     context: int | None = None
     """Maximum tokens per request that the model supports."""
     dtype: str | None = None
@@ -152,6 +155,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         query_latent=size_of(text.get("q_lora_rank")) if _latent(text) is not None else None,
         index_heads=_of_indexer(text, "index_n_heads"),
         index_dim=_of_indexer(text, "index_head_dim"),
+        index_layers=_index_layers(text),
         full_cache=tokens.every_layer,
         full_layers=tokens.full,
         state_layers=tokens.states,
@@ -200,10 +204,14 @@ def _latent(text: Mapping[str, Any]) -> int | None:
 
 
 def _of_indexer(text: Mapping[str, Any], key: str) -> int | None:
-    """Return a size of the indexer of sparse attention, if each layer has one."""
-    if _latent(text) is None or "shared" in sequence(text.get("indexer_types")):
-        return None
-    return size_of(text.get(key))
+    """Return a size of the indexer of sparse attention."""
+    return None if _latent(text) is None else size_of(text.get(key))
+
+
+def _index_layers(text: Mapping[str, Any]) -> int | None:
+    """Count the layers with an indexer of their own, if some use another layer's."""
+    types = sequence(text.get("indexer_types"))
+    return types.count("full") if _latent(text) is not None and "shared" in types else None
 
 
 def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:

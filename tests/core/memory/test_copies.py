@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.memory import Split
-from kthena_components.core.memory.copies import copied_weights, without_draft
+from kthena_components.core.memory import GIB, Split
+from kthena_components.core.memory.copies import (
+    copied_weights,
+    encoder_copies,
+    expanding_copies,
+    without_draft,
+)
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sizes import expert_weights
 from kthena_components.core.models import ModelShape, find_model
@@ -53,7 +58,7 @@ STATED = [
     (R1, MI300X, 8, (81.31, 0.5)),
     (QWEN, MI300X, 4, (55.92, 0.4)),
     (QWEN, MI300X, 8, (28.04, 0.3)),
-    (KIMI, H200, 8, (72.02, 1.3)),
+    (KIMI, H200, 8, (72.02, 1.0)),
 ]
 
 
@@ -103,11 +108,12 @@ def test_a_model_without_layers_for_drafts_stays_as_it_is() -> None:
 
 
 # Model, ranks, ranks of the attention: GiB that other ranks hold as well. Attention of DeepSeek has
-# 11.4 billion parameters, 0.9 billion of which compress; that of Qwen3-8B has 1.5 billion.
+# 11.4 billion parameters, 0.9 billion of which compress; that of Qwen3-8B has 1.5 billion. The
+# gates of 58 layers have 256 x 7168 numbers of 16 bits each: 0.2 GiB.
 COPIED = [
     (R1, 1, 1, 0),
-    (R1, 8, 8, 0.86 * 7 / 8),
-    (R1, 8, 1, 10.63 * 7 / 8),
+    (R1, 8, 8, (0.86 + 0.2) * 7 / 8),
+    (R1, 8, 1, (10.63 + 0.2) * 7 / 8),
     ("Qwen/Qwen3-8B", 8, 8, 0),
     ("Qwen/Qwen3-8B", 8, 2, 2.81 * (1 / 2 - 1 / 8)),
 ]
@@ -136,4 +142,38 @@ def test_attention_has_few_bits_in_dense_models_only(model: dict[str, Any], bits
 
     found = copied_weights(replace(shape, **model), split)
 
-    assert found == pytest.approx(copied_weights(shape, split) * bits / 16)
+    assert found == pytest.approx(copied_weights(shape, split) * bits / 16, abs=0.003)
+
+
+# Model, ranks of the attention, whether 16 bits are copied: GiB of copies that expand latents.
+EXPANDED = [
+    (R1, 8, False, 61 * 128 * 512 * 256 * 2 / 8 / GIB),
+    (R1, 1, False, 61 * 128 * 512 * 256 * 2 / GIB),
+    (KIMI, 8, False, 0),
+    (KIMI, 8, True, 61 * 64 * 512 * 256 * 2 / 8 / GIB),
+    ("Qwen/Qwen3-8B", 8, True, 0),
+]
+
+
+@for_each(("model", "attention", "always", "gib"), EXPANDED)
+def test_projections_that_expand_latents_are_copied_in_16_bits(
+    model: str, attention: int, always: bool, gib: float
+) -> None:
+    split = Split(tensor=8, attention=attention)
+
+    assert expanding_copies(shape_of(model), split, always=always) == pytest.approx(gib)
+
+
+# Options: weights of Kimi-K2.5 on a rank of eight, which a start-up states with the first one.
+ENCODERS = [(("--mm-encoder-tp-mode", "data"), 72.02), (("--mm-encoder-tp-mode", "weights"), 71.3)]
+
+
+@for_each(("args", "gib"), ENCODERS)
+def test_an_encoder_is_whole_on_each_rank_if_it_is_not_split(
+    args: tuple[str, ...], gib: float
+) -> None:
+    assert weights("vllm", KIMI, H200, 8, args) == pytest.approx(gib, abs=0.3)
+
+
+def test_an_encoder_without_sizes_adds_nothing() -> None:
+    assert encoder_copies(shape_of("Qwen/Qwen3-8B"), Split(tensor=8)) == 0.0

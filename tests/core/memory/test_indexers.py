@@ -8,8 +8,13 @@ from kthena_components.core.memory import GIB, Split
 from kthena_components.core.memory.copies import copied_weights
 from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.memory.estimate import Estimate
-from kthena_components.core.memory.indexers import index_cache_on_gpu, indexer_numbers
+from kthena_components.core.memory.indexers import (
+    index_cache_on_gpu,
+    indexer_numbers,
+    prefill_workspace,
+)
 from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.values.images import Version
 from tests.core.memory.start_ups import Measured
 from tests.support.for_each import for_each
 
@@ -45,7 +50,7 @@ NUMBERS = [
     (GLM, 2048 * 32 * 128 + 6144 * 128 + 6144 * 32),
     ("deepseek-ai/DeepSeek-R1", 0),
     ("Qwen/Qwen3-8B", 0),
-    ("zai-org/GLM-5.2", 0),
+    ("zai-org/GLM-5.2", 2048 * 32 * 128 + 6144 * 128 + 6144 * 32),
 ]
 
 
@@ -73,7 +78,7 @@ STATED = [
     (V32, "0.16.0", H200, 80.62, 0.3),
     (V32, "0.18.0", B200, 80.77, 0.4),
     (V32_FP4, "0.18.0", B200, 48.62, 0.6),
-    (GLM_FP8, "0.19.1", H200, 89.34, 0.9),
+    (GLM_FP8, "0.19.1", H200, 89.34, 0.6),
 ]
 
 
@@ -167,3 +172,59 @@ def test_keys_of_indexers_are_split_between_stages_and_ranks_of_the_context() ->
     assert index_cache_on_gpu(shape, Split(tensor=8)) == 78 * 132
     assert index_cache_on_gpu(shape, Split(tensor=8, pipeline=4)) == 20 * 132
     assert index_cache_on_gpu(shape, Split(tensor=8, decode_context=8)) == 1287
+
+
+SHARED = "zai-org/GLM-5.2-FP8"
+# Engine, release: indexers of GLM-5.2, 57 of whose 78 layers use the choice of another one.
+LOADED = [("vllm", "0.23.0", 78), ("vllm", "0.24.0", 21), ("vllm", "0.33.0", 21)]
+
+
+@for_each(("engine", "version", "indexers"), LOADED)
+def test_an_older_release_has_indexers_in_layers_that_share_one(
+    engine: str, version: str, indexers: int
+) -> None:
+    measured = start(SHARED, engine, version, H200)
+    estimate = measured.estimate
+    assert isinstance(estimate, Estimate)
+    none = replace(shape_of(SHARED), index_heads=None, index_dim=None, draft_layers=0)
+
+    assert bytes_of_a_token(measured) == 78 * 1152 + indexers * 132
+    each = indexer_numbers(shape_of(SHARED)) / GIB
+    rest = estimate.weights - indexers * each * 7 / 8
+    assert rest == pytest.approx(87.87 + copied_weights(none, Split(tensor=8)) - 1.0, abs=0.5)
+
+
+# Model, GPU, FP8, release: GiB for prefills of 1,048,576 tokens. 40 keys of 132 bytes, or 5 latents
+# of 1,152.
+PREFILLS = [
+    (GLM_FP8, "NVIDIA H200", False, (0, 23, 0), 40 * 132 / 1024),
+    (GLM_FP8, "NVIDIA H200", True, (0, 23, 0), 5 * 1152 / 1024),
+    (GLM_FP8, "NVIDIA H200", True, None, 5 * 1152 / 1024),
+    (GLM_FP8, "NVIDIA H200", True, (0, 12, 0), 40 * 132 / 1024),
+    (GLM_FP8, "NVIDIA B200", True, (0, 23, 0), 40 * 132 / 1024),
+    ("deepseek-ai/DeepSeek-R1", "NVIDIA H200", True, (0, 23, 0), 0.0),
+]
+
+
+@for_each(("model", "gpu", "fp8", "release", "gib"), PREFILLS)
+def test_prefills_of_sparse_attention_need_more_with_the_longest_request(
+    model: str, gpu: str, fp8: bool, release: Version | None, gib: float
+) -> None:
+    found = prefill_workspace(shape_of(model), gpu, 2**20, fp8=fp8, release=release)
+    assert prefill_workspace(shape_of(model), gpu, None, fp8=fp8, release=release) == 0.0
+
+    assert found == pytest.approx(gib)
+
+
+# Longest request: the peak of GLM-5.1, whose experts use the same workspace.
+PEAKS = [("8192", 3.0), ("202752", 3.0), ("1048576", 7.7)]
+
+
+@for_each(("length", "gib"), PEAKS)
+def test_a_workspace_is_that_of_experts_unless_it_is_larger(length: str, gib: float) -> None:
+    measured = start(GLM_FP8, "vllm", "0.23.0", H200, ("--max-model-len", length))
+    estimate = measured.estimate
+    assert isinstance(estimate, Estimate)
+    assert estimate.terms is not None
+
+    assert estimate.terms.peak == pytest.approx(gib, abs=0.6)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kthena_components.core.memory.copies import copied_weights
 from kthena_components.core.memory.padding import loaded_weights
 from kthena_components.core.memory.sizes import Split, expert_weights, fullest_weights
 from kthena_components.core.models import ModelShape, find_model
@@ -22,6 +23,7 @@ def grown(shape: ModelShape, split: Split, width: int | None) -> float:
     """Return by which share the experts grow."""
     gib = shape.weights_gib or 0
     more = loaded_weights(shape, split, gib, width) - fullest_weights(shape, split, gib)
+    more -= copied_weights(shape, split)
     return more / (min(expert_weights(shape), gib) / (split.experts or split.tensor))
 
 

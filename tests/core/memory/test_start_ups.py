@@ -27,8 +27,19 @@ from tests.core.memory.start_ups import Measured, start_ups
 from tests.support.for_each import for_each
 
 KNOWN = tuple(start for start in start_ups() if isinstance(start.estimate, Estimate))
-NVIDIA = tuple(start for start in KNOWN if start.gpu.startswith("NVIDIA"))
-NOT_SEEN = {"h34": "the sampler ran out of memory after the cache was allocated, on a shared GPU"}
+MORE_THAN_SHARE = {
+    "j01": "79.1 GiB of weights and cache, of the 76.0 that its source states",
+    "k14": "71.8 GiB of cache and 13.8 of weights at least, of the 85.5 by default",
+    "k27": "70.6 GiB of weights and cache, of the 65.6 by default",
+}
+"""Start-ups whose share cannot be the one that is stated, or the default if none is."""
+NVIDIA = tuple(
+    start for start in KNOWN if start.gpu.startswith("NVIDIA") and start.id not in MORE_THAN_SHARE
+)
+NOT_SEEN = {
+    "h34": "the sampler ran out of memory after the cache was allocated, on a shared GPU",
+    "k28": "graphs of DeepSeek-V4, and its windows",
+}
 
 
 def errors(starts: tuple[Measured, ...]) -> list[float]:
@@ -38,7 +49,12 @@ def errors(starts: tuple[Measured, ...]) -> list[float]:
 
 # Start-ups by their ids, and the most that their errors may be: mean, median, and the least share
 # within 2.5 GiB.
-NOT_USED = [("h", 57, 0.8, 0.3, 0.95), ("i", 11, 1.7, 1.0, 0.7), ("j", 22, 1.9, 1.1, 0.75)]
+NOT_USED = [
+    ("h", 57, 0.7, 0.3, 0.95),
+    ("i", 11, 1.4, 1.0, 0.8),
+    ("j", 29, 1.6, 0.9, 0.75),
+    ("k", 24, 1.9, 0.75, 0.75),
+]
 
 
 @for_each(("letter", "number", "most", "middle", "close"), NOT_USED)
@@ -79,7 +95,8 @@ def test_an_engine_that_started_is_never_said_not_to_start(start: Measured) -> N
     assert isinstance(estimate, Estimate)
     assert replace(estimate, length=1).verdict is not Verdict.TOO_SMALL
     doubt = estimate.terms.doubt if estimate.terms else 0.0
-    assert start.kv_gib is None or start.kv_gib <= estimate.cache + estimate.band + doubt
+    if start.kv_gib is not None and start.id not in MORE_THAN_SHARE:
+        assert start.kv_gib <= estimate.cache + estimate.band + doubt
 
 
 @for_each("start", [start for start in KNOWN if not start.started], ids=lambda start: start.id)
@@ -180,11 +197,15 @@ def test_sglang_leaves_its_reserve(memory: float, ranks: int, share: float) -> N
     assert found == pytest.approx(share, abs=0.02)
 
 
-def test_the_graphs_of_rocm_are_twice_as_large() -> None:
-    terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, (0, 24, 0), 1))
+@for_each(("version", "counted"), [((0, 25, 1), False), ((0, 26, 0), True), (None, True)])
+def test_the_graphs_of_rocm_are_twice_as_large_once_they_count(
+    version: Version | None, counted: bool
+) -> None:
+    terms = terms_of(start_up("Qwen/Qwen3-32B", "AMD Instinct MI300X", 191.98, version, 1))
 
     assert isinstance(terms, Terms)
-    assert terms.graphs == pytest.approx(0.05 + 64 * 51 * 2 * 0.21 / 1024)
+    all_graphs = 0.05 + 64 * 51 * 2 * 0.21 / 1024
+    assert terms.graphs == pytest.approx(all_graphs if counted else 0)
 
 
 # Model, release: whether its graphs may count nothing.

@@ -308,6 +308,7 @@ LAYERED: dict[str, Config] = {
 OF_LAYERS = (
     *("full_cache", "full_layers", "state_layers", "dense_layers", "dtype", "latent"),
     *("query_latent", "index_heads", "index_dim", "vision_layers", "vision_hidden"),
+    "index_layers",
 )
 
 

@@ -13,6 +13,7 @@ BITS = {
     "bf16": (16.0, 16.0),
     "fp8": (8.0, 8.25),
     "int8": (8.0, 8.25),
+    "mxfp8": (8.25, 8.25),
     "mxfp4": (4.25, 4.25),
     "nvfp4": (4.5, 4.5),
     "int4": (4.1, 4.5),
@@ -24,11 +25,13 @@ EXACT = 0.03
 LARGE = 10.0
 """GiB of a model of whose weights the embeddings are a small part."""
 LOOSE = {
+    "Qwen3-Next": (0.04, "linear attention, a shared expert"),
+    "Step-3.7": (0.04, "a shared expert"),
     "Llama-4": (0.06, "one expert, of 17 or 129, is shared by all tokens"),
     "Qwen3.5": (0.18, "linear attention, a tower that sees, a shared expert"),
-    "Qwen3.6": (0.15, "as Qwen3.5"),
+    "Qwen3.6": (0.17, "as Qwen3.5"),
     "Qwen3.8": (0.17, "as Qwen3.5"),
-    "GLM-5": (0.04, "a shared expert"),
+    "GLM-5": (0.05, "a shared expert"),
     "GLM-4.7-Flash": (0.04, "a shared expert of 65"),
     "Muse-Glimmer-30B-NVFP4": (0.36, "gates and a tower that sees, which stay in 16 bits"),
     "Muse-Glimmer": (0.14, "gated attention, a tower that sees"),

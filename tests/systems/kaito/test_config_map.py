@@ -35,12 +35,12 @@ LLAMA: Manifest = {
     },
 }
 """KAITO makes 3 nodes for it by default, and 6 for requests of 131072 tokens."""
-DEEPSEEK = changed(
+MISTRAL = changed(
     LLAMA,
     {
         "resource/count": GONE,
         "resource/instanceType": H100,
-        "inference/preset/name": "deepseek-r1-0528",
+        "inference/preset/name": "mistral-large-3-675b-instruct",
     },
 )
 QWEN = changed(
@@ -207,12 +207,12 @@ def test_what_kaito_does_not_find_vllm_starts_with_all_the_same() -> None:
 
 
 def test_a_shorter_request_than_the_models_own_has_room() -> None:
-    (told,) = said(DEEPSEEK, vllm("swap-space: 4"))
-    assert "requests of 146727 tokens, and not of the model's 163840" in told
-    assert said(DEEPSEEK, vllm("max-model-len: 32768")) == []
-    (told,) = said(DEEPSEEK, vllm("max-model-len: 150000"))
+    (told,) = said(MISTRAL, vllm("swap-space: 4"))
+    assert "requests of 116335 tokens, and not of the model's 294912" in told
+    assert said(MISTRAL, vllm("max-model-len: 32768")) == []
+    (told,) = said(MISTRAL, vllm("max-model-len: 150000"))
     assert told.startswith("advisory")
-    assert "requests of 146727 tokens, and not of the 150000 that the ConfigMap states" in told
+    assert "requests of 116335 tokens, and not of the 150000 that the ConfigMap states" in told
     assert "or state a shorter max-model-len" in told
 
 
@@ -220,14 +220,15 @@ def test_a_stated_share_of_the_memory_counts() -> None:
     (told,) = said(LLAMA, vllm("gpu-memory-utilization: 0.5"))
     assert told.startswith("advisory: resource.instanceType: makes KAITO start tensor 1")
     assert "nothing is left for the KV cache" in told
-    more = said(DEEPSEEK, vllm("gpu-memory-utilization: 0.95"))
+    more = said(MISTRAL, vllm("gpu-memory-utilization: 0.95"))
     assert more == []
 
 
 def test_a_stated_type_of_the_cache_counts() -> None:
-    (told,) = said(DEEPSEEK, vllm("kv-cache-dtype: auto"))
-    assert "requests of 146727 tokens" in told
-    assert said(DEEPSEEK, vllm("kv-cache-dtype: fp8")) == []
+    (told,) = said(MISTRAL, vllm("kv-cache-dtype: auto"))
+    assert "requests of 116335 tokens" in told
+    (told,) = said(MISTRAL, vllm("kv-cache-dtype: fp8"))
+    assert "requests of 232671 tokens" in told
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_what_cannot_be_added_up_is_not_checked(flag: str, because: str) -> None
 
 
 def test_the_cache_may_be_stated_in_bytes() -> None:
-    assert said(DEEPSEEK, vllm("kv-cache-memory-bytes: 1000000000")) == []
+    assert said(MISTRAL, vllm("kv-cache-memory-bytes: 1000000000")) == []
 
 
 def test_a_stated_parallelism_is_checked_in_place_of_kaitos_own() -> None:
