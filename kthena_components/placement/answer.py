@@ -16,6 +16,7 @@ from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import group_kind
 from kthena_components.placement.anonymous import with_names_of
+from kthena_components.placement.devices import with_devices
 from kthena_components.placement.from_objects import queue_of
 from kthena_components.placement.model import (
     Cluster,
@@ -65,6 +66,8 @@ def ask(cluster: Cluster, objects: Iterable[Body]) -> Asked:
     named = with_stated(with_names_of(cluster, groups), bodies)
     if named.limit_ranges:  # their namespaces are known only now
         groups = pod_groups_of(bodies, cluster.priorities, named.limit_ranges)
+    named, groups, told = with_devices(named, groups)
+    named = replace(named, notes=(*named.notes, *told))
     staying = _staying(named, groups)
     stays = {id(running) for running in staying.values()}
     owners = {group.owner for group in groups} | {group.title for group in groups}

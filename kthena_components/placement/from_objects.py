@@ -20,6 +20,7 @@ from kthena_components.cluster.objects import (
     title_of,
 )
 from kthena_components.cluster.pending import node_of
+from kthena_components.core.facts.claims import CLAIM as RESOURCE_CLAIM
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import HYPER_NODE, POD_GROUP, QUEUE, GroupKind
 from kthena_components.core.topology.domains import Labels, read_domains
@@ -41,6 +42,7 @@ from kthena_components.placement.pod_groups import (
 from kthena_components.placement.pod_requests import scheduled_requests, slot_and
 from kthena_components.placement.pod_sets import priority_classes
 from kthena_components.placement.racks import KUEUE, USUAL, levels_of, racks_of, usual_labels
+from kthena_components.placement.slices import SLICE, devices_of
 from kthena_components.systems.volcano.emit_cluster import emit_hyper_nodes, read_hyper_node
 
 NODE, POD, QUOTA = ("", "Node"), ("", "Pod"), ("", "ResourceQuota")
@@ -49,7 +51,7 @@ CONFIG_MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
 PRIORITY, TOPOLOGY = ("scheduling.k8s.io", "PriorityClass"), ("kueue.x-k8s.io", "Topology")
 READ_KINDS: frozenset[GroupKind] = frozenset(
     {NODE, POD, QUOTA, LIMIT_RANGE, VOLUME, CLAIM, CONFIG_MAP, DEPLOYMENT, PRIORITY, TOPOLOGY,
-     HYPER_NODE, QUEUE, POD_GROUP}
+     HYPER_NODE, QUEUE, POD_GROUP, SLICE, RESOURCE_CLAIM}
 )  # fmt: skip
 """The kinds that are read. Others are passed over."""
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -82,10 +84,12 @@ def cluster_of(
     hyper_nodes = kinds.get(HYPER_NODE, []) or _made(kinds, labels, racks_from)
     domains = read_domains(hyper_nodes, labels)
     priorities = priority_classes(kinds.get(PRIORITY, []))
-    running, waiting = groups_in(kinds.get(POD_GROUP, []), pods, priorities)
+    devices = devices_of(kinds.get(SLICE, []), kinds.get(RESOURCE_CLAIM, []), pods)
+    asking = [devices.asking(pod) for pod in pods]
+    running, waiting = groups_in(kinds.get(POD_GROUP, []), asking, priorities)
     held, queues = _held(pods), sorted(kinds.get(QUEUE, []), key=oldest_first)
     cluster = Cluster(
-        nodes=[_node(body, held.get(name_of(body), {})) for body in nodes],
+        nodes=[devices.of(_node(body, held.get(name_of(body), {}))) for body in nodes],
         domains=domains,
         hyper_nodes=tuple(hyper_nodes),
         queues=tuple(queue_of(body, running) for body in queues),
@@ -97,6 +101,7 @@ def cluster_of(
         neighbours=tuple(neighbours_in(pods)),
         scheduler=_scheduler(kinds),
         priorities=priorities,
+        unknown_devices=devices.gap,
         taken=taken,
         source=source,
         notes=notes,

@@ -221,6 +221,8 @@ class Cluster:
     """Where it was read: a file, or a context."""
     notes: Sequence[str] = ()
     """What is not known of it, so was not compared. Each a clause, no full stop."""
+    unknown_devices: str = ""
+    """Why it is not known which devices pods have claimed; empty if it is known. A clause."""
     taken_by_others: frozenset[str] = frozenset()
     """Nodes on which other groups of the same question were placed. To free them helps nobody."""
     computed: Computed = field(default_factory=Computed, repr=False, compare=False)
