@@ -166,7 +166,7 @@ def without(cluster: Cluster, gone: Sequence[Running]) -> Cluster:
 
 
 def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
-    """Return the cluster in which all groups that fit run where the answers put them.
+    """Return the cluster in which all pods that are placed run where the answers put them.
 
     Args:
         cluster: Without those groups.
@@ -177,7 +177,7 @@ def with_placed(cluster: Cluster, outcomes: Sequence[Outcome]) -> Cluster:
     running = list(cluster.running)
     for outcome in outcomes:
         group, placement = outcome.group, outcome.placement
-        if outcome.verdict is not Verdict.FITS or placement is None:
+        if outcome.verdict not in {Verdict.FITS, Verdict.PARTLY} or placement is None:
             continue
         running.append(Running(group=group, nodes=placement.nodes))
         each = [slot_and(pods.requests) for pods in group.pods for _ in range(pods.count)]

@@ -85,14 +85,12 @@ def cluster_of(
     domains = read_domains(hyper_nodes, labels)
     priorities = priority_classes(kinds.get(PRIORITY, []))
     devices = devices_of(kinds.get(SLICE, []), kinds.get(RESOURCE_CLAIM, []), pods)
-    asking = [devices.asking(pod) for pod in pods]
-    running, waiting = groups_in(kinds.get(POD_GROUP, []), asking, priorities)
-    held, queues = _held(pods), sorted(kinds.get(QUEUE, []), key=oldest_first)
+    running, waiting = groups_in(kinds.get(POD_GROUP, []), map(devices.asking, pods), priorities)
     cluster = Cluster(
-        nodes=[devices.of(_node(body, held.get(name_of(body), {}))) for body in nodes],
+        nodes=list(map(devices.of, _nodes(nodes, _held(pods)))),
         domains=domains,
         hyper_nodes=tuple(hyper_nodes),
-        queues=tuple(queue_of(body, running) for body in queues),
+        queues=tuple(_queues(kinds.get(QUEUE, []), running)),
         quotas=tuple(_quotas(kinds.get(QUOTA, []))),
         limit_ranges=kinds.get(LIMIT_RANGE, []),
         volumes=(*kinds.get(VOLUME, []), *kinds.get(CLAIM, [])),
@@ -106,7 +104,7 @@ def cluster_of(
         source=source,
         notes=notes,
     )
-    wrong = list(_check_tree(hyper_nodes)) or list(in_two(domains))
+    wrong = list(_check_tree(hyper_nodes)) or in_two(domains)
     return cluster, [*_check_nodes(nodes), *wrong, *_check_pods(pods, labels)]
 
 
@@ -128,14 +126,15 @@ def _made(
     return list(emit_hyper_nodes(TopologyPlan(tuple(racks_of(chosen, labels)))))
 
 
-def _node(body: Body, held: Amounts) -> Node:
-    return Node(
-        name=name_of(body),
-        body=body,
-        allocatable=allocatable(body),
-        used=held,
-        accepts_pods=takes_pods(body),
-    )
+def _nodes(bodies: Iterable[Body], held: Mapping[str, Amounts]) -> Iterator[Node]:
+    for body in bodies:
+        yield Node(
+            name=name_of(body),
+            body=body,
+            allocatable=allocatable(body),
+            used=held.get(name_of(body), {}),
+            accepts_pods=takes_pods(body),
+        )
 
 
 def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
@@ -146,6 +145,10 @@ def _held(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
         if node and status_of(pod).get("phase") not in _ENDED and not isinstance(asked, Unknown):
             found[node] = add_resources(found.get(node, {}), slot_and(asked))
     return found
+
+
+def _queues(bodies: Iterable[Body], running: Sequence[Running]) -> Iterator[Queue]:
+    yield from (queue_of(body, running) for body in sorted(bodies, key=oldest_first))
 
 
 def queue_of(body: Body, running: Sequence[Running]) -> Queue:

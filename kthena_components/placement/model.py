@@ -234,6 +234,8 @@ class Verdict(StrEnum):
 
     FITS = "fits"
     """The scheduler places it now: all pods that must start together."""
+    PARTLY = "in part"
+    """No gang keeps its pods together, and only some are placed now: these hold what they have."""
     WAITS = "waits"
     """Not now, but when what runs on the cluster has ended."""
     NEVER = "never"

@@ -9,7 +9,7 @@ from kthena_components.core.objects.object import PodSet as Template
 from kthena_components.core.values.dataclass import dataclass
 from kthena_components.core.values.quantity import add_resources
 from kthena_components.core.values.read import mapping, unknown_in, unknown_within
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.placement.claims import claimed_by, on_products
 from kthena_components.placement.limit_ranges import ranges_of, refusals, with_defaults
 from kthena_components.placement.model import Body, PodSet
@@ -70,11 +70,9 @@ def pod_sets(
         labels: Labels that their controller adds.
         task: Their task; what the template states if left out.
     """
-    number = pods.count if count is None else count
+    number = _number(pods.count if count is None else count)
     if isinstance(number, Unknown):
         return number
-    if number > _MOST:
-        return Unknown(f"{number} pods of one template are too many to place")
     ranges = ranges_of(templates.limit_ranges, templates.namespace)
     created = with_defaults(pods.spec, ranges) if ranges else pods.spec
     if isinstance(created, Unknown):
@@ -97,6 +95,11 @@ def pod_sets(
         refusals=refusals(created, ranges),
     )
     return [made] if number else []
+
+
+def _number(stated: MaybeInt) -> MaybeInt:
+    known = isinstance(stated, int) and stated > _MOST
+    return Unknown(f"{stated} pods of one template are too many to place") if known else stated
 
 
 def _gap(pods: Template, spec: object, task: object) -> Unknown | None:
