@@ -82,7 +82,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
         help="what a stack has deployed, from `pulumi stack export --file FILE`: if its program "
         "stops early, the servings that it did not register count as they are deployed",
     )
-    parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
+    parser.add_argument(
+        "--level",
+        metavar="dev|staging|prod|FILE",
+        help="how severe each rule is, and the GPU of pods that name none: as in an environment, "
+        "or as in FILE, such as policies/levels/prod.json",
+    )
     add_inventory(parser)
     parser.add_argument(
         "--note", metavar="TEXT", action="append", default=[], help="a line to add to the comment"
@@ -109,7 +114,10 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
         "program reads, from the root of the repository; none: only its own. Default: all of them",
     )
     parser.add_argument(
-        "--judge", metavar="FOLDER", type=Path, help="the files of --base; default: read from git"
+        "--judge",
+        metavar="FOLDER",
+        type=Path,
+        help="a folder with the files of --base, which judge the branch; default: read from git",
     )
     parser.add_argument(
         "--no-preview",

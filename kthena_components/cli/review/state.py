@@ -23,7 +23,8 @@ def read_state(path: str) -> dict[str, Step]:
     try:
         stated = mapping(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
-        raise StateError(f"{path}: cannot read the state: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise StateError(f"{path}: cannot read the state: {why}") from error
     deployment = stated.get("deployment")
     if not isinstance(deployment, dict):
         raise StateError(f"{path}: has no 'deployment'; write it with 'pulumi stack export --file'")
