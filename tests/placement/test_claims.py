@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.placement.anonymous import without_names
 from kthena_components.placement.answer import answer, ask
 from kthena_components.placement.inventory import parse_inventory
 from kthena_components.placement.inventory_write import write_inventory
@@ -242,6 +243,9 @@ def test_a_claim_that_is_not_listed_makes_devices_unknown() -> None:
     found = outcome(cluster, template(count=1), workload(1))
     assert found.group.unknown is not None
     assert found.group.unknown.because == "a claim of the pod serving/x-0 is not listed"
+    hidden = without_names(cluster).unknown_devices
+    assert hidden
+    assert "serving" not in hidden
     part = claim("part", "mig-1")
     mig = dump(bare("a"), devices("a"), part, pod("x-0", "a", "part"))
     assert "holds the device mig-1" in mig.unknown_devices
