@@ -286,7 +286,7 @@ def test_pods_without_a_gang_that_fit_in_part_are_told(
 ) -> None:
     """Five pods of eight GPUs on two free nodes and two that others use."""
     labels = {"app": "chat"}
-    body = {
+    body: dict[str, Any] = {
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"name": "chat", "namespace": "serving"},
         "spec": {"replicas": 3, "serviceName": "chat", "selector": {"matchLabels": labels},
